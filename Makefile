@@ -1,0 +1,47 @@
+# Needs Python 3.11+ and Java 17+; everything else goes into .venv.
+BIN := .venv/bin
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url \
+	--no-annotate --no-header --generate-hashes
+
+.DEFAULT_GOAL := help
+.PHONY: help run test verify bench lint docs lock clean setup java
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
+
+# exec: a signal sent to make reaches the product itself, not a shell in between.
+run: java setup ## Start Penstock with the demo on PENSTOCK_PORT (8080); Ctrl-C stops it
+	@exec $(BIN)/penstock up --demo
+
+test: java setup ## Run every test, the fast ones first
+	@$(BIN)/python -m pytest
+
+verify: lint java ## Lint, types, layers and the fast tests
+	@$(BIN)/python -m pytest -m "not slow"
+
+lint: setup ## Check style, types and layers
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: java setup ## Measure Penstock against its alternatives
+	@scripts/setup.sh requirements-bench.lock
+	@$(BIN)/python -m bench
+
+docs: setup ## Write docs/reference/ again from the code
+	@$(BIN)/python -m penstock.cli.reference
+
+lock: setup ## Resolve the dependencies again and pin them
+	@$(LOCK) --upgrade --extra dev pyproject.toml -o requirements.lock
+	@$(LOCK) --upgrade --extra bench -c requirements.lock pyproject.toml -o requirements-bench.lock
+
+clean: ## Remove the environment, caches and builds (keeps .penstock, your data)
+	@rm -rf .venv .venv.lock build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+setup:
+	@scripts/setup.sh
+
+java:
+	@scripts/java.sh
