@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.servers import connect, postgres
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fast tests first; a test that needs a server is slow without saying so."""
+    for item in items:
+        if "postgres_url" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """URL of a real PostgreSQL that lives as long as the test session."""
+    with postgres() as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_database(postgres_url: str) -> Iterator[str]:
+    """URL of an empty database of this test alone."""
+    name = f"test_{uuid.uuid4().hex}"
+    with connect(postgres_url) as server:
+        server.execute(f"CREATE DATABASE {name}")
+        yield postgres_url.rpartition("/")[0] + f"/{name}"
+        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one Spark session of this test process."""
+    from penstock.engine.session import open_session
+    from penstock.settings import load
+
+    home = tmp_path_factory.mktemp("spark")
+    overrides = {
+        "home": home,
+        "spark.master": "local[2]",
+        "spark.sql.shuffle.partitions": 2,
+        "spark.ui.enabled": False,
+    }
+    session = open_session(load(overrides, env={}, cwd=home).settings, home=home)
+    yield session
+    session.stop()

@@ -1,0 +1,58 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.servers import connect, unavailable
+
+
+def test_a_missing_server_skips(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PENSTOCK_TEST_STRICT", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no server"):
+        unavailable("no server")
+
+
+def test_a_missing_server_fails_where_nothing_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_TEST_STRICT", "1")
+    with pytest.raises(pytest.fail.Exception, match="no server"):
+        unavailable("no server")
+
+
+def test_postgres_answers(postgres_url: str) -> None:
+    with connect(postgres_url) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_a_postgres_database_is_empty(postgres_database: str, attempt: int) -> None:
+    with connect(postgres_database) as connection:
+        connection.execute("CREATE TABLE only_here (id INT)")
+
+
+@pytest.mark.slow
+def test_postgres_does_not_outlive_a_killed_test_process(postgres_url: str) -> None:
+    script = "from tests.servers import postgres\nwith postgres() as url:\n print(url, flush=True)\n input()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=Path(__file__).parent.parent,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    url = process.stdout.readline().strip()
+    connect(url).close()
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            connect(url).close()
+        except Exception:
+            return
+        time.sleep(0.1)
+    pytest.fail("PostgreSQL still answers")
