@@ -48,7 +48,7 @@ make_venv() {
             exit 1
         fi
     fi
-    say "Making .venv with $("$python" --version)"
+    say "Making .venv with $("$python" --version); the first time this downloads about half a gigabyte"
     mkdir -p .venv
     touch .venv/incomplete
     "$python" -m venv .venv
@@ -76,7 +76,7 @@ fi
 
 touch .venv/incomplete
 rm -f "$STAMP"
-say "Installing $LOCK (the first time this downloads about half a gigabyte)"
+say "Installing $LOCK"
 pip() { .venv/bin/python -m pip --disable-pip-version-check "$@"; }
 pip install --quiet --require-hashes -r "$LOCK"
 pip install --quiet --no-deps -e .

@@ -69,8 +69,7 @@ def _postgres_from_wheel() -> Path | None:
     spec = importlib.util.find_spec(POSTGRES_MODULE)
     if not spec or not spec.origin:
         return None
-    initdb = next(Path(spec.origin).parent.rglob("bin/initdb"), None)
-    return initdb.parent if initdb else None
+    return max((initdb.parent for initdb in Path(spec.origin).parent.rglob("bin/initdb")), default=None)
 
 
 def _unprivileged() -> dict[str, Any]:
