@@ -95,6 +95,10 @@ class Settings(_Section):
         default=8080, ge=0, le=65535, description="Port the server listens on; 0 takes a free one."
     )
     workers: int = Field(default=1, ge=0, description="Workers that `penstock up` starts.")
+    checkpoints: str | None = Field(
+        default=None,
+        description="Directory or URL where running pipelines keep their progress. Unset: `flows` in `home`.",
+    )
     registry: RegistrySettings = Field(default_factory=RegistrySettings)
     worker: WorkerSettings = Field(default_factory=WorkerSettings)
     log: LogSettings = Field(default_factory=LogSettings)
@@ -109,6 +113,11 @@ class Settings(_Section):
     def registry_url(self) -> str:
         """The registry's URL, embedded in `home` unless one was set."""
         return self.registry.url or f"sqlite:///{self.home / 'registry.db'}"
+
+    @property
+    def checkpoint_url(self) -> str:
+        """Where checkpoints are kept."""
+        return self.checkpoints or str(self.home / "flows")
 
 
 @dataclass(frozen=True)

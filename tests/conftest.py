@@ -51,6 +51,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": 2,
         "spark.ui.enabled": False,
     }
-    session = open_session(load(overrides, env={}, cwd=home).settings, home=home)
+    session = open_session(load(overrides, env={}, cwd=home).settings)
     yield session
     session.stop()

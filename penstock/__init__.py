@@ -1,0 +1,5 @@
+"""Penstock: streaming data pipelines on Apache Spark."""
+
+from importlib.metadata import version
+
+__version__ = version("penstock")

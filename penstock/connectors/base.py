@@ -1,0 +1,96 @@
+"""The base classes of sources and sinks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from penstock.errors import Problem
+from penstock.specs.base import Component
+from penstock.specs.policies import Batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+Guarantee = Literal["exactly-once", "at-least-once"]
+
+
+class Source(Component):
+    """Where events come from: a streaming DataFrame, and what Spark must know to run it."""
+
+    position_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that decide what an offset means. A pipeline whose source changes one of them starts anew."""
+
+    batch_fields: ClassVar[frozenset[str]] = frozenset()
+    """The thresholds of `batch:` this source honours."""
+
+    def pinned(self, spark: SparkSession) -> Self:
+        """This source with all it would have to guess made explicit, such as an inferred schema.
+
+        Raises `Invalid`, with paths relative to the source, if that cannot be found out.
+        """
+        return self
+
+    @abstractmethod
+    def read(self, spark: SparkSession, batch: Batch) -> DataFrame:
+        """The stream of events. Plans only, runs nothing."""
+
+    def trigger(self, batch: Batch) -> dict[str, Any]:
+        """The arguments of `DataStreamWriter.trigger`. `availableNow` makes the pipeline finite."""
+        return {"processingTime": "0 seconds"}
+
+
+class Sink(Component):
+    """Where events go."""
+
+    guarantee: ClassVar[Guarantee]
+    """What a batch that is delivered again, after a crash or a failure elsewhere, does outside."""
+
+    def check(self, schema: StructType) -> Iterator[Problem]:
+        """What is wrong with this sink for events of `schema`; paths relative to the sink."""
+        yield from ()
+
+    @abstractmethod
+    def open(self) -> SinkWriter:
+        """A writer for one run of a pipeline."""
+
+
+@dataclass(frozen=True)
+class DeliveryId:
+    """Names a batch for good: the same id is the same events, also after a crash.
+
+    `lineage` is the life of the checkpoint: a pipeline that starts anew counts its batches from zero
+    again, under another lineage.
+    """
+
+    pipeline: str
+    sink: str
+    lineage: str
+    batch: int
+
+
+class SinkWriter(ABC):
+    """Delivers batches. Used by one thread at a time."""
+
+    @abstractmethod
+    def write(self, df: DataFrame, delivery: DeliveryId) -> int:
+        """Deliver a batch; to return is to acknowledge it. The result is how many events it had.
+
+        Raises `Retryable`, `Fatal` or `Backpressure`; anything else counts as retryable.
+        """
+
+    def close(self) -> None:
+        """Let go of what the writer holds."""
+
+
+def write_counted(df: DataFrame, write: Callable[[DataFrame], None]) -> int:
+    """Run the one action `write` on `df`, and count the events that pass through it."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    observation = Observation()
+    write(df.observe(observation, f.count(f.lit(1)).alias("events")))
+    return int(observation.get["events"])

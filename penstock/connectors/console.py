@@ -1,0 +1,44 @@
+"""The `console` sink: events on standard output."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from penstock.connectors.base import DeliveryId, Sink, SinkWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class ConsoleSink(Sink):
+    """Prints events as JSON lines: on the terminal with `penstock run`, else in the worker's log.
+
+    Each batch is cut after `max_rows` events, and a last line says so: this is for looking, not for
+    keeping. Delivery is at-least-once: a batch that is repeated is printed again.
+    """
+
+    type: Literal["console"] = "console"
+    max_rows: int = Field(default=20, ge=1, description="Events printed of each batch.")
+
+    guarantee: ClassVar = "at-least-once"
+    example: ClassVar = "type: console\nmax_rows: 5\n"
+
+    def open(self) -> SinkWriter:
+        return _Writer(self.max_rows)
+
+
+class _Writer(SinkWriter):
+    def __init__(self, max_rows: int) -> None:
+        self.max_rows = max_rows
+
+    def write(self, df: DataFrame, delivery: DeliveryId) -> int:
+        rows = df.toJSON().collect()
+        lines = rows[: self.max_rows]
+        if len(rows) > self.max_rows:
+            lines.append(f"… batch {delivery.batch}: {len(rows) - self.max_rows} more events")
+        if lines:
+            print("\n".join(lines), file=sys.stdout, flush=True)
+        return len(rows)

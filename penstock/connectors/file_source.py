@@ -1,0 +1,124 @@
+"""The `file` source: files in a directory, now and as they arrive."""
+
+from __future__ import annotations
+
+import glob
+import os
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from penstock.connectors.base import Source
+from penstock.connectors.paths import is_local, local_path, qualified
+from penstock.errors import Invalid, Problem
+from penstock.sql.schemas import parse_schema
+from penstock.specs.policies import Batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Format = Literal["json", "csv", "parquet", "text", "orc"]
+
+SAMPLE_BYTES = 256 * 1024 * 1024
+"""Text beyond this is sampled when a schema is inferred, so that saving a pipeline stays quick."""
+
+FORMAT_OPTIONS = {"csv": {"header": "true"}}
+
+FOREVER = "36500d"
+"""Spark ignores a new file that is older than the newest one by `maxFileAge`, without a word."""
+
+
+class FileSource(Source):
+    """Reads files: one file, a directory or a glob; watches for new ones unless it is finite.
+
+    Each file is read once, whole; write a file elsewhere and move it in, so that it is never seen half
+    written. Names that begin with `_` or `.` are passed over. Without a `schema` the columns are inferred
+    from the files there are when the document is saved, and pinned in its revision. A record that does
+    not fit fails the pipeline (`malformed: fail`), so that nothing is lost silently.
+
+    The thresholds of `batch:` apply where they are set: `max_bytes` is the size of the pieces files are
+    split into, and with `max_inflight` that many pieces make up a micro-batch.
+    """
+
+    type: Literal["file"] = "file"
+    path: str = Field(min_length=1, description="A file, a directory or a glob; any URL that Spark can read.")
+    format: Format = Field(description="`json` is one JSON object per line.")
+    schema_: str | None = Field(
+        default=None, alias="schema", description="Columns as Spark DDL; absent: inferred and pinned."
+    )
+    finite: bool = Field(default=False, description="End as `completed` when all files there are were read.")
+    malformed: Literal["fail", "null"] = Field(
+        default="fail", description="A record that does not fit: fail the pipeline, or read it as nulls."
+    )
+    poll_ms: int = Field(default=1_000, ge=10, description="How often to look for new files.")
+    options: dict[str, str] = Field(
+        default_factory=dict, description="Further options of Spark's reader, such as `sep` for csv."
+    )
+
+    position_fields: ClassVar = ("type", "path")
+    batch_fields: ClassVar = frozenset({"max_bytes", "max_inflight"})
+    example: ClassVar = """\
+type: file
+path: in/orders/*.json
+format: json
+schema: id BIGINT, customer STRING, amount DOUBLE
+"""
+
+    def pinned(self, spark: SparkSession) -> Self:
+        if self.format == "text":
+            return self
+        if self.schema_ is not None:
+            parse_schema(spark, self.schema_, field="schema")
+            return self
+        return self.model_copy(update={"schema_": self._inferred(spark)})
+
+    def read(self, spark: SparkSession, batch: Batch) -> DataFrame:
+        set_ = batch.model_fields_set
+        if "max_bytes" in set_:
+            spark.conf.set("spark.sql.files.maxPartitionBytes", str(batch.max_bytes))
+        options = {"maxFileAge": FOREVER, **self._options()}
+        if "max_inflight" in set_ and batch.max_inflight != "auto":
+            options["maxBytesPerTrigger"] = str(batch.max_bytes * batch.max_inflight)
+        reader = spark.readStream.format(self.format).options(**options)
+        if self.format != "text":
+            reader = reader.schema(parse_schema(spark, self.schema_ or "", field="schema"))
+        return reader.load(qualified(self.path))
+
+    def trigger(self, batch: Batch) -> dict[str, Any]:
+        return {"availableNow": True} if self.finite else {"processingTime": f"{self.poll_ms} milliseconds"}
+
+    def _options(self) -> dict[str, str]:
+        mode = {"fail": "FAILFAST", "null": "PERMISSIVE"}[self.malformed]
+        return {"mode": mode, **FORMAT_OPTIONS.get(self.format, {}), **self.options}
+
+    def _inferred(self, spark: SparkSession) -> str:
+        from pyspark.errors import PySparkException
+
+        options = {"inferSchema": "true", **self._options(), "mode": "PERMISSIVE"}
+        if self.format in ("json", "csv") and (size := self._local_bytes()) > SAMPLE_BYTES:
+            options.setdefault("samplingRatio", str(SAMPLE_BYTES / size))
+        try:
+            schema = spark.read.format(self.format).options(**options).load(qualified(self.path)).schema
+        except PySparkException as error:
+            raise Invalid(self._cannot_infer(str(error).splitlines()[0])) from None
+        fields = [f for f in schema.fields if f.name != "_corrupt_record"]
+        if not fields:
+            raise Invalid(self._cannot_infer("the files hold no column"))
+        return type(schema)(fields).toDDL()
+
+    def _cannot_infer(self, why: str) -> Problem:
+        return Problem(
+            code="schema_unknown",
+            message=f"no schema can be inferred from '{self.path}': {why}",
+            path="schema",
+            hint="declare 'schema', or put a file there first",
+        )
+
+    def _local_bytes(self) -> int:
+        if not is_local(self.path):
+            return 0
+        total = 0
+        for match in glob.glob(local_path(self.path)):
+            files = [os.path.join(d, f) for d, _, fs in os.walk(match) for f in fs] or [match]
+            total += sum(os.path.getsize(f) for f in files if os.path.isfile(f))
+        return total

@@ -1,0 +1,93 @@
+"""The `spark` connector: any data source that Spark knows by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from penstock.connectors.base import DeliveryId, Sink, SinkWriter, Source, write_counted
+from penstock.errors import Invalid, Problem
+from penstock.sql.schemas import parse_schema
+from penstock.specs.policies import Batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class SparkSource(Source):
+    """Reads any streaming format that Spark finds on its class path, with that format's own options.
+
+    `rate` and `rate-micro-batch` come with Spark; others with a package named in `spark.jars.packages`.
+    Limits per micro-batch are options of the format, such as Kafka's `maxOffsetsPerTrigger`.
+    """
+
+    type: Literal["spark"] = "spark"
+    format: str = Field(min_length=1, description="Name of the data source.")
+    options: dict[str, str] = Field(default_factory=dict, description="Its options.")
+    schema_: str | None = Field(default=None, alias="schema", description="Columns as Spark DDL, if it asks.")
+    finite: bool = Field(default=False, description="End as `completed` when all there is was read.")
+
+    position_fields: ClassVar = ("type", "format")
+    batch_fields: ClassVar = frozenset({"max_ms"})
+    example: ClassVar = "type: spark\nformat: rate\noptions: {rowsPerSecond: '10'}\n"
+
+    def pinned(self, spark: SparkSession) -> Self:
+        self.read(spark, Batch())
+        return self
+
+    def read(self, spark: SparkSession, batch: Batch) -> DataFrame:
+        from pyspark.errors import PySparkException
+
+        reader = spark.readStream.format(self.format).options(**self.options)
+        if self.schema_ is not None:
+            reader = reader.schema(parse_schema(spark, self.schema_, field="schema"))
+        try:
+            return reader.load()
+        except PySparkException as error:
+            raise Invalid(_problem(error, self.format)) from None
+
+    def trigger(self, batch: Batch) -> dict[str, Any]:
+        if self.finite:
+            return {"availableNow": True}
+        return {"processingTime": f"{batch.max_ms} milliseconds"}
+
+
+class SparkSink(Sink):
+    """Writes each batch with any format that Spark can append to.
+
+    Delivery is at-least-once: a batch that is repeated is appended again, unless the format itself
+    knows better.
+    """
+
+    type: Literal["spark"] = "spark"
+    format: str = Field(min_length=1, description="Name of the data source.")
+    options: dict[str, str] = Field(default_factory=dict, description="Its options; `path` is one of them.")
+
+    guarantee: ClassVar = "at-least-once"
+    example: ClassVar = "type: spark\nformat: noop\n"
+
+    def open(self) -> SinkWriter:
+        return _Writer(self.format, self.options)
+
+
+class _Writer(SinkWriter):
+    def __init__(self, name: str, options: dict[str, str]) -> None:
+        self.format, self.options = name, options
+
+    def write(self, df: DataFrame, delivery: DeliveryId) -> int:
+        def append(counted: DataFrame) -> None:
+            counted.write.format(self.format).options(**self.options).mode("append").save()
+
+        return write_counted(df, append)
+
+
+def _problem(error: Any, name: str) -> Problem:
+    if error.getCondition() == "DATA_SOURCE_NOT_FOUND":
+        return Problem(
+            code="unknown_format",
+            message=f"Spark has no data source called '{name}'",
+            path="format",
+            hint="name its package in spark.jars.packages",
+        )
+    return Problem(code="source_error", message=str(error).splitlines()[0], path="options")

@@ -1,0 +1,287 @@
+"""Who runs which flow: leases with epochs, and what workers report.
+
+A worker may run a flow while its lease lasts and its epoch is the newest. Every write of a worker names
+both, so one that was replaced changes nothing (invariant 6). Times are the registry's own clock.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
+
+from penstock.control.registry import queries
+from penstock.control.registry.records import JsonObject, Record
+from penstock.control.registry.store import Registry
+from penstock.control.registry.tables import documents, flows, workers
+
+IDLE = "idle"
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """A worker as the others see it."""
+
+    id: str
+    host: str
+    pid: int
+    url: str
+    token: str
+    started_at: datetime
+    state: str
+    alive: bool
+    flows: int
+    info: JsonObject
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a worker says of a flow. `revision` is the one it speaks of."""
+
+    uid: str
+    epoch: int
+    revision: int
+    phase: str
+    outcome: str | None = None
+    error: JsonObject | None = None
+    attempts: list[JsonObject] = field(default_factory=list)
+    running_revision: int | None = None
+    ops: JsonObject = field(default_factory=dict)
+
+
+class Flows:
+    """The runtime half of the registry."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+
+    # Workers
+
+    def join(self, worker: str, pid: int, url: str, token: str, lease_s: float, info: JsonObject) -> None:
+        """A worker that is new here."""
+        with self.registry.begin() as conn:
+            conn.execute(
+                insert(workers).values(
+                    id=worker,
+                    host=socket.gethostname(),
+                    pid=pid,
+                    url=url,
+                    token=token,
+                    started_at=datetime.now(UTC),
+                    heartbeat_until=self.registry.now(conn) + lease_s,
+                    state="ready",
+                    info=info,
+                )
+            )
+            self.registry.emit(conn, "Worker", worker, "joined", {"pid": pid})
+
+    def renew(self, worker: str, lease_s: float) -> bool:
+        """Extend the lease of a worker and of all its flows; false if it was given up as dead."""
+        with self.registry.begin() as conn:
+            until = self.registry.now(conn) + lease_s
+            known = conn.execute(
+                update(workers).where(workers.c.id == worker).values(heartbeat_until=until)
+            ).rowcount
+            conn.execute(update(flows).where(flows.c.worker == worker).values(lease_until=until))
+            return bool(known)
+
+    def draining(self, worker: str) -> None:
+        """The worker takes no more flows."""
+        with self.registry.begin() as conn:
+            conn.execute(update(workers).where(workers.c.id == worker).values(state="draining"))
+
+    def leave(self, worker: str) -> None:
+        """The worker is gone, and with it its leases. Only for one that has surely ended."""
+        with self.registry.begin() as conn:
+            self._forget(conn, [worker])
+
+    def workers(self) -> list[WorkerInfo]:
+        """Every worker that is known."""
+        with self.registry.engine.connect() as conn:
+            now = self.registry.now(conn)
+            held = {
+                row.worker: row.held
+                for row in conn.execute(
+                    select(flows.c.worker, func.count().label("held")).group_by(flows.c.worker)
+                )
+            }
+            rows = conn.execute(select(workers).order_by(workers.c.started_at)).mappings().all()
+        return [
+            WorkerInfo(
+                alive=row["heartbeat_until"] >= now,
+                flows=held.get(row["id"], 0),
+                **{k: row[k] for k in ("id", "host", "pid", "url", "token", "started_at", "state", "info")},
+            )
+            for row in rows
+        ]
+
+    # Coordinator
+
+    def expire(self) -> list[str]:
+        """Give up workers whose lease has ended; their flows wait for another one."""
+        with self.registry.begin() as conn:
+            now = self.registry.now(conn)
+            dead = list(conn.scalars(select(workers.c.id).where(workers.c.heartbeat_until < now)))
+            self._forget(conn, dead)
+            conn.execute(
+                update(flows)
+                .where(flows.c.worker.is_not(None), flows.c.lease_until < now)
+                .values(worker=None, lease_until=None, phase="waiting")
+            )
+            return dead
+
+    def unassigned(self) -> list[str]:
+        """Flows that should run and nobody has."""
+        with self.registry.engine.connect() as conn:
+            wanted = and_(flows.c.desired == "active", flows.c.outcome.is_(None), flows.c.worker.is_(None))
+            return list(conn.scalars(select(flows.c.uid).where(wanted).order_by(flows.c.updated_at)))
+
+    def assign(self, uid: str, worker: str, lease_s: float) -> bool:
+        """Give a flow to a worker under a new epoch, unless somebody was faster."""
+        with self.registry.begin() as conn:
+            taken = conn.execute(
+                update(flows)
+                .where(
+                    flows.c.uid == uid,
+                    flows.c.worker.is_(None),
+                    flows.c.desired == "active",
+                    flows.c.outcome.is_(None),
+                )
+                .values(
+                    worker=worker,
+                    epoch=flows.c.epoch + 1,
+                    lease_until=self.registry.now(conn) + lease_s,
+                    phase="starting",
+                )
+            )
+            return bool(taken.rowcount)
+
+    # Worker
+
+    def assigned(self, worker: str) -> list[Record]:
+        """The flows a worker holds."""
+        with self.registry.engine.connect() as conn:
+            rows = conn.execute(queries.select_records().where(flows.c.worker == worker))
+            return [queries.to_record(row) for row in rows]
+
+    def report(self, worker: str, reports: Sequence[Report]) -> None:
+        """Take in what a worker says of the flows it still holds.
+
+        A change of status is an event. What is said of a revision that is no longer the current one
+        only updates the counters.
+        """
+        if not reports:
+            return
+        with self.registry.begin() as conn:
+            for report in reports:
+                self._take(conn, worker, report)
+
+    def release(self, worker: str, uid: str, epoch: int) -> None:
+        """Give a flow back: it is at rest, or waits for another worker."""
+        with self.registry.begin() as conn:
+            wanted = and_(flows.c.desired == "active", flows.c.outcome.is_(None))
+            row = conn.execute(
+                select(flows.c.uid, wanted.label("wanted")).where(self._held(worker, uid, epoch))
+            ).first()
+            if row is not None:
+                phase = "waiting" if row.wanted else IDLE
+                conn.execute(
+                    update(flows)
+                    .where(flows.c.uid == uid)
+                    .values(worker=None, lease_until=None, phase=phase, updated_at=datetime.now(UTC))
+                )
+
+    # Service
+
+    def aim(self, record: Record, desired: str) -> None:
+        """Change what a flow should do; a flow that ended begins again."""
+        with self.registry.begin() as conn:
+            values: dict[str, Any] = {"desired": desired, "updated_at": datetime.now(UTC)}
+            if desired == "active":
+                values |= {"outcome": None, "error": None, "attempts": [], "running_revision": None}
+                values |= {"phase": "waiting"} if record.flow and record.flow.worker is None else {}
+            conn.execute(update(flows).where(flows.c.uid == record.uid).values(**values))
+            if desired != "active":
+                conn.execute(
+                    update(flows)
+                    .where(flows.c.uid == record.uid, flows.c.worker.is_(None))
+                    .values(phase=IDLE)
+                )
+            self._status_event(conn, record.uid, record.flow.status if record.flow else None)
+
+    def rolled_back(self, uid: str, error: JsonObject) -> None:
+        """An earlier revision was put in force again. It is no trial: there is nothing to fall back on."""
+        with self.registry.begin() as conn:
+            conn.execute(update(flows).where(flows.c.uid == uid).values(running_revision=None, error=error))
+
+    def forget_running(self, uid: str) -> None:
+        """The revision that runs is no longer one to fall back on."""
+        with self.registry.begin() as conn:
+            conn.execute(update(flows).where(flows.c.uid == uid).values(running_revision=None))
+
+    # Parts of transactions
+
+    def _forget(self, conn: Connection, ids: Iterable[str]) -> None:
+        for worker in ids:
+            conn.execute(delete(workers).where(workers.c.id == worker))
+            conn.execute(
+                update(flows)
+                .where(flows.c.worker == worker)
+                .values(worker=None, lease_until=None, phase="waiting")
+            )
+            # What should not run is at rest now, whoever held it.
+            conn.execute(
+                update(flows)
+                .where(flows.c.worker.is_(None), or_(flows.c.desired != "active", flows.c.outcome.is_not(None)))
+                .values(phase=IDLE)
+            )
+            self.registry.emit(conn, "Worker", worker, "left")
+
+    def _held(self, worker: str, uid: str, epoch: int) -> Any:
+        return and_(flows.c.uid == uid, flows.c.worker == worker, flows.c.epoch == epoch)
+
+    def _take(self, conn: Connection, worker: str, report: Report) -> None:
+        row = conn.execute(
+            select(flows, documents.c.revision)
+            .join(documents, documents.c.uid == flows.c.uid)
+            .where(self._held(worker, report.uid, report.epoch))
+        ).first()
+        if row is None:
+            return
+        before = row.outcome if row.desired == "active" and row.outcome else row.desired
+        values: dict[str, Any] = {"ops": report.ops, "updated_at": datetime.now(UTC)}
+        if row.revision == report.revision:
+            values |= {
+                "phase": report.phase,
+                "outcome": report.outcome,
+                "attempts": report.attempts,
+                "error": report.error or row.error,
+            }
+            if report.running_revision is not None:
+                values["running_revision"] = report.running_revision
+        conn.execute(update(flows).where(flows.c.uid == report.uid).values(**values))
+        self._status_event(conn, report.uid, before, previous_phase=row.phase)
+
+    def _status_event(
+        self, conn: Connection, uid: str, before: str | None, previous_phase: str | None = None
+    ) -> None:
+        row = conn.execute(
+            select(flows, documents.c.name, documents.c.revision)
+            .join(documents, documents.c.uid == flows.c.uid)
+            .where(flows.c.uid == uid)
+        ).one()
+        status = row.outcome if row.desired == "active" and row.outcome else row.desired
+        if status != before or (previous_phase is not None and row.phase != previous_phase):
+            data = {
+                "id": row.id,
+                "status": status,
+                "previous": before,
+                "phase": row.phase,
+                "revision": row.revision,
+                "error": row.error,
+            }
+            self.registry.emit(conn, "Pipeline", row.name, "status", data)

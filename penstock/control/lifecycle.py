@@ -1,0 +1,175 @@
+"""The life of a flow in a process: start, run, fail, back off, start again, end.
+
+    starting → running → (completed | failed | drained)
+        ↑         ↓
+        └─ backing_off
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from penstock.engine.counters import Counters
+from penstock.engine.failures import Failure, failure_of
+from penstock.engine.flow import Flow
+from penstock.engine.run import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Phase = Literal["starting", "running", "draining", "backing_off", "idle"]
+Outcome = Literal["completed", "failed"]
+
+KEPT_ATTEMPTS = 20
+FIRST_POLL_S, SLOWEST_POLL_S = 0.1, 1.0
+
+
+@dataclass(frozen=True)
+class State:
+    """What is to be known of a flow at a moment."""
+
+    phase: Phase = "starting"
+    outcome: Outcome | None = None
+    error: dict[str, Any] | None = None
+    attempts: list[dict[str, Any]] = field(default_factory=list)
+    ready: bool = False
+    ops: dict[str, Any] = field(default_factory=dict)
+
+
+def backoff_s(flow: Flow, failures: int) -> float:
+    """How long to wait after this many failures in a row."""
+    return min(flow.restart.backoff_ms * 2.0 ** (failures - 1), flow.restart.max_backoff_ms) / 1000
+
+
+class Keeper:
+    """Keeps one flow running until it ends or is told to stop.
+
+    With `trial`, a first start that fails is the end: there is an earlier revision to go back to.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        resolve: Callable[[], Flow],
+        spark: SparkSession,
+        checkpoint: Callable[[Flow], str],
+        *,
+        earlier_ops: dict[str, Any] | None = None,
+        trial: bool = False,
+        drain_s: float = 30.0,
+        permitted: Callable[[], None] = lambda: None,
+        on_change: Callable[[State], None] = lambda _: None,
+    ) -> None:
+        self._resolve, self._spark, self._checkpoint = resolve, spark, checkpoint
+        self._earlier_ops, self._trial, self._drain_s = earlier_ops, trial, drain_s
+        self._permitted, self._on_change = permitted, on_change
+        self._stop = threading.Event()
+        self._abort = threading.Event()
+        self._counters: Counters | None = None
+        self._failures = 0
+        self.state = State(ops=earlier_ops or {})
+        self._thread = threading.Thread(target=self._live, name=f"flow {name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def drain(self) -> None:
+        """Ask for the end after the batch in hand. Returns at once."""
+        self._stop.set()
+
+    def abort(self) -> None:
+        """Ask for the end now: this process has no right to the flow any more."""
+        self._abort.set()
+        self._stop.set()
+
+    def join(self, seconds: float | None = None) -> None:
+        """Wait for the end."""
+        self._thread.join(seconds)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing runs any more."""
+        return not self._thread.is_alive()
+
+    def _live(self) -> None:
+        while not self._stop.is_set():
+            failure, flow = self._attempt()
+            if failure is None or self._stop.is_set():
+                break
+            if self._last_failure(failure, flow):
+                self._become(phase="idle", outcome="failed")
+                return
+            assert flow is not None
+            self._become(phase="backing_off", ready=False)
+            self._stop.wait(backoff_s(flow, self._failures))
+        if self._stop.is_set():
+            self._become(phase="idle", ready=False)
+
+    def _attempt(self) -> tuple[Failure | None, Flow | None]:
+        """One start to end: the failure that ended it, or None if it completed or was stopped."""
+        self._become(phase="starting", ready=False)
+        flow: Flow | None = None
+        try:
+            flow = self._resolve()
+            run = Run(flow, self._spark, self._checkpoint(flow), self._counters_of(flow), self._permitted)
+            run.start()
+        except Exception as error:
+            return failure_of(error), flow
+        try:
+            self._watch(run)
+        except Exception as error:  # Spark itself is gone
+            return failure_of(error), flow
+        if run.end == "completed":
+            self._become(phase="idle", outcome="completed", ready=True)
+        return (run.failure if run.end == "failed" else None), flow
+
+    def _watch(self, run: Run) -> None:
+        poll = FIRST_POLL_S
+        while True:
+            ended = run.observe()
+            self._take_notice(run)
+            if ended:
+                return
+            if self._stop.wait(poll):
+                break
+            poll = min(poll * 1.2, SLOWEST_POLL_S) if run.ready else FIRST_POLL_S
+        if self._abort.is_set():
+            run.stop()
+        else:
+            self._become(phase="draining")
+            run.drain(self._drain_s)
+        self._take_notice(run)
+
+    def _take_notice(self, run: Run) -> None:
+        ops = run.counters.snapshot()
+        if ops["batches"] > self.state.ops.get("batches", 0):
+            self._failures = 0
+        phase: Phase = "running" if run.ready and self.state.phase == "starting" else self.state.phase
+        if ops != self.state.ops or phase != self.state.phase or run.ready != self.state.ready:
+            self._become(phase=phase, ready=run.ready or self.state.ready, ops=ops)
+
+    def _last_failure(self, failure: Failure, flow: Flow | None) -> bool:
+        """Note a failure; true if it is not to be tried again."""
+        self._failures += 1
+        error = {**failure.problem.model_dump(), "at": time.time()}
+        attempts = [*self.state.attempts, {**error, "attempt": self._failures}][-KEPT_ATTEMPTS:]
+        never_started = not self.state.ready
+        self._become(error=error, attempts=attempts)
+        if failure.fatal or flow is None or (self._trial and never_started):
+            return True
+        return flow.restart.policy == "never" or self._failures >= flow.restart.max_attempts
+
+    def _counters_of(self, flow: Flow) -> Counters:
+        """The counters so far, for the sinks the flow has now."""
+        earlier = self._counters.snapshot() if self._counters else self._earlier_ops
+        self._counters = Counters({sink.id: sink.component.guarantee for sink in flow.sinks}, earlier)
+        return self._counters
+
+    def _become(self, **changes: Any) -> None:
+        self.state = replace(self.state, **changes)
+        self._on_change(self.state)

@@ -1,0 +1,119 @@
+"""Questions that only a process with Spark can answer: an HTTP server in the worker, and its client."""
+
+from __future__ import annotations
+
+import hmac
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import uvicorn
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel
+
+from penstock.control.flows import WorkerInfo
+from penstock.engine.analysis import Analysis, analyse, offline
+
+if TYPE_CHECKING:
+    from penstock.control.worker import Worker
+
+ANALYSE_TIMEOUT_S = 120.0
+POKE_TIMEOUT_S = 2.0
+
+
+class AnalyseRequest(BaseModel):
+    """Documents to judge. They see one another, and the registry unless it is to be replaced."""
+
+    documents: list[Any]
+    alone: bool = False
+
+
+class RpcServer:
+    """Serves a worker's answers on a free loopback port, to those who know its token."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._socket = socket.socket()
+        self._socket.bind(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        config = uvicorn.Config(_app(worker), log_level="warning", access_log=False, lifespan="off")
+        self._server = uvicorn.Server(config)
+        self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+        self._thread = threading.Thread(target=self._serve, name="rpc", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Answer no more."""
+        self._server.should_exit = True
+
+    def _serve(self) -> None:
+        self._server.run(sockets=[self._socket])
+
+
+def _app(worker: Worker) -> FastAPI:
+    def authorised(request: Request) -> None:
+        given = request.headers.get("authorization", "")
+        if not hmac.compare_digest(given, f"Bearer {worker.token}"):
+            raise HTTPException(401)
+
+    app = FastAPI(openapi_url=None, dependencies=[Depends(authorised)])
+
+    @app.post("/poke", status_code=204)
+    def poke() -> None:
+        worker.poke()
+
+    @app.post("/analyse")
+    async def analyse_(request: AnalyseRequest) -> list[Analysis]:
+        return await run_in_threadpool(_analyse, worker, request)
+
+    return app
+
+
+def _analyse(worker: Worker, request: AnalyseRequest) -> list[Analysis]:
+    lookup, known = offline(request.documents)
+    registry, defaults = worker.registry, worker.settings.defaults.model_dump()
+
+    def look_up(kind: str, name: str) -> Any:
+        found = lookup(kind, name)
+        if found is not None or request.alone:
+            return found
+        record = registry.find(kind, name)
+        return record.document if record else None
+
+    def know(kind: str) -> set[str]:
+        return known(kind) if request.alone else known(kind) | registry.ids(kind)
+
+    return [analyse(raw, look_up, know, defaults, worker.spark) for raw in request.documents]
+
+
+class RpcClient:
+    """Asks workers."""
+
+    def __init__(self) -> None:
+        self._http = httpx.Client(trust_env=False)
+
+    def analyse(self, worker: WorkerInfo, documents: list[Any], *, alone: bool) -> list[Analysis]:
+        """What a worker thinks of these documents."""
+        body = {"documents": documents, "alone": alone}
+        answer = self._post(worker, "/analyse", ANALYSE_TIMEOUT_S, body)
+        return [Analysis.model_validate(item) for item in answer.json()]
+
+    def poke(self, worker: WorkerInfo) -> None:
+        """Tell a worker to look at the registry now. It would do so anyway, a little later."""
+        try:
+            self._post(worker, "/poke", POKE_TIMEOUT_S)
+        except httpx.HTTPError:
+            pass
+
+    def _post(self, worker: WorkerInfo, path: str, timeout: float, body: Any = None) -> httpx.Response:
+        answer = self._http.post(
+            worker.url + path, json=body, timeout=timeout, headers={"Authorization": f"Bearer {worker.token}"}
+        )
+        answer.raise_for_status()
+        return answer
+
+

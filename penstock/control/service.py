@@ -1,0 +1,410 @@
+"""All that a person can do with documents and pipelines; the API and the command line are thin over it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import httpx
+
+from penstock.control.coordinator import Coordinator
+from penstock.control.flows import Flows, WorkerInfo
+from penstock.control.registry.bundle import Mode
+from penstock.control.registry.records import Change, Diff, Page, Record, Revision
+from penstock.control.registry.store import Registry, name_in_use
+from penstock.control.rpc import RpcClient
+from penstock.control.state import remove_state
+from penstock.control.worker import no_worker
+from penstock.engine.analysis import Analysis, analyse
+from penstock.errors import Conflict, Invalid, Problem, Unavailable
+from penstock.settings import Settings
+from penstock.specs.documents import API_VERSION
+
+Action = Literal["pause", "resume", "stop", "start"]
+
+WORKER_WAIT_S = 30.0
+"""How long a question waits for a worker that is still starting."""
+
+SETTLE_S = 30.0
+"""How long an edit or an action waits to see its effect before it answers all the same."""
+
+POLL_S = 0.05
+
+_FROM: dict[Action, tuple[set[str], str, str]] = {
+    # action: statuses it is for, what it aims at, what to do instead
+    "pause": ({"active", "paused"}, "paused", "only an active pipeline can be paused"),
+    "resume": ({"paused", "active"}, "active", "use start"),
+    "stop": ({"active", "paused", "completed", "failed", "stopped"}, "stopped", ""),
+    "start": ({"active", "paused", "completed", "failed", "stopped"}, "active", ""),
+}
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A document that was saved, and what to know about it."""
+
+    record: Record
+    warnings: list[Problem] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """Whether this installation can do its work, and why not."""
+
+    ready: bool
+    problems: list[Problem]
+    pipelines: dict[str, str]
+
+
+class Service:
+    """The operations of Penstock on one registry."""
+
+    def __init__(self, settings: Settings, registry: Registry) -> None:
+        self.settings, self.registry = settings, registry
+        self.flows = Flows(registry)
+        self.rpc = RpcClient()
+        self.coordinator = Coordinator(settings, self.flows, self.rpc)
+        self._defaults = settings.defaults.model_dump()
+
+    # Judging documents
+
+    def validate(self, documents: Sequence[Any]) -> list[Analysis]:
+        """What is wrong with documents that may refer to one another and to what is registered."""
+        worker = self._worker(wait_s=WORKER_WAIT_S)
+        if worker is None:
+            raise Unavailable(no_worker())
+        return self._ask(worker, documents)
+
+    def _analyse(self, raw: Any, *, needs_spark: bool) -> Analysis:
+        """Judge one document as deep as is possible now; as deep as possible if `needs_spark`."""
+        shallow = self._shallow(raw)
+        if not shallow.valid:
+            return shallow
+        worker = self._worker(wait_s=WORKER_WAIT_S if needs_spark else 0.0)
+        if worker is not None:
+            return self._ask(worker, [raw])[0]
+        if needs_spark:
+            raise Unavailable(no_worker())
+        return shallow
+
+    def _shallow(self, raw: Any) -> Analysis:
+        return analyse(raw, lambda *_: None, self.registry.ids, self._defaults)
+
+    def _ask(self, worker: WorkerInfo, documents: Sequence[Any], *, alone: bool = False) -> list[Analysis]:
+        try:
+            return self.rpc.analyse(worker, list(documents), alone=alone)
+        except httpx.HTTPError:
+            raise Unavailable(no_worker()) from None
+
+    def _worker(self, wait_s: float) -> WorkerInfo | None:
+        """A worker that can answer; waits for one that is starting."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            able = [w for w in self.flows.workers() if w.alive]
+            if able:
+                return min(able, key=lambda w: w.flows)
+            if time.monotonic() >= deadline or self.settings.workers == 0:
+                return None
+            time.sleep(POLL_S)
+
+    # Documents
+
+    def get(self, kind: str, name: str) -> Record:
+        """A document; NotFound if there is none."""
+        return self.registry.get(kind, name)
+
+    def list(self, kind: str, **filters: Any) -> Page:
+        """The documents of a kind; see `Registry.list`."""
+        return self.registry.list(kind, **filters)
+
+    def create(self, kind: str, raw: Any) -> Saved:
+        """Save a new document. An active pipeline must be valid; a paused one may be anything."""
+        raw = _of_kind(kind, raw)
+        desired = _desired(raw)
+        if (taken := self.registry.find(kind, _name(raw) or "")) is not None:
+            # Told before the document is judged: this is what the person will want to know first.
+            raise name_in_use(taken)
+        analysis = self._judge(kind, raw, desired)
+        record = self.registry.create(
+            analysis.document or raw, desired=desired, check_references=desired in (None, "active")
+        )
+        self._poke()
+        return Saved(record, analysis.warnings if analysis.valid else analysis.errors)
+
+    def replace(self, kind: str, name: str, raw: Any, *, expected: str | None = None) -> Saved:
+        """Save a new revision of a document."""
+        return self._revise(kind, self.registry.get(kind, name), raw, expected, "update")
+
+    def patch(self, kind: str, name: str, patch: Any, *, expected: str | None = None) -> Saved:
+        """Merge a partial document, or a partial spec, into a document."""
+        record = self.registry.get(kind, name)
+        if not isinstance(patch, Mapping):
+            raise Invalid(Problem(code="not_a_patch", message="a patch is a mapping of what changes"))
+        envelope = {"apiVersion", "kind", "metadata", "spec", "status"}
+        whole = patch if set(patch) & envelope else {"spec": patch}
+        raw = merge_patch(record.document, whole)
+        # The patch was made for the revision that was just read, whoever else writes meanwhile.
+        return self._revise(kind, record, raw, expected or record.etag, "patch")
+
+    def rollback(self, kind: str, name: str, revision: int, *, expected: str | None = None) -> Saved:
+        """Save the content of an earlier revision as the newest one."""
+        record = self.registry.get(kind, name)
+        raw = self.registry.revision(kind, name, revision).document
+        return self._revise(kind, record, raw, expected, f"rollback to {revision}")
+
+    def delete(self, kind: str, name: str, *, expected: str | None = None) -> Record:
+        """Delete a document that nothing refers to; a pipeline is stopped first."""
+        record = self.registry.get(kind, name)
+        if record.flow is not None and record.flow.worker is not None:
+            self.flows.aim(record, "stopped")
+            self._poke()
+            self._settle(record.id, lambda r: r.flow is None or r.flow.worker is None)
+        record = self.registry.delete(kind, name, expected=expected)
+        if kind == "Pipeline":
+            remove_state(self.settings, record)
+        self._poke()
+        return record
+
+    def revisions(self, kind: str, name: str) -> Sequence[Revision]:
+        """Every revision of a document, newest first."""
+        return self.registry.revisions(kind, name)
+
+    def diff(self, kind: str, name: str, before: int | None, after: int | None) -> Diff:
+        """How two revisions differ: by default the current one from the one before it."""
+        current = self.registry.get(kind, name).revision
+        after = current if after is None else after
+        before = max(1, after - 1) if before is None else before
+        return self.registry.diff(kind, name, before, after)
+
+    def _judge(self, kind: str, raw: Any, desired: str | None) -> Analysis:
+        """Judge what is about to be saved; refuse it unless it may be saved as it is."""
+        runs = kind != "Pipeline" or desired in (None, "active")
+        analysis = self._analyse(raw, needs_spark=runs)
+        if not analysis.valid and (runs or not _has_identity(analysis)):
+            raise Invalid(*analysis.errors)
+        return analysis
+
+    def _revise(self, kind: str, record: Record, raw: Any, expected: str | None, origin: str) -> Saved:
+        raw = _of_kind(kind, raw)
+        desired = _desired(raw) or (record.flow.desired if record.flow else None)
+        analysis = self._judge(kind, raw, desired)
+        document = analysis.document or raw
+        self._judge_referrers(kind, record, document)
+        was_active = record.flow is not None and record.flow.status == "active"
+        if record.flow is not None and not (was_active and desired == "active"):
+            self.flows.forget_running(record.uid)  # nothing runs that could be gone back to
+        saved = self.registry.update(
+            kind,
+            record.id,
+            document,
+            expected=expected,
+            desired=desired,
+            origin=origin,
+            check_references=desired in (None, "active"),
+        )
+        self._poke()
+        if saved.flow is not None and saved.revision != record.revision and desired == "active":
+            saved = self._await_start(saved)
+        return Saved(saved, analysis.warnings if analysis.valid else analysis.errors)
+
+    def _await_start(self, saved: Record) -> Record:
+        """Wait until a new revision runs; Conflict if it did not start and was rolled back."""
+
+        def settled(now: Record) -> bool:
+            flow = now.flow
+            return (
+                flow is None
+                or now.revision != saved.revision
+                or flow.running_revision == saved.revision
+                or flow.outcome is not None
+                or (flow.worker is None and self._worker(wait_s=0.0) is None)
+            )
+
+        now = self._settle(saved.id, settled)
+        if now.revision > saved.revision and now.flow and (now.flow.error or {}).get("code") == "rolled_back":
+            error = now.flow.error or {}
+            raise Conflict(
+                Problem(
+                    code="rolled_back",
+                    message=str(error.get("message")),
+                    path=error.get("path"),
+                    hint=error.get("hint"),
+                )
+            )
+        return now
+
+    def _judge_referrers(self, kind: str, record: Record, document: Mapping[str, Any]) -> None:
+        """Refuse a change to a shared document that would break a pipeline that is running."""
+        if kind == "Pipeline":
+            return
+        affected = [
+            found
+            for referrer in self.registry.referrers(kind, record.id)
+            if referrer.kind == "Pipeline" and (found := self.registry.find("Pipeline", referrer.id))
+        ]
+        running = [p for p in affected if p.flow and p.flow.status == "active"]
+        worker = self._worker(wait_s=WORKER_WAIT_S) if running else None
+        if worker is None:
+            return
+        judged = self._ask(worker, [document, *(p.document for p in running)])[1:]
+        problems = [
+            problem.model_copy(update={"message": f"pipeline '{p.name}' would break: {problem.message}"})
+            for p, analysis in zip(running, judged, strict=True)
+            for problem in analysis.errors
+        ]
+        if problems:
+            raise Invalid(*problems)
+
+    # The life of a pipeline
+
+    def act(self, name: str, action: Action) -> Record:
+        """Pause, resume, stop or start a pipeline, and wait a while for it to happen."""
+        record = self.registry.get("Pipeline", name)
+        assert record.flow is not None
+        allowed, aim, instead = _FROM[action]
+        status = record.flow.status
+        if status not in allowed:
+            raise Conflict(
+                Problem(
+                    code="invalid_transition",
+                    message=f"pipeline '{record.name}' is {status}: it cannot {action}",
+                    hint=instead,
+                )
+            )
+        if aim == status:
+            return record
+        if aim == "active":
+            analysis = self._analyse(record.document, needs_spark=True)
+            if not analysis.valid:
+                raise Invalid(*analysis.errors)
+        self.flows.aim(record, aim)
+        self._poke()
+        return self._settle(record.id, _at_rest if aim != "active" else _running)
+
+    def progress(self, name: str) -> dict[str, Any]:
+        """What a pipeline has done so far."""
+        record = self.registry.get("Pipeline", name)
+        flow = record.flow
+        assert flow is not None
+        return {
+            "name": record.name,
+            "status": flow.status,
+            "phase": flow.phase,
+            "error": flow.error,
+            "attempts": flow.attempts,
+            "updated_at": flow.updated_at,
+            **flow.ops,
+        }
+
+    # The whole
+
+    def export(self) -> dict[str, Any]:
+        """The registry as a bundle."""
+        return self.registry.export()
+
+    def import_(self, documents: Sequence[Any], mode: Mode, *, dry_run: bool) -> Sequence[Change]:
+        """Save all documents of a bundle or none of them."""
+        judged = self._judge_bundle(documents, mode)
+        if dry_run:
+            return self.registry.plan_import(judged, mode)
+        changes = self.registry.apply_import(judged, mode)
+        self._poke()
+        return changes
+
+    def _judge_bundle(self, documents: Sequence[Any], mode: Mode) -> list[Any]:
+        if not documents:
+            return []
+        worker = self._worker(wait_s=WORKER_WAIT_S)
+        if worker is None:
+            raise Unavailable(no_worker())
+        judged = self._ask(worker, documents, alone=mode == "replace")
+        problems = [
+            problem.model_copy(update={"path": f"documents[{i}].{problem.path or ''}".rstrip(".")})
+            for i, (raw, analysis) in enumerate(zip(documents, judged, strict=True))
+            for problem in analysis.errors
+            if _desired(raw) in (None, "active") or not _has_identity(analysis)
+        ]
+        if problems:
+            raise Invalid(*problems)
+        return [analysis.document or raw for raw, analysis in zip(documents, judged, strict=True)]
+
+    def readiness(self) -> Readiness:
+        """Whether pipelines can run, and how each of them is."""
+        try:
+            page = self.registry.list("Pipeline", limit=None)
+            alive = [w for w in self.flows.workers() if w.alive and w.state == "ready"]
+        except Exception as error:
+            problem = Problem(code="registry_down", message=f"the registry does not answer: {error}")
+            return Readiness(False, [problem], {})
+        pipelines = {r.name: r.flow.status for r in page.items if r.flow}
+        problems = [] if alive else [Problem(code="no_worker", message="no worker is ready")]
+        return Readiness(not problems, problems, pipelines)
+
+    def workers(self) -> Sequence[WorkerInfo]:
+        """Every worker that is known."""
+        return self.flows.workers()
+
+    def _poke(self) -> None:
+        """Let coordinator and workers see a change at once."""
+        self.coordinator.poke()
+        for worker in self.flows.workers():
+            if worker.alive:
+                self.rpc.poke(worker)
+
+    def _settle(self, name: str, done: Callable[[Record], bool]) -> Record:
+        deadline = time.monotonic() + SETTLE_S
+        while True:
+            record = self.registry.get("Pipeline", name)
+            if done(record) or time.monotonic() >= deadline:
+                return record
+            time.sleep(POLL_S)
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """A JSON merge patch (RFC 7386): null removes, mappings merge, anything else replaces."""
+    if not isinstance(patch, Mapping):
+        return patch
+    merged = dict(target) if isinstance(target, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
+
+
+def _of_kind(kind: str, raw: Any) -> Any:
+    """The document with the kind that its place implies."""
+    if not isinstance(raw, Mapping):
+        return raw
+    if raw.get("kind", kind) != kind:
+        message = f"this takes a {kind}, not a {raw['kind']}"
+        raise Invalid(Problem(code="wrong_kind", message=message, path="kind"))
+    return {"apiVersion": API_VERSION, "kind": kind, **raw}
+
+
+def _desired(raw: Any) -> str | None:
+    status = raw.get("status") if isinstance(raw, Mapping) else None
+    return status if isinstance(status, str) else None
+
+
+def _name(raw: Any) -> str | None:
+    metadata = raw.get("metadata") if isinstance(raw, Mapping) else None
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return name if isinstance(name, str) else None
+
+
+def _has_identity(analysis: Analysis) -> bool:
+    """Whether an invalid document can be kept: its envelope is sound, only its spec is not."""
+    return all((problem.path or "").startswith("spec") for problem in analysis.errors)
+
+
+def _at_rest(record: Record) -> bool:
+    return record.flow is None or record.flow.worker is None
+
+
+def _running(record: Record) -> bool:
+    flow = record.flow
+    return flow is None or flow.phase == "running" or flow.outcome is not None or bool(flow.error)

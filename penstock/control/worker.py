@@ -1,0 +1,235 @@
+"""A worker: one process with one Spark session that runs the flows it holds leases for."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from penstock import __version__
+from penstock.control.flows import Flows, Report
+from penstock.control.lifecycle import Keeper, State
+from penstock.control.registry.records import Record
+from penstock.control.registry.store import Registry
+from penstock.control.rpc import RpcServer
+from penstock.control.state import checkpoint_of, remove_state
+from penstock.engine.flow import resolve_flow
+from penstock.errors import Fatal, PenstockError, Problem
+from penstock.settings import Settings
+from penstock.specs.references import references_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = structlog.get_logger()
+
+TICK_S = 1.0
+
+
+@dataclass
+class Held:
+    """A flow this worker runs."""
+
+    record: Record
+    version: tuple[Any, ...]
+    keeper: Keeper
+    told: State | None = None
+
+
+class Worker:
+    """Takes what it is assigned, runs it, says how it goes, and stops when its lease does."""
+
+    def __init__(self, settings: Settings, registry: Registry, spark: SparkSession) -> None:
+        self.id = str(uuid.uuid4())
+        self.settings, self.registry, self.flows, self.spark = settings, registry, Flows(registry), spark
+        self.lease_s = settings.worker.lease_ms / 1000
+        self.token = uuid.uuid4().hex
+        self._held: dict[str, Held] = {}
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._lease_ends = 0.0
+
+    def run(self) -> None:
+        """Work until told to stop, then drain every flow and leave."""
+        rpc = RpcServer(self)
+        rpc.start()
+        self._lease_ends = time.monotonic() + self.lease_s
+        info = {"version": __version__, "spark": self.spark.version, "master": self.spark.sparkContext.master}
+        self.flows.join(self.id, os.getpid(), rpc.url, self.token, self.lease_s, info)
+        log.info("worker ready", worker=self.id, url=rpc.url)
+        try:
+            while not self._stop.is_set():
+                self._tick()
+                self._wake.wait(min(TICK_S, self.lease_s / 4))
+                self._wake.clear()
+            self._drain()
+        finally:
+            rpc.stop()
+
+    def poke(self) -> None:
+        """Something has changed: look now rather than at the next tick."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Ask for an orderly end."""
+        self._stop.set()
+        self._wake.set()
+
+    def permitted(self) -> None:
+        """Raises unless this worker may still write."""
+        if time.monotonic() >= self._lease_ends:
+            raise Fatal("this worker's lease has ended")
+
+    def _tick(self) -> None:
+        asked_at = time.monotonic()
+        try:
+            if not self.flows.renew(self.id, self.lease_s):
+                log.error("given up as dead by the coordinator", worker=self.id)
+                self._abort_all()
+                self._stop.set()
+                return
+            self._lease_ends = asked_at + self.lease_s
+            self._report()
+            self._reconcile(self.flows.assigned(self.id))
+            self._report()
+        except Exception as error:
+            log.warning("registry out of reach", error=str(error))
+            if time.monotonic() >= self._lease_ends:
+                self._abort_all()
+
+    def _reconcile(self, assigned: list[Record]) -> None:
+        wanted = {record.uid: record for record in assigned}
+        for uid, held in list(self._held.items()):
+            record = wanted.get(uid)
+            if record is None or record.flow is None or record.flow.epoch != self._epoch(held):
+                held.keeper.abort()  # deleted, or taken away
+                if held.keeper.ended:
+                    del self._held[uid]
+                    if record is None and self.registry.find_by_uid(uid) is None:
+                        remove_state(self.settings, held.record)
+            elif held.keeper.ended:
+                self._ended(held, record)
+            elif not _should_run(record) or held.version != self._version(record):
+                held.keeper.drain()
+        for uid, record in wanted.items():
+            if uid not in self._held:
+                if _should_run(record):
+                    self._take(record)
+                else:
+                    self.flows.release(self.id, uid, record.flow.epoch if record.flow else 0)
+
+    def _take(self, record: Record) -> None:
+        flow = record.flow
+        assert flow is not None
+        keeper = Keeper(
+            record.id,
+            lambda: resolve_flow(record.document, self._lookup, self.settings.defaults.model_dump()),
+            self.spark,
+            lambda resolved: checkpoint_of(self.settings, record, resolved),
+            earlier_ops=flow.ops,
+            trial=flow.running_revision not in (None, record.revision),
+            drain_s=self.settings.worker.drain_ms / 1000,
+            permitted=self.permitted,
+            on_change=lambda _: self.poke(),
+        )
+        self._held[record.uid] = Held(record, self._version(record), keeper)
+        log.info("flow taken", pipeline=record.name, revision=record.revision, epoch=flow.epoch)
+        keeper.start()
+
+    def _ended(self, held: Held, record: Record) -> None:
+        """A flow came to rest by itself or was asked to: give it back, or start its new revision."""
+        state, fallback = held.keeper.state, record.flow.running_revision if record.flow else None
+        del self._held[record.uid]
+        log.info("flow ended", pipeline=record.name, outcome=state.outcome, error=state.error)
+        same = held.record.revision == record.revision
+        failed_to_start = same and state.outcome == "failed" and not state.ready
+        if failed_to_start and fallback is not None and fallback != record.revision:
+            self._roll_back(record, fallback, state)
+        if not _should_run(record):
+            self.flows.release(self.id, record.uid, self._epoch(held))
+        self.poke()
+
+    def _roll_back(self, record: Record, fallback: int, state: State) -> None:
+        error = state.error or {}
+        message = f"revision {record.revision} did not start and revision {fallback} is in force again: "
+        try:
+            self.registry.rollback("Pipeline", record.id, fallback, expected=record.etag)
+        except PenstockError as refused:  # the user was faster with yet another revision
+            log.warning("no rollback", pipeline=record.name, why=str(refused))
+            return
+        problem = {**error, "code": "rolled_back", "message": message + str(error.get("message"))}
+        self.flows.rolled_back(record.uid, problem)
+
+    def _report(self) -> None:
+        reports = []
+        for held in self._held.values():
+            state = held.keeper.state
+            if state is held.told:
+                continue
+            held.told = state
+            reports.append(
+                Report(
+                    held.record.uid,
+                    self._epoch(held),
+                    held.record.revision,
+                    state.phase,
+                    state.outcome,
+                    state.error,
+                    state.attempts,
+                    held.record.revision if state.ready else None,
+                    state.ops,
+                )
+            )
+        self.flows.report(self.id, reports)
+
+    def _version(self, record: Record) -> tuple[Any, ...]:
+        """Changes when the pipeline or anything it refers to does."""
+        referred = [self.registry.find(r.kind, r.id) for r in references_of(record.document)]
+        return (record.revision, *((r.uid, r.revision) for r in referred if r))
+
+    def _lookup(self, kind: str, name: str) -> dict[str, Any] | None:
+        record = self.registry.find(kind, name)
+        return record.document if record else None
+
+    def _epoch(self, held: Held) -> int:
+        return held.record.flow.epoch if held.record.flow else 0
+
+    def _abort_all(self) -> None:
+        for held in self._held.values():
+            held.keeper.abort()
+
+    def _drain(self) -> None:
+        log.info("draining", worker=self.id, flows=len(self._held))
+        self.flows.draining(self.id)
+        for held in self._held.values():
+            held.keeper.drain()
+        deadline = time.monotonic() + self.settings.worker.drain_ms / 1000 + 5
+        while self._held and time.monotonic() < deadline:
+            self._lease_ends = time.monotonic() + self.lease_s
+            self.flows.renew(self.id, self.lease_s)
+            for uid, held in list(self._held.items()):
+                if held.keeper.ended:
+                    self._report()
+                    self.flows.release(self.id, uid, self._epoch(held))
+                    del self._held[uid]
+            time.sleep(0.05)
+        self.flows.leave(self.id)
+
+
+def _should_run(record: Record) -> bool:
+    flow = record.flow
+    return flow is not None and flow.desired == "active" and flow.outcome is None
+
+
+def no_worker() -> Problem:
+    """Told when a question needs Spark and nobody can answer it."""
+    return Problem(
+        code="no_worker",
+        message="no worker is ready to check this document",
+        hint="wait a moment and try again, or save it with status: paused",
+    )

@@ -1,0 +1,89 @@
+"""What a flow has done so far, in numbers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+
+class Counters:
+    """Totals of a flow, kept across restarts of its query.
+
+    They are reported once a second, so after a kill the last second may be missing: they tell a person
+    how much went through, and are not what exactly-once rests on.
+    """
+
+    def __init__(self, sinks: Mapping[str, str], earlier: Mapping[str, Any] | None = None) -> None:
+        earlier = earlier or {}
+        before = earlier.get("sinks", {})
+        self._lock = threading.Lock()
+        self._input = int(earlier.get("input_events", 0))
+        self._batches = int(earlier.get("batches", 0))
+        self._last: dict[str, Any] | None = None
+        self._rates = {"input": 0.0, "processed": 0.0}
+        self._sinks: dict[str, dict[str, Any]] = {
+            name: {
+                "guarantee": guarantee,
+                "events": 0,
+                "batches": 0,
+                "failures": 0,
+                "missed_batches": 0,
+                "last_error": None,
+                "last_ack_at": None,
+            }
+            | {k: v for k, v in before.get(name, {}).items() if k != "guarantee"}
+            for name, guarantee in sinks.items()
+        }
+
+    def acknowledged(self, sink: str, events: int) -> None:
+        """A sink has taken a batch."""
+        with self._lock:
+            counts = self._sinks[sink]
+            counts["events"] += events
+            counts["batches"] += 1
+            counts["last_ack_at"] = time.time()
+
+    def failed(self, sink: str, message: str) -> None:
+        """A sink has refused a batch."""
+        with self._lock:
+            self._sinks[sink]["failures"] += 1
+            self._sinks[sink]["last_error"] = message
+
+    def missed(self, sink: str) -> None:
+        """The batch was committed without this sink, as the policy allows."""
+        with self._lock:
+            self._sinks[sink]["missed_batches"] += 1
+
+    def progressed(self, progress: Mapping[str, Any]) -> None:
+        """Spark has finished a micro-batch."""
+        with self._lock:
+            self._rates = {
+                "input": float(progress.get("inputRowsPerSecond") or 0.0),
+                "processed": float(progress.get("processedRowsPerSecond") or 0.0),
+            }
+            durations = progress.get("durationMs", {})
+            if "addBatch" not in durations:  # an idle report, not a batch
+                return
+            self._input += int(progress.get("numInputRows", 0))
+            self._batches += 1
+            self._last = {
+                "id": progress.get("batchId"),
+                "at": progress.get("timestamp"),
+                "input_events": int(progress.get("numInputRows", 0)),
+                "duration_ms": durations.get("triggerExecution"),
+                "durations_ms": durations,
+            }
+
+    def snapshot(self) -> dict[str, Any]:
+        """All of it, as the API shows it."""
+        with self._lock:
+            return {
+                "input_events": self._input,
+                "batches": self._batches,
+                "input_events_per_second": self._rates["input"],
+                "processed_events_per_second": self._rates["processed"],
+                "last_batch": self._last,
+                "sinks": {name: dict(counts) for name, counts in self._sinks.items()},
+            }

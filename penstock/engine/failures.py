@@ -1,0 +1,75 @@
+"""What went wrong in a running query, in words, and whether trying again can help."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import Fatal, Invalid, PenstockError, Problem
+
+FATAL_STATES = ("22", "42", "0A")
+"""Classes of SQLSTATE that come back on every attempt: bad data, bad SQL, unsupported features."""
+
+LONGEST = 600
+"""A message beyond this is cut: it is a sentence for a person, the log has the rest."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The end of a run that was not wanted."""
+
+    problem: Problem
+    fatal: bool
+
+
+def failure_of(error: BaseException) -> Failure:
+    """The failure behind an exception from Spark, a connector or a document."""
+    if isinstance(error, Invalid):
+        first, more = error.problems[0], len(error.problems) - 1
+        hint = f"{first.hint or ''} (and {more} more)".strip() if more else first.hint
+        return Failure(first.model_copy(update={"hint": hint}), fatal=True)
+    if isinstance(error, PenstockError):
+        return Failure(error.problems[0], fatal=False)
+    if (origin := getattr(error, "_origin", None)) is not None:
+        return java_failure(origin, str(error))
+    if (java := getattr(error, "java_exception", None)) is not None:
+        return java_failure(java, str(error))
+    text = _short(str(error)) or type(error).__name__
+    code = "fatal" if isinstance(error, Fatal) else "failed"
+    return Failure(Problem(code=code, message=text), fatal=isinstance(error, Fatal))
+
+
+def java_failure(throwable: Any, text: str = "") -> Failure:
+    """The failure behind a Java exception: the deepest cause that Spark has a name for."""
+    best, last = None, throwable
+    seen = 0
+    while throwable is not None and seen < 50:
+        last = throwable
+        if _ask(throwable, "getCondition"):
+            best = throwable
+        throwable, seen = throwable.getCause(), seen + 1
+    told = best if best is not None else last
+    condition, state = _ask(told, "getCondition"), _ask(told, "getSqlState") or ""
+    message = _short(_ask(told, "getMessage") or text or "the query failed")
+    if best is None:
+        name = str(told.getClass().getSimpleName())
+        return Failure(Problem(code="failed", message=f"{name}: {message}"), fatal=False)
+    return Failure(Problem(code=str(condition).lower(), message=message), fatal=state.startswith(FATAL_STATES))
+
+
+def _ask(throwable: Any, method: str) -> str | None:
+    try:
+        answer = getattr(throwable, method)()
+    except Exception:  # not every Java exception has the method
+        return None
+    return None if answer is None else str(answer)
+
+
+def _short(text: str) -> str:
+    """The sentences of a message, without its code, its SQLSTATE and its stack."""
+    text = text.split("\n\tat ")[0].split("\n== ")[0].split("JVM stacktrace")[0]
+    text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text.strip())
+    text = re.sub(r"\s*SQLSTATE: \w+", "", text)
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -1,0 +1,177 @@
+"""The one runtime form: a flow is an input, ordered processors and one or more outputs.
+
+Resolving a pipeline means: variables filled in, defaults merged, references followed. Each part keeps its
+place in the document, so that whatever goes wrong later can be told where a person has to look.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from penstock.connectors.base import Sink, Source
+from penstock.errors import Invalid, Problem
+from penstock.processors.base import Processor
+from penstock.specs.documents import PipelineDocument, SinkRef, SourceRef, TaskDocument, derive_id
+from penstock.specs.policies import Batch, CommitPolicy, Restart
+from penstock.specs.validation import parse
+from penstock.specs.variables import resolve
+
+Lookup = Callable[[str, str], Mapping[str, Any] | None]
+"""The document of a kind and id, as it was written."""
+
+C = TypeVar("C", Source, Sink, Processor)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a part of a flow was written: in the pipeline itself, or in a document it refers to."""
+
+    path: str
+    via: str | None = None
+
+    def locate(self, problem: Problem) -> Problem:
+        """The problem of a part, told from the pipeline's point of view."""
+        if self.via is not None:
+            inside = f", at {problem.path}" if problem.path else ""
+            return problem.model_copy(
+                update={"path": self.path, "message": f"{self.via}{inside}: {problem.message}"}
+            )
+        joint = "" if not problem.path or problem.path.startswith("[") else "."
+        return problem.model_copy(update={"path": f"{self.path}{joint}{problem.path or ''}"})
+
+
+@dataclass(frozen=True)
+class Part(Generic[C]):
+    """A source, processor or sink in its place."""
+
+    id: str
+    component: C
+    place: Place
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What one Structured Streaming query runs."""
+
+    id: str
+    source: Part[Source]
+    processors: list[Part[Processor]]
+    sinks: list[Part[Sink]]
+    batch: Batch
+    commit_policy: CommitPolicy
+    restart: Restart
+
+    @property
+    def position_key(self) -> str:
+        """Stays the same while offsets keep their meaning; a checkpoint belongs to one key."""
+        source = self.source.component
+        fields = {name: getattr(source, name) for name in source.position_fields}
+        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def resolve_flow(
+    raw: Mapping[str, Any],
+    lookup: Lookup,
+    defaults: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Flow:
+    """The flow of a pipeline document, or `Invalid` with every problem."""
+    return _Resolver(lookup, defaults or {}, os.environ if environment is None else environment).flow(raw)
+
+
+class _Resolver:
+    def __init__(self, lookup: Lookup, defaults: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+        self.lookup, self.defaults, self.environment = lookup, defaults, environment
+        self.problems: list[Problem] = []
+
+    def flow(self, raw: Mapping[str, Any]) -> Flow:
+        document = self.document(raw)
+        assert isinstance(document, PipelineDocument)
+        spec = document.spec
+        source = self.source(spec.source)
+        processors = (
+            self.processors(spec.processors, "spec.processors")
+            if spec.tasks is None
+            else [p for i, task in enumerate(spec.tasks) for p in self.task(task, f"spec.tasks[{i}]")]
+        )
+        sinks = [self.sink(sink, f"spec.sinks[{i}]") for i, sink in enumerate(spec.sinks)]
+        if self.problems or source is None:
+            raise Invalid(*self.problems)
+        return Flow(
+            document.id,
+            source,
+            _named(processors),
+            [sink for sink in sinks if sink is not None],
+            spec.batch,
+            spec.commit_policy,
+            spec.restart,
+        )
+
+    def document(self, raw: Mapping[str, Any]) -> Any:
+        spec, problems = resolve(raw.get("spec"), self.environment, "spec")
+        if problems:
+            raise Invalid(*problems)
+        return parse({**raw, "spec": spec}, self.defaults)
+
+    def referred(self, kind: str, name: str, place: Place) -> Any:
+        """The model of a document that the pipeline refers to; None if it is missing or invalid."""
+        raw = self.lookup(kind, derive_id(name))
+        if raw is None:
+            problem = Problem(code="unknown_reference", message=f"there is no {kind.lower()} '{name}'")
+            self.problems.append(problem.model_copy(update={"path": place.path}))
+            return None
+        try:
+            return self.document(raw)
+        except Invalid as error:
+            self.problems += [place.locate(problem) for problem in error.problems]
+            return None
+
+    def source(self, spec: Any) -> Part[Source] | None:
+        if not isinstance(spec, SourceRef):
+            return Part("source", spec, Place("spec.source"))
+        place = Place("spec.source.ref", f"source '{spec.ref}'")
+        document = self.referred("Source", spec.ref, place)
+        return Part("source", document.spec, place) if document else None
+
+    def sink(self, spec: Any, path: str) -> Part[Sink] | None:
+        if not isinstance(spec, SinkRef):
+            return Part(spec.id or spec.type, spec, Place(path), spec.required)
+        place = Place(f"{path}.ref", f"sink '{spec.ref}'")
+        document = self.referred("Sink", spec.ref, place)
+        return Part(spec.id or spec.ref, document.spec, place, spec.required) if document else None
+
+    def task(self, name: str, path: str) -> list[Part[Processor]]:
+        place = Place(path, f"task '{name}'")
+        document = self.referred("Task", name, place)
+        if not isinstance(document, TaskDocument):
+            return []
+        return [
+            Part(part.id and f"{derive_id(name)}.{part.id}", part.component, Place(path, f"{place.via}, {part.place.path}"))
+            for part in self.processors(document.spec.processors, "spec.processors")
+        ]
+
+    def processors(self, specs: list[Any], path: str) -> list[Part[Processor]]:
+        return [Part(spec.id or "", spec, Place(f"{path}[{i}]")) for i, spec in enumerate(specs)]
+
+
+def _named(parts: list[Part[Processor]]) -> list[Part[Processor]]:
+    """Steps without an id are called after their type, numbered from the second on."""
+    taken = Counter(part.id for part in parts if part.id)
+    named = []
+    for part in parts:
+        name, number = part.id, 1
+        while not name:
+            kind: str = part.component.type  # type: ignore[attr-defined]
+            candidate = kind if number == 1 else f"{kind}_{number}"
+            name = "" if taken[candidate] else candidate
+            number += 1
+        taken[name] += 0 if part.id else 1
+        named.append(Part(name, part.component, part.place, part.required))
+    return named

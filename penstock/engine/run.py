@@ -1,0 +1,117 @@
+"""One run of a flow: a streaming query from its start to its end."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+from penstock.engine.counters import Counters
+from penstock.engine.delivery import Delivery
+from penstock.engine.failures import Failure, failure_of, java_failure
+from penstock.engine.flow import Flow
+from penstock.engine.plan import plan_flow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+    from pyspark.sql.streaming.query import StreamingQuery
+
+End = Literal["completed", "failed", "stopped"]
+
+SETTLED_S = 5.0
+"""A query that has worked this long on its first batch without failing counts as started."""
+
+WAITING = ("Waiting for data to arrive", "Waiting for next trigger")
+
+
+class Run:
+    """A running query. All methods are called by one thread."""
+
+    def __init__(
+        self,
+        flow: Flow,
+        spark: SparkSession,
+        checkpoint: str,
+        counters: Counters,
+        permitted: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.flow, self.counters, self.checkpoint = flow, counters, checkpoint
+        self._spark = spark
+        self._delivery = Delivery(flow, counters, permitted)
+        self._query: StreamingQuery | None = None
+        self._started_at = 0.0
+        self._stopping = False
+        self._seen: tuple[int, str] | None = None
+        self.ready = False
+
+    def start(self) -> None:
+        """Plan the flow and start its query; raises what keeps it from starting."""
+        # A session of its own: other flows' settings and views must not be seen.
+        plan = plan_flow(self.flow, self._spark.newSession())
+        writer = plan.output.writeStream.foreachBatch(self._delivery)
+        writer = writer.queryName(self.flow.id).option("checkpointLocation", self.checkpoint)
+        writer = writer.trigger(**self.flow.source.component.trigger(self.flow.batch))
+        self._started_at = time.monotonic()
+        self._query = writer.start()
+
+    def observe(self) -> bool:
+        """Take notice of progress; true when the query has ended."""
+        query = self._running
+        ended = not query.isActive
+        last = query.lastProgress
+        if last is not None and _mark(last) != self._seen:  # most of the time nothing is new
+            for progress in query.recentProgress:
+                if self._seen is None or _mark(progress) > self._seen:
+                    self._seen = _mark(progress)
+                    self.counters.progressed(json.loads(progress.json))
+        if not self.ready:
+            idle = not ended and query.status["message"] in WAITING
+            settled = not ended and time.monotonic() - self._started_at > SETTLED_S
+            self.ready = self._seen is not None or idle or settled
+        return ended
+
+    def drain(self, seconds: float) -> None:
+        """Let the batch in hand finish and be committed, begin no other, then stop."""
+        query = self._running
+        self._stopping = True
+        self._delivery.draining.set()
+        deadline = time.monotonic() + seconds
+        while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.stop()
+
+    def stop(self) -> None:
+        """Stop now; the batch in hand is given up and will be repeated."""
+        self._stopping = True
+        try:
+            self._running.stop()
+        finally:
+            self.observe()
+            self._delivery.close()
+
+    @property
+    def end(self) -> End:
+        """How the query ended."""
+        if self._stopping:
+            return "stopped"
+        return "failed" if self.failure else "completed"
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the query ended, if it was not meant to."""
+        if self._delivery.error is not None:
+            return failure_of(self._delivery.error)
+        found = self._running._jsq.exception()
+        return java_failure(found.get()) if found.isDefined() else None
+
+    @property
+    def _running(self) -> StreamingQuery:
+        if self._query is None:
+            raise RuntimeError("the run was not started")
+        return self._query
+
+
+def _mark(progress: StreamingQueryProgress) -> tuple[int, str]:
+    return progress.batchId, progress.timestamp

@@ -1,0 +1,1 @@
+"""What a person may declare: one model per kind, its defaults and its validation."""

@@ -1,0 +1,24 @@
+"""The base of every declared model."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Spec(BaseModel):
+    """A declared thing: unknown fields are errors, types are exact, values never change."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True)
+
+
+class Component(Spec):
+    """A source, sink or processor of one `type`.
+
+    The class is the only description of its fields: validation, JSON Schema, forms, reference pages and
+    the command line's help are all made from it. Its docstring is its documentation.
+    """
+
+    example: ClassVar[str] = ""
+    """A YAML fragment for the reference; validated by the test suite."""

@@ -1,0 +1,40 @@
+"""The rules a pipeline runs under: batching, commit, restart."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from penstock.specs.base import Spec
+
+
+class Batch(Spec):
+    """When a batch is complete. The thresholds are soft: the first one reached closes the batch."""
+
+    max_events: int = Field(default=10_000, ge=1, description="Close a batch at this many events.")
+    max_bytes: int = Field(default=16 * 1024 * 1024, ge=1, description="Close a batch at this many bytes.")
+    max_ms: int = Field(default=50, ge=0, description="Close a batch this long after its first event.")
+    respect_source_tx: bool = Field(default=True, description="Never split a source transaction.")
+    max_inflight: Literal["auto"] | int = Field(
+        default="auto", description="Batches processed at once. `auto` lets the source decide."
+    )
+
+
+class CommitPolicy(Spec):
+    """Which sinks must acknowledge a batch before the checkpoint moves past it."""
+
+    mode: Literal["all", "required", "quorum"] = Field(
+        default="required",
+        description="`all`: every sink. `required`: those marked required. `quorum`: at least `quorum` of them.",
+    )
+    quorum: int | None = Field(default=None, ge=1, description="With `mode: quorum`: how many sinks.")
+
+
+class Restart(Spec):
+    """What happens when a running pipeline fails. Every committed batch resets the count of attempts."""
+
+    policy: Literal["on_failure", "never"] = Field(default="on_failure", description="Whether to try again.")
+    max_attempts: int = Field(default=5, ge=1, description="Failures in a row before the pipeline is `failed`.")
+    backoff_ms: int = Field(default=1_000, ge=0, description="Wait before the second attempt; doubles each time.")
+    max_backoff_ms: int = Field(default=60_000, ge=0, description="Longest wait between two attempts.")

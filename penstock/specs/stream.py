@@ -1,0 +1,65 @@
+"""The Stream kind: a named append-only log of events."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from penstock.specs.base import Spec
+
+
+class WalBatch(Spec):
+    """How appends are grouped before a flush."""
+
+    max_events: int = Field(default=10_000, ge=1, description="Flush after this many events.")
+    max_bytes: int = Field(default=1024 * 1024, ge=1, description="Flush after this many bytes.")
+    max_ms: int = Field(default=5, ge=0, description="Flush this long after the first waiting event.")
+
+
+class Wal(Spec):
+    """The write-ahead log of a stream: durability, replay window and disk use."""
+
+    enabled: bool = Field(default=True, description="`false` makes a transient stream: gone after a restart.")
+    retention_ms: int | None = Field(
+        default=604_800_000, ge=1, description="Keep closed segments this long by append time; null: no limit."
+    )
+    retention_bytes: int | None = Field(
+        default=None, ge=1, description="Cap on bytes; the first limit reached wins."
+    )
+    max_segments: int = Field(default=64, ge=1, description="Cap on the number of segment files.")
+    segment_bytes: int = Field(default=64 * 1024 * 1024, ge=1, description="Size at which a segment is closed.")
+    segment_ms: int = Field(default=3_600_000, ge=1, description="Age at which a segment is closed.")
+    compression: Literal["none", "lz4", "zstd"] = Field(
+        default="zstd", description="Codec of new frames; readers accept a mix."
+    )
+    sync: bool = Field(default=False, description="`true`: fsync before the acknowledgement (group commit).")
+    on_full: Literal["drop_oldest", "block"] = Field(
+        default="drop_oldest", description="What a cap does to data nobody has read yet."
+    )
+    batch: WalBatch = Field(default_factory=WalBatch, description="Grouping before a flush.")
+
+
+class StreamBuffer(Spec):
+    """The bounded buffer before the log, and what happens when it is full."""
+
+    max_events: int = Field(default=100_000, ge=1, description="Events the buffer holds.")
+    max_bytes: int = Field(default=64 * 1024 * 1024, ge=1, description="Bytes the buffer holds.")
+    mode: Literal["block", "drop", "timeout"] = Field(
+        default="block", description="Full: make the producer wait, drop (counted), or wait and then drop."
+    )
+    timeout_ms: int = Field(default=5_000, ge=0, description="With `mode: timeout`: how long to wait.")
+    spill: bool = Field(default=False, description="Transient streams: overflow to disk before `mode` applies.")
+
+
+class StreamSpec(Spec):
+    """A named append-only log of events, shared by any number of writers and readers."""
+
+    schema_: str | None = Field(
+        default=None,
+        alias="schema",
+        description="Columns as Spark DDL, such as `id BIGINT, user STRING`. Absent: raw events.",
+    )
+    wal: Wal = Field(default_factory=Wal, description="Durability, replay window and disk use.")
+    buffer: StreamBuffer = Field(default_factory=StreamBuffer, description="Backpressure.")
+    storage: Literal["local", "sqlite", "kafka"] = Field(default="local", description="Where the log lives.")

@@ -1,0 +1,212 @@
+"""From a mapping to a document, with every problem at once.
+
+Three passes, none of which stops the others: the model (fields and types), the rules between fields,
+and the references to other documents. What only Spark can know comes later, in the engine.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from penstock.errors import Invalid, Problem, did_you_mean
+from penstock.specs.documents import KINDS, Document, Models
+from penstock.specs.problems import problems_of
+from penstock.specs.references import references_of
+
+Known = Callable[[str], set[str]]
+"""The ids there are of a kind."""
+
+
+def parse(raw: Any, defaults: Mapping[str, Any] | None = None, known: Known | None = None) -> Document:
+    """The document in `raw`, or `Invalid` with all of its problems.
+
+    `defaults` holds, per kind in lower case, a tree that is merged under the document's spec. With
+    `known`, references to documents that do not exist are problems too.
+    """
+    problems: list[Problem] = []
+    document: Document | None = None
+    model = Models.by_kind.get(kind) if isinstance(kind := _get(raw, "kind"), str) else None
+    if model is None:
+        raise Invalid(*_not_a_document(raw))
+    filled = with_defaults(raw, defaults or {})
+    try:
+        document = model.model_validate(filled)
+    except ValidationError as error:
+        problems += problems_of(error, model)
+    problems += _rules(filled)
+    if known is not None:
+        problems += unknown_references(raw, known)
+    if problems or document is None:
+        raise Invalid(*problems)
+    return document
+
+
+def with_defaults(raw: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with the configured defaults of its kind under its own fields."""
+    kind_defaults = defaults.get(str(raw.get("kind")).lower())
+    if not kind_defaults or not isinstance(raw.get("spec"), Mapping):
+        return dict(raw)
+    return {**raw, "spec": _merge(kind_defaults, raw["spec"])}
+
+
+def unknown_references(raw: Mapping[str, Any], known: Known) -> list[Problem]:
+    """A problem for each reference to a document that does not exist."""
+    return [
+        Problem(
+            code="unknown_reference",
+            message=f"there is no {reference.kind.lower()} '{reference.id}'",
+            path=reference.path,
+            hint=did_you_mean(reference.id, ids) if (ids := known(reference.kind)) else None,
+        )
+        for reference in references_of(dict(raw))
+        if reference.id not in known(reference.kind)
+    ]
+
+
+def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {**under, **over}
+    for key in under.keys() & over.keys():
+        if isinstance(under[key], Mapping) and isinstance(over[key], Mapping):
+            merged[key] = _merge(under[key], over[key])
+    return merged
+
+
+def _not_a_document(raw: Any) -> list[Problem]:
+    if not isinstance(raw, Mapping):
+        return [
+            Problem(
+                code="not_a_document",
+                message=f"a document is a mapping, not {type(raw).__name__}",
+                hint="start with 'kind:', 'metadata:' and 'spec:'",
+            )
+        ]
+    if "kind" not in raw:
+        return [
+            Problem(
+                code="missing_field",
+                message="this field is required",
+                path="kind",
+                hint=f"one of: {', '.join(KINDS)}",
+            )
+        ]
+    hint = did_you_mean(str(raw["kind"]).capitalize(), KINDS)
+    return [Problem(code="unknown_kind", message=f"there is no kind {raw['kind']!r}", path="kind", hint=hint)]
+
+
+def _rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    spec = raw.get("spec")
+    if not isinstance(spec, Mapping):
+        return
+    if raw.get("kind") in ("Pipeline", "Task"):
+        yield from _unique(spec.get("processors"), "processor", "spec.processors")
+    if raw.get("kind") == "Pipeline":
+        yield from _unique(spec.get("sinks"), "sink", "spec.sinks", default=lambda s: s.get("ref") or s.get("type"))
+        yield from _either(spec)
+        yield from _commit_policy(spec)
+        yield from _restart(spec.get("restart"))
+        yield from _inflight(spec.get("batch"))
+    if raw.get("kind") == "Stream":
+        yield from _storage(spec)
+
+
+def _unique(
+    entries: Any, what: str, path: str, default: Callable[[Mapping[str, Any]], Any] = lambda _: None
+) -> Iterator[Problem]:
+    rows = [e for e in entries if isinstance(e, Mapping)] if isinstance(entries, list) else []
+    ids = [entry.get("id") or default(entry) for entry in rows]
+    twice = {name for name, count in Counter(filter(None, ids)).items() if count > 1}
+    seen: set[Any] = set()
+    for i, name in enumerate(ids):
+        if name in twice and name in seen:
+            yield Problem(
+                code="duplicate_id",
+                message=f"two {what}s are called '{name}'",
+                path=f"{path}[{i}].id",
+                hint=f"give each {what} its own 'id'",
+            )
+        seen.add(name)
+
+
+def _either(spec: Mapping[str, Any]) -> Iterator[Problem]:
+    if spec.get("tasks") is not None and spec.get("processors"):
+        yield Problem(
+            code="exclusive_fields",
+            message="'tasks' stands in place of 'processors'",
+            path="spec.tasks",
+            hint="keep one of the two",
+        )
+
+
+def _commit_policy(spec: Mapping[str, Any]) -> Iterator[Problem]:
+    policy, sinks = spec.get("commit_policy", {}), spec.get("sinks")
+    if not isinstance(policy, Mapping) or not isinstance(sinks, list) or not sinks:
+        return
+    mode, quorum = policy.get("mode", "required"), policy.get("quorum")
+    path = "spec.commit_policy.quorum"
+    if mode == "quorum" and quorum is None:
+        yield Problem(
+            code="missing_field", message="mode 'quorum' needs a number", path=path, hint=f"1 to {len(sinks)}"
+        )
+    if mode == "quorum" and isinstance(quorum, int) and not 1 <= quorum <= len(sinks):
+        yield Problem(
+            code="quorum_out_of_range",
+            message=f"a quorum of {quorum} cannot be met by {len(sinks)} sink{'s' * (len(sinks) != 1)}",
+            path=path,
+            hint=f"1 to {len(sinks)}",
+        )
+    if mode != "quorum" and quorum is not None:
+        yield Problem(
+            code="exclusive_fields",
+            message=f"'quorum' has no meaning with mode '{mode}'",
+            path=path,
+            hint="set mode: quorum, or leave it out",
+        )
+    if mode == "required" and all(isinstance(s, Mapping) and s.get("required") is False for s in sinks):
+        yield Problem(
+            code="no_required_sink",
+            message="mode 'required' waits for no sink: every batch would count as delivered",
+            path="spec.sinks",
+            hint="mark one sink required, or choose another mode",
+        )
+
+
+def _restart(restart: Any) -> Iterator[Problem]:
+    if not isinstance(restart, Mapping):
+        return
+    first, longest = restart.get("backoff_ms", 1_000), restart.get("max_backoff_ms", 60_000)
+    if isinstance(first, int) and isinstance(longest, int) and first > longest:
+        yield Problem(
+            code="invalid_value",
+            message=f"the first wait ({first} ms) is longer than the longest ({longest} ms)",
+            path="spec.restart.max_backoff_ms",
+            hint=f"at least {first}",
+        )
+
+
+def _inflight(batch: Any) -> Iterator[Problem]:
+    if isinstance(batch, Mapping) and isinstance(n := batch.get("max_inflight"), int) and n < 1:
+        yield Problem(
+            code="invalid_value",
+            message="at least one batch is in flight",
+            path="spec.batch.max_inflight",
+            hint="a number from 1, or auto",
+        )
+
+
+def _storage(spec: Mapping[str, Any]) -> Iterator[Problem]:
+    wal = spec.get("wal")
+    if isinstance(wal, Mapping) and wal.get("enabled") is False and spec.get("storage", "local") != "local":
+        yield Problem(
+            code="exclusive_fields",
+            message=f"a transient stream cannot live in '{spec['storage']}'",
+            path="spec.storage",
+            hint="use storage: local, or enable the wal",
+        )
+
+
+def _get(raw: Any, key: str) -> Any:
+    return raw.get(key) if isinstance(raw, Mapping) else None
