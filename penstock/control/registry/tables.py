@@ -1,0 +1,159 @@
+"""The tables of the registry, the same on SQLite and PostgreSQL.
+
+They describe what the code reads and writes; the migrations create them, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    ColumnElement,
+    DateTime,
+    Dialect,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+    and_,
+    case,
+)
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment: aware and in UTC in Python on every database."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return value.astimezone(UTC) if value is not None else None
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        # SQLite keeps no zone; what it was given was UTC.
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+# Byte order on both databases: PostgreSQL would otherwise sort by the locale of the server.
+Word = String().with_variant(String(collation="C"), "postgresql")
+# Not JSONB: that would reorder the fields of a document.
+Json = JSON(none_as_null=True)
+Serial = BigInteger().with_variant(Integer(), "sqlite")
+
+metadata = MetaData()
+
+
+def _owner(**options: Any) -> Column[Any]:
+    return Column("uid", Word, ForeignKey("documents.uid", ondelete="CASCADE"), nullable=False, **options)
+
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("uid", Word, primary_key=True),
+    Column("kind", Word, nullable=False),
+    Column("id", Word, nullable=False),
+    Column("name", Word, nullable=False),
+    Column("revision", Integer, nullable=False),
+    # Name, id and description in lower case, the name first: searched, and sorted by name.
+    Column("search_text", Word, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    UniqueConstraint("kind", "id", name="uq_documents_kind_id"),
+)
+
+labels = Table(
+    "labels",
+    metadata,
+    _owner(),
+    Column("key", Word, nullable=False),
+    Column("value", Word, nullable=False),
+    Index("ix_labels_uid", "uid"),
+)
+
+revisions = Table(
+    "revisions",
+    metadata,
+    _owner(primary_key=True),
+    Column("revision", Integer, primary_key=True),
+    Column("document", Json, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+)
+
+refs = Table(
+    "refs",
+    metadata,
+    Column("from_uid", Word, ForeignKey("documents.uid", ondelete="CASCADE"), primary_key=True),
+    Column("path", Word, primary_key=True),
+    Column("to_kind", Word, primary_key=True),
+    Column("to_id", Word, primary_key=True),
+    Index("ix_refs_to", "to_kind", "to_id"),
+)
+
+flows = Table(
+    "flows",
+    metadata,
+    _owner(primary_key=True),
+    Column("id", Word, nullable=False),
+    Column("desired", Word, nullable=False),
+    Column("outcome", Word),
+    Column("phase", Word, nullable=False),
+    Column("error", Json),
+    Column("attempts", Json, nullable=False),
+    Column("worker", Word),
+    Column("epoch", Integer, nullable=False, server_default="0"),
+    Column("lease_until", Double),
+    Column("running_revision", Integer),
+    Column("ops", Json, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    UniqueConstraint("id", name="uq_flows_id"),
+    Index("ix_flows_worker", "worker"),
+    Index("ix_flows_desired", "desired", "outcome"),
+)
+
+workers = Table(
+    "workers",
+    metadata,
+    Column("id", Word, primary_key=True),
+    Column("host", Word, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("url", Word, nullable=False),
+    Column("token", Word, nullable=False),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("heartbeat_until", Double, nullable=False),
+    Column("state", Word, nullable=False),
+    Column("info", Json, nullable=False),
+    Index("ix_workers_heartbeat_until", "heartbeat_until"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Serial, primary_key=True, autoincrement=True),
+    Column("at", UtcDateTime, nullable=False),
+    Column("kind", Word, nullable=False),
+    Column("name", Word, nullable=False),
+    Column("type", Word, nullable=False),
+    Column("data", Json, nullable=False),
+    # An id is never given twice, not even after the newest event was removed: readers resume by it.
+    sqlite_autoincrement=True,
+)
+
+
+def flow_status() -> ColumnElement[str]:
+    """The status of a flow as a column: its outcome while it should run, else what is desired."""
+    ended = and_(flows.c.desired == "active", flows.c.outcome.is_not(None))
+    return case((ended, flows.c.outcome), else_=flows.c.desired)
