@@ -1,0 +1,123 @@
+"""What the registry answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class FlowState:
+    """The runtime state of a pipeline: one row of `flows`."""
+
+    uid: str
+    id: str
+    desired: str
+    outcome: str | None
+    phase: str
+    error: JsonObject | None
+    attempts: list[Any]
+    worker: str | None
+    epoch: int
+    lease_until: float | None
+    running_revision: int | None
+    ops: JsonObject
+    updated_at: datetime
+
+    @property
+    def status(self) -> str:
+        """How it ended if it should run and has ended, else what is desired."""
+        return self.outcome if self.desired == "active" and self.outcome else self.desired
+
+
+@dataclass(frozen=True)
+class Record:
+    """A document at its current revision."""
+
+    uid: str
+    kind: str
+    id: str
+    name: str
+    revision: int
+    document: JsonObject
+    created_at: datetime
+    updated_at: datetime
+    flow: FlowState | None = None
+
+    @property
+    def etag(self) -> str:
+        """The HTTP entity tag: names this revision of this very document, not of a later namesake."""
+        return f'"{self.uid[:8]}-{self.revision}"'
+
+
+@dataclass(frozen=True)
+class Page:
+    """A part of a list, and how long the whole list is."""
+
+    items: Sequence[Record]
+    total: int
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One saved state of a document. Never changes."""
+
+    revision: int
+    origin: str
+    created_at: datetime
+    document: JsonObject
+
+
+@dataclass(frozen=True)
+class Referrer:
+    """A document that refers to another one, and where."""
+
+    kind: str
+    id: str
+    name: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a document or a flow."""
+
+    id: int
+    at: datetime
+    kind: str
+    name: str
+    type: str
+    data: JsonObject
+
+
+@dataclass(frozen=True)
+class DiffEntry:
+    """One field that differs between two documents."""
+
+    path: str
+    op: Literal["add", "remove", "replace"]
+    before: Any = None
+    after: Any = None
+
+
+@dataclass(frozen=True)
+class Diff:
+    """How one document differs from another: field by field, and as text."""
+
+    entries: Sequence[DiffEntry]
+    text: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an import does, or would do, to one document."""
+
+    action: Literal["create", "update", "delete", "unchanged"]
+    kind: str
+    id: str
+    name: str
+    diff: Sequence[DiffEntry] = ()
