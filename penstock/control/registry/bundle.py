@@ -1,0 +1,141 @@
+"""Bundles: the whole registry as one file, out and in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Connection, select
+
+from penstock.control.registry import changes, content, queries
+from penstock.control.registry.links import require_known
+from penstock.control.registry.records import Change, DiffEntry, JsonObject, Record
+from penstock.control.registry.tables import flows
+from penstock.errors import Invalid, Problem
+from penstock.specs.documents import API_VERSION, KINDS
+
+Mode = Literal["merge", "replace"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One document of a bundle. `desired` is None where the bundle leaves it open."""
+
+    index: int
+    kind: str
+    id: str
+    name: str
+    document: JsonObject
+    desired: str | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an import does: saves entries over what is there under their ids, and deletes."""
+
+    saves: list[tuple[Entry, Record | None]]
+    deletes: list[Record]
+
+    def changes(self) -> list[Change]:
+        """The plan as it is shown."""
+        deleted = [Change("delete", record.kind, record.id, record.name) for record in self.deletes]
+        return [_change(entry, record) for entry, record in self.saves] + deleted
+
+
+def export(conn: Connection) -> JsonObject:
+    """Every document, what is referred to before what refers to it."""
+    records = sorted(_records(conn).values(), key=lambda record: (KINDS.index(record.kind), record.id))
+    return {"apiVersion": API_VERSION, "kind": "Bundle", "documents": [_exported(each) for each in records]}
+
+
+def parse(documents: Sequence[JsonObject]) -> list[Entry]:
+    """The entries of a bundle; Invalid with the problems of all of them."""
+    entries: dict[tuple[str, str], Entry] = {}
+    problems: list[Problem] = []
+    for index, given in enumerate(documents):
+        try:
+            entry = _entry(index, given)
+        except Invalid as error:
+            problems.extend(_inside(index, problem) for problem in error.problems)
+            continue
+        first = entries.setdefault((entry.kind, entry.id), entry)
+        if first is not entry:
+            message = f"the bundle has {entry.kind.lower()} '{entry.id}' already, as documents[{first.index}]"
+            problems.append(_inside(index, Problem(code="duplicate", message=message, path="metadata.name")))
+    if problems:
+        raise Invalid(*problems)
+    return list(entries.values())
+
+
+def plan(conn: Connection, entries: Sequence[Entry], mode: Mode) -> Plan:
+    """What importing the entries does to the registry as it is now.
+
+    Invalid when an entry would refer to something that is not there in the end. As everywhere, a
+    pipeline that is not active may.
+    """
+    present = _records(conn)
+    known: dict[str, set[str]] = {kind: set() for kind in KINDS}
+    for kind, id in present if mode == "merge" else ():
+        known[kind].add(id)
+    for entry in entries:
+        known[entry.kind].add(entry.id)
+    saves = [(entry, present.pop((entry.kind, entry.id), None)) for entry in entries]
+    active = [entry for entry, record in saves if _desired(entry, record) == "active"]
+    require_known([(f"documents[{entry.index}].", entry.document) for entry in active], known)
+    return Plan(saves, list(present.values()) if mode == "replace" else [])
+
+
+def apply(conn: Connection, entries: Sequence[Entry], mode: Mode) -> list[Change]:
+    """Imports the entries."""
+    # Many flows change here: locking them in one order avoids deadlocks with those who do likewise.
+    conn.execute(select(flows.c.uid).order_by(flows.c.uid).with_for_update())
+    planned = plan(conn, entries, mode)
+    for record in planned.deletes:
+        changes.remove(conn, record)
+    for entry, present in planned.saves:
+        _save(conn, entry, present)
+    return planned.changes()
+
+
+def _entry(index: int, given: JsonObject) -> Entry:
+    document, desired = content.split_status(content.as_json(given))
+    return Entry(index, *content.identity(document), document, desired)
+
+
+def _change(entry: Entry, record: Record | None) -> Change:
+    if record is None:
+        return Change("create", entry.kind, entry.id, entry.name)
+    diff = list(content.differences(record.document, entry.document))
+    if record.flow and record.flow.desired != _desired(entry, record):
+        diff.append(DiffEntry("status", "replace", record.flow.desired, entry.desired))
+    return Change("update" if diff else "unchanged", entry.kind, entry.id, entry.name, diff)
+
+
+def _save(conn: Connection, entry: Entry, record: Record | None) -> None:
+    desired = _desired(entry, record)
+    if record is None:
+        changes.add(conn, entry.kind, entry.id, entry.name, entry.document, desired, "import")
+        return
+    if not content.same(entry.document, record.document):
+        changes.revise(conn, record, entry.name, entry.document, "import")
+    if record.flow and record.flow.desired != desired:
+        changes.set_desired(conn, record, desired)
+
+
+def _desired(entry: Entry, record: Record | None) -> str:
+    return entry.desired or (record.flow.desired if record and record.flow else "active")
+
+
+def _records(conn: Connection) -> dict[tuple[str, str], Record]:
+    records = [queries.to_record(row) for row in conn.execute(queries.select_records())]
+    return {(record.kind, record.id): record for record in records}
+
+
+def _exported(record: Record) -> JsonObject:
+    return {**record.document, "status": record.flow.desired} if record.flow else record.document
+
+
+def _inside(index: int, problem: Problem) -> Problem:
+    place = f"documents[{index}]"
+    return problem.model_copy(update={"path": f"{place}.{problem.path}" if problem.path else place})

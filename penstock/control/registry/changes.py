@@ -1,0 +1,115 @@
+"""Changing documents on a connection: each function is a part of one transaction.
+
+Every caller holds the documents lock, so what a check saw is still true when its change commits: no
+lost update, no dangling reference.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, update
+
+from penstock.control.registry.content import fold, storable
+from penstock.control.registry.events import emit
+from penstock.control.registry.links import record_references
+from penstock.control.registry.records import JsonObject, Record
+from penstock.control.registry.tables import documents, flows, labels, revisions
+from penstock.errors import PreconditionFailed, Problem
+
+
+def add(
+    conn: Connection, kind: str, id: str, name: str, document: JsonObject, desired: str, origin: str
+) -> None:
+    """A new document at revision 1."""
+    uid, at = str(uuid.uuid4()), datetime.now(UTC)
+    conn.execute(
+        insert(documents).values(
+            uid=uid,
+            kind=kind,
+            id=id,
+            name=name,
+            revision=1,
+            search_text=_search_text(id, name, document),
+            created_at=at,
+            updated_at=at,
+        )
+    )
+    _save_content(conn, uid, 1, document, origin, at)
+    if kind == "Pipeline":
+        state = {"phase": "waiting", "attempts": [], "epoch": 0, "ops": {}, "updated_at": at}
+        conn.execute(insert(flows).values(uid=uid, id=id, desired=desired, **state))
+    emit(conn, kind, name, "created", {"id": id, "uid": uid, "revision": 1, "origin": origin})
+
+
+def revise(conn: Connection, record: Record, name: str, document: JsonObject, origin: str) -> None:
+    """A new revision of a document. A pipeline starts over with it."""
+    uid, revision, at = record.uid, record.revision + 1, datetime.now(UTC)
+    text = _search_text(record.id, name, document)
+    conn.execute(
+        update(documents)
+        .where(documents.c.uid == uid)
+        .values(name=name, revision=revision, search_text=text, updated_at=at)
+    )
+    _save_content(conn, uid, revision, document, origin, at)
+    conn.execute(
+        update(flows)
+        .where(flows.c.uid == uid)
+        .values(outcome=None, error=None, attempts=[], phase="waiting", updated_at=at)
+    )
+    emit(conn, record.kind, name, "updated", _summary(record, revision=revision, origin=origin))
+
+
+def set_desired(conn: Connection, record: Record, desired: str) -> None:
+    """What a pipeline should do from now on."""
+    changed = {"desired": desired, "updated_at": datetime.now(UTC)}
+    conn.execute(update(flows).where(flows.c.uid == record.uid).values(**changed))
+    emit(conn, record.kind, record.name, "updated", _summary(record, desired=desired))
+
+
+def remove(conn: Connection, record: Record) -> None:
+    """Deletes a document with everything that belongs to it."""
+    conn.execute(delete(documents).where(documents.c.uid == record.uid))
+    emit(conn, record.kind, record.name, "deleted", _summary(record, revision=record.revision))
+
+
+def require_current(record: Record, expected: str | None) -> None:
+    """PreconditionFailed unless `expected` (as in `If-Match`) names the current revision."""
+    if expected is None:
+        return
+    tags = {tag.strip().removeprefix("W/").strip('"') for tag in expected.split(",")}
+    if tags.isdisjoint({"*", str(record.revision), record.etag.strip('"')}):
+        raise PreconditionFailed(
+            Problem(
+                code="stale_revision",
+                message=f"{record.kind.lower()} '{record.name}' is at revision {record.revision} now",
+                hint="read it again and repeat the change on what it says",
+            )
+        )
+
+
+def _save_content(
+    conn: Connection, uid: str, revision: int, document: JsonObject, origin: str, at: datetime
+) -> None:
+    content = {"document": document, "origin": origin, "created_at": at}
+    conn.execute(insert(revisions).values(uid=uid, revision=revision, **content))
+    record_references(conn, uid, document)
+    conn.execute(delete(labels).where(labels.c.uid == uid))
+    given = document["metadata"].get("labels")
+    if given and isinstance(given, dict):
+        rows = [{"uid": uid, "key": _text(key), "value": _text(value)} for key, value in given.items()]
+        conn.execute(insert(labels), rows)
+
+
+def _search_text(id: str, name: str, document: JsonObject) -> str:
+    return fold(f"{name}\n{id}\n{_text(document['metadata'].get('description'))}")
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else storable(str(value))
+
+
+def _summary(record: Record, **data: Any) -> JsonObject:
+    return {"id": record.id, "uid": record.uid, **data}

@@ -1,0 +1,93 @@
+"""References between documents: who refers to whom, and the rules that keep them from dangling."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from sqlalchemy import Connection, and_, delete, insert, select
+
+from penstock.control.registry.records import JsonObject, Record, Referrer
+from penstock.control.registry.tables import documents, refs
+from penstock.errors import Conflict, Invalid, Problem, nearest
+from penstock.specs.documents import KINDS, NAME, derive_id
+from penstock.specs.references import references_of
+
+
+def record_references(conn: Connection, uid: str, document: JsonObject) -> None:
+    """Makes the references of a document those of its current content."""
+    conn.execute(delete(refs).where(refs.c.from_uid == uid))
+    # What cannot be an id is no reference: nothing could ever answer to it.
+    found = {(ref.path, ref.kind, ref.id) for ref in references_of(document) if NAME.fullmatch(ref.id)}
+    rows = [{"from_uid": uid, "path": path, "to_kind": kind, "to_id": id} for path, kind, id in sorted(found)]
+    if rows:
+        conn.execute(insert(refs), rows)
+
+
+def referrers(conn: Connection, kind: str, name: str) -> list[Referrer]:
+    """Who refers to a document, by kind and id; itself left out."""
+    id = derive_id(name)
+    if not NAME.fullmatch(id):
+        return []
+    rows = conn.execute(
+        select(documents.c.kind, documents.c.id, documents.c.name, refs.c.path)
+        .join(refs, refs.c.from_uid == documents.c.uid)
+        .where(refs.c.to_kind == kind, refs.c.to_id == id)
+        .where(~and_(documents.c.kind == kind, documents.c.id == id))
+        .order_by(documents.c.kind, documents.c.id, refs.c.path)
+    )
+    return [Referrer(**row._mapping) for row in rows]
+
+
+def known_ids(conn: Connection, kinds: Collection[str] = KINDS) -> dict[str, set[str]]:
+    """The ids of every document, by kind."""
+    ids: dict[str, set[str]] = {kind: set() for kind in kinds}
+    for row in conn.execute(select(documents.c.kind, documents.c.id).where(documents.c.kind.in_(kinds))):
+        ids[row.kind].add(row.id)
+    return ids
+
+
+def require_unreferenced(conn: Connection, record: Record) -> None:
+    """Conflict that names everyone who refers to a document, if anyone does."""
+    found = referrers(conn, record.kind, record.id)
+    if found:
+        raise Conflict(
+            *(
+                Problem(
+                    code="referenced",
+                    message=f"{referrer.kind.lower()} '{referrer.name}' refers to it",
+                    path=referrer.path,
+                    hint=f"change or delete {referrer.kind.lower()} '{referrer.id}' first",
+                )
+                for referrer in found
+            )
+        )
+
+
+def require_references(conn: Connection, document: JsonObject) -> None:
+    """Invalid unless everything that a document refers to exists."""
+    kinds = {reference.kind for reference in references_of(document)}
+    if kinds:
+        require_known([("", document)], known_ids(conn, kinds))
+
+
+def require_known(checked: Iterable[tuple[str, JsonObject]], known: Mapping[str, Collection[str]]) -> None:
+    """Invalid unless all references of the documents, each with a prefix for its paths, are known ids."""
+    problems = [
+        Problem(
+            code="unknown_reference",
+            message=f"there is no {reference.kind.lower()} '{reference.id}'",
+            path=f"{prefix}{reference.path}",
+            hint=suggestion(reference.id, known[reference.kind]),
+        )
+        for prefix, document in checked
+        for reference in references_of(document)
+        if reference.id not in known[reference.kind]
+    ]
+    if problems:
+        raise Invalid(*problems)
+
+
+def suggestion(name: str, ids: Iterable[str]) -> str | None:
+    """A hint with the id that somebody may have meant."""
+    close = nearest(derive_id(name), ids)
+    return f"did you mean '{close}'?" if close else None

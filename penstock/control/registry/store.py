@@ -1,0 +1,275 @@
+"""The registry: documents with immutable revisions, the references between them, and their flows."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+from sqlalchemy import Connection, Engine
+
+from penstock.control.registry import bundle, changes, content, database, events, links, queries
+from penstock.control.registry.migrations import migrate
+from penstock.control.registry.records import (
+    Change,
+    Diff,
+    Event,
+    JsonObject,
+    Page,
+    Record,
+    Referrer,
+    Revision,
+)
+from penstock.errors import Conflict, Invalid, Problem
+
+
+class Registry:
+    """Documents in a database that several threads and processes share.
+
+    Every method is one transaction. None may be called by a thread that is inside `begin()`: on
+    SQLite a writer would wait for itself.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    @classmethod
+    def open(cls, url: str) -> Registry:
+        """The registry at a URL, created or migrated as needed."""
+        engine = database.connect(url)
+        try:
+            migrate(engine)
+        except BaseException:
+            engine.dispose()
+            raise
+        return cls(engine)
+
+    def close(self) -> None:
+        """Closes every connection."""
+        self.engine.dispose()
+
+    def begin(self) -> AbstractContextManager[Connection]:
+        """A connection in a write transaction; events emitted on it are committed with it."""
+        return events.writing(self.engine)
+
+    def now(self, conn: Connection) -> float:
+        """The clock that all processes of this registry share, in seconds since 1970."""
+        return database.now(conn)
+
+    # Documents
+
+    def get(self, kind: str, name: str) -> Record:
+        """The document of that name or id; NotFound when there is none."""
+        with self.engine.connect() as conn:
+            return queries.get(conn, kind, name)
+
+    def find(self, kind: str, name: str) -> Record | None:
+        """The document of that name or id, if it exists."""
+        with self.engine.connect() as conn:
+            return queries.find(conn, kind, name)
+
+    def find_by_uid(self, uid: str) -> Record | None:
+        """The document with that uid, if it exists."""
+        with self.engine.connect() as conn:
+            return queries.find_by_uid(conn, uid)
+
+    def list(
+        self,
+        kind: str,
+        *,
+        search: str | None = None,
+        status: str | None = None,
+        label: Sequence[str] = (),
+        sort: str = "name",
+        limit: int | None = 100,
+        offset: int = 0,
+    ) -> Page:
+        """The documents of a kind that match every filter.
+
+        `search` looks in name, id and description; each of `label` is `key` or `key=value`; `sort` is
+        name, id, created, updated or status, with `-` before it for descending.
+        """
+        with self.engine.connect() as conn:
+            return queries.search(
+                conn, kind, text=search, status=status, label=label, sort=sort, limit=limit, offset=offset
+            )
+
+    def ids(self, kind: str) -> set[str]:
+        """The ids of all documents of a kind."""
+        with self.engine.connect() as conn:
+            return links.known_ids(conn, [kind])[kind]
+
+    def create(
+        self,
+        document: JsonObject,
+        *,
+        desired: str | None = None,
+        origin: str = "create",
+        check_references: bool = True,
+    ) -> Record:
+        """Saves a new document; with `check_references` everything it refers to must exist.
+
+        `desired` is what a pipeline shall do: by default what its `status` says, else `active`.
+        """
+        document, status = content.split_status(content.as_json(document))
+        kind, id, name = content.identity(document)
+        with self._changing() as conn:
+            existing = queries.find(conn, kind, id)
+            if existing:
+                raise name_in_use(existing)
+            changes.add(conn, kind, id, name, document, desired or status or "active", origin)
+            if check_references:
+                links.require_references(conn, document)
+            return queries.get(conn, kind, id)
+
+    def update(
+        self,
+        kind: str,
+        name: str,
+        document: JsonObject,
+        *,
+        expected: str | None = None,
+        desired: str | None = None,
+        origin: str = "update",
+        check_references: bool = True,
+    ) -> Record:
+        """Saves a new revision, unless the content is the same.
+
+        `expected` is an ETag or a revision number, as in `If-Match`. A new revision makes a pipeline
+        start over: its outcome, error and attempts are cleared.
+        """
+        document, status = content.split_status(content.as_json(document))
+        with self._changing() as conn:
+            record = queries.get(conn, kind, name)
+            changes.require_current(record, expected)
+            return self._replace(conn, record, document, desired or status, origin, check_references)
+
+    def delete(self, kind: str, name: str, *, expected: str | None = None) -> Record:
+        """Deletes a document that nothing refers to; the answer is what it was."""
+        with self._changing() as conn:
+            record = queries.get(conn, kind, name)
+            changes.require_current(record, expected)
+            links.require_unreferenced(conn, record)
+            changes.remove(conn, record)
+            return record
+
+    def referrers(self, kind: str, id: str) -> builtins.list[Referrer]:
+        """Who refers to a document, and where."""
+        with self.engine.connect() as conn:
+            return links.referrers(conn, kind, id)
+
+    # Revisions
+
+    def revisions(self, kind: str, name: str) -> builtins.list[Revision]:
+        """Every revision of a document, newest first."""
+        with self.engine.connect() as conn:
+            return queries.list_revisions(conn, queries.get(conn, kind, name).uid)
+
+    def revision(self, kind: str, name: str, number: int) -> Revision:
+        """One revision of a document."""
+        with self.engine.connect() as conn:
+            return queries.get_revision(conn, queries.get(conn, kind, name), number)
+
+    def diff(self, kind: str, name: str, before: int, after: int) -> Diff:
+        """How revision `after` of a document differs from revision `before`."""
+        with self.engine.connect() as conn:
+            record = queries.get(conn, kind, name)
+            old, new = (queries.get_revision(conn, record, number).document for number in (before, after))
+        return content.diff(old, new, (f"revision {before}", f"revision {after}"))
+
+    def rollback(
+        self, kind: str, name: str, number: int, *, expected: str | None = None, check_references: bool = True
+    ) -> Record:
+        """Makes the content of an old revision the newest one."""
+        with self._changing() as conn:
+            record = queries.get(conn, kind, name)
+            changes.require_current(record, expected)
+            document = queries.get_revision(conn, record, number).document
+            return self._replace(conn, record, document, None, f"rollback to {number}", check_references)
+
+    # Bundles
+
+    def export(self) -> JsonObject:
+        """The whole registry as a bundle."""
+        with self.engine.connect() as conn:
+            return bundle.export(conn)
+
+    def plan_import(
+        self, documents: Sequence[JsonObject], mode: bundle.Mode = "merge"
+    ) -> builtins.list[Change]:
+        """What `apply_import` would do."""
+        with self.engine.connect() as conn:
+            return bundle.plan(conn, bundle.parse(documents), mode).changes()
+
+    def apply_import(
+        self, documents: Sequence[JsonObject], mode: bundle.Mode = "merge"
+    ) -> builtins.list[Change]:
+        """Creates and updates the given documents, all or none; `replace` deletes all others."""
+        parsed = bundle.parse(documents)
+        with self._changing() as conn:
+            return bundle.apply(conn, parsed, mode)
+
+    # Events
+
+    def emit(self, conn: Connection, kind: str, name: str, type: str, data: JsonObject | None = None) -> None:
+        """Records an event with the transaction of a connection from `begin()`."""
+        events.emit(conn, kind, name, type, data)
+
+    def events_after(self, last_id: int, limit: int = 1000) -> builtins.list[Event]:
+        """The events that follow `last_id`, oldest first."""
+        with self.engine.connect() as conn:
+            return events.events_after(conn, last_id, limit)
+
+    def last_event_id(self) -> int:
+        """The id of the newest event, 0 before the first."""
+        with self.engine.connect() as conn:
+            return events.last_event_id(conn)
+
+    @contextmanager
+    def _changing(self) -> Iterator[Connection]:
+        with self.begin() as conn:
+            database.lock(conn, database.DOCUMENTS_LOCK)
+            yield conn
+
+    def _replace(
+        self,
+        conn: Connection,
+        record: Record,
+        document: JsonObject,
+        desired: str | None,
+        origin: str,
+        check_references: bool,
+    ) -> Record:
+        kind, id, name = content.identity(document)
+        if (kind, id) != (record.kind, record.id):
+            raise Invalid(_moved(record, kind))
+        if check_references:
+            links.require_references(conn, document)
+        if not content.same(document, record.document):
+            changes.revise(conn, record, name, document, origin)
+        if desired and record.flow and record.flow.desired != desired:
+            changes.set_desired(conn, record, desired)
+        return queries.get(conn, kind, id)
+
+
+def name_in_use(existing: Record) -> Conflict:
+    """The refusal of a new document whose id belongs to an existing one."""
+    return Conflict(
+        Problem(
+            code="name_in_use",
+            message=f"{existing.kind.lower()} '{existing.name}' has the id '{existing.id}' already",
+            path="metadata.name",
+            hint="choose another name, or update the existing document",
+        )
+    )
+
+
+def _moved(record: Record, kind: str) -> Problem:
+    if kind != record.kind:
+        return Problem(code="kind_changed", message=f"'{record.name}' is a {record.kind}", path="kind")
+    return Problem(
+        code="id_changed",
+        message=f"the name must keep the id '{record.id}', which is stable for life",
+        path="metadata.name",
+        hint="create another document, or change only case and spaces",
+    )
