@@ -37,6 +37,8 @@ def open_session(settings: Settings) -> SparkSession:
     require_java()
     # Without this, Spark's Python workers may be another Python, and a query hangs with no word.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if settings.spark.get("spark.master", "local").startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else is meant to connect
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("penstock")
