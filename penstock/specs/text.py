@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.composer import Composer
+from yaml.constructor import ConstructorError
 
-from penstock.errors import Problem, PenstockError
+from penstock.errors import PenstockError, Problem
 
 SUFFIXES = (".yaml", ".yml", ".json")
+
+DEEPEST = 100
+"""Levels a document may nest: far more than any has, and less than what exhausts a stack."""
+
+MOST_NODES = 1_000_000
+"""Values a text may have once its aliases are written out: a few lines of aliases could make billions."""
+
+_NOT_JSON = ("binary", "omap", "pairs", "set", "timestamp")
 
 
 class Unreadable(PenstockError):
@@ -19,36 +30,81 @@ class Unreadable(PenstockError):
     status = 400
 
 
-class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
-    """YAML as people mean it: a key given twice is a mistake, and dates stay text."""
+class _Loader(Composer, yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
+    """YAML as people mean it, and nothing that JSON cannot say.
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    A key given twice is a mistake, and dates stay text. Nodes are composed in Python: the composer in C
+    crashes the process on deep nesting.
+    """
+
+    def __init__(self, stream: str | bytes) -> None:
+        super(Composer, self).__init__(stream)
+        Composer.__init__(self)
+        self._depth = self._nodes = 0
+        self._sizes: dict[int, int] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        alias = self.check_event(yaml.AliasEvent)
+        mark = self.peek_event().start_mark
+        before, self._depth = self._nodes, self._depth + 1
+        if self._depth > DEEPEST:
+            raise ConstructorError(None, None, f"more than {DEEPEST} levels deep", mark)
+        node = super().compose_node(parent, index)
+        if alias and id(node) not in self._sizes:
+            raise ConstructorError(None, None, "an alias stands inside of what it names", mark)
+        self._nodes += self._sizes[id(node)] if alias else 1
+        if self._nodes > MOST_NODES:
+            raise ConstructorError(None, None, f"more than {MOST_NODES} values", mark)
+        self._sizes[id(node)] = self._nodes - before
+        self._depth -= 1
+        return node
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
         seen = set()
         for key_node, _ in node.value:
+            if key_node.tag == f"{_TAG}merge":
+                continue
             key = self.construct_object(key_node, deep=True)
-            if isinstance(key, str) and key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key '{key}' stands twice", key_node.start_mark
-                )
-            seen.add(key if isinstance(key, str) else id(key_node))
+            if not isinstance(key, str):
+                shown = f" {key_node.value}" if isinstance(key_node, yaml.ScalarNode) else ""
+                what = f"the key{shown} is not text; put it in quotes"
+                raise ConstructorError(None, None, what, key_node.start_mark)
+            if key in seen:
+                raise ConstructorError(None, None, f"the key '{key}' stands twice", key_node.start_mark)
+            seen.add(key)
         return super().construct_mapping(node, deep)  # type: ignore[no-any-return]
 
+    def construct_number(self, node: yaml.ScalarNode) -> int | float:
+        whole = node.tag.endswith(":int")
+        number = self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
+        if not _storable(number):
+            raise ConstructorError(None, None, "a number out of range", node.start_mark)
+        return number  # type: ignore[no-any-return]
 
+
+_TAG = "tag:yaml.org,2002:"
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAG}timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+_Loader.yaml_constructors = {
+    tag: construct
+    for tag, construct in yaml.SafeLoader.yaml_constructors.items()
+    if tag not in {_TAG + name for name in _NOT_JSON}
+}
+_Loader.add_constructor(f"{_TAG}int", _Loader.construct_number)
+_Loader.add_constructor(f"{_TAG}float", _Loader.construct_number)
 
 
 def read_all(text: str | bytes) -> list[Any]:
     """Every document in a text; a bundle or a list counts as the documents in it."""
-    try:
-        parts = list(yaml.load_all(text, Loader=_Loader))  # noqa: S506 (a safe loader)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise Unreadable(_syntax(error)) from None
     documents: list[Any] = []
-    for part in parts:
-        if isinstance(part, dict) and part.get("kind") == "Bundle" and isinstance(part.get("documents"), list):
+    for part in _values(text):
+        if (
+            isinstance(part, dict)
+            and part.get("kind") == "Bundle"
+            and isinstance(part.get("documents"), list)
+        ):
             documents += part["documents"]
         elif isinstance(part, list):
             documents += part
@@ -59,10 +115,11 @@ def read_all(text: str | bytes) -> list[Any]:
 
 def read_one(text: str | bytes) -> Any:
     """The one value in a text, as it stands."""
-    try:
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise Unreadable(_syntax(error)) from None
+    values = _values(text)
+    if len(values) > 1:
+        message = f"one document is expected here, not {len(values)}"
+        raise Unreadable(Problem(code="several_documents", message=message))
+    return values[0] if values else None
 
 
 def read_path(path: Path) -> list[Any]:
@@ -81,14 +138,81 @@ def read_path(path: Path) -> list[Any]:
         raise
 
 
+class _Dumper(yaml.SafeDumper):
+    """YAML as people like to read it: queries and scripts as blocks, no anchors."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        style = "|" if "\n" in text else None
+        # PyYAML writes these as they are in some styles, and reads them as line breaks or not at all.
+        if any(not c.isprintable() and c != "\n" for c in text):
+            style = '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+
+
 def to_yaml(value: Any) -> str:
     """A value as YAML, keys in their own order."""
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110)
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def to_json(value: Any) -> str:
     """A value as JSON, for people."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def _values(text: str | bytes) -> list[Any]:
+    try:
+        return [_json(text)]
+    except (ValueError, RecursionError):
+        pass  # it may be YAML; if it is not, YAML's message tells the place
+    try:
+        return list(yaml.load_all(text, Loader=_Loader))
+    except (yaml.YAMLError, RecursionError, ValueError, LookupError) as error:
+        raise Unreadable(_syntax(error)) from None
+
+
+def _json(text: str | bytes) -> Any:
+    """The value of a JSON text: not all JSON is YAML, nor means the same there, and this is far faster."""
+    value = json.loads(
+        text, object_pairs_hook=_object, parse_int=_int, parse_float=_float, parse_constant=_float
+    )
+    json.dumps(value, ensure_ascii=False).encode()  # refuses halves of characters, which nobody can store
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > DEEPEST:
+            raise ValueError("too deep")
+        containers = [v.values() if isinstance(v, dict) else v for v in level if isinstance(v, dict | list)]
+        level = [child for children in containers for child in children if isinstance(child, dict | list)]
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key stands twice")
+    return value
+
+
+def _int(text: str) -> int:
+    if not _storable(number := int(text)):
+        raise ValueError("out of range")
+    return number
+
+
+def _float(text: str) -> float:
+    if not _storable(number := float(text)):
+        raise ValueError("out of range")
+    return number
+
+
+def _storable(number: int | float) -> bool:
+    return number.bit_length() < 64 if isinstance(number, int) else math.isfinite(number)
 
 
 def _syntax(error: Exception) -> Problem:
