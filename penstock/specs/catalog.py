@@ -6,6 +6,7 @@ kept aside with the reason: it never takes the others down.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -73,7 +74,9 @@ def union(role: Role, binding: type[Spec], ref: type[Spec] | None = None) -> Any
 def _bound(cls: type[Component], binding: type[Spec]) -> type[Component]:
     if issubclass(cls, binding):
         return cls
-    return create_model(cls.__name__, __base__=(binding, cls), __doc__=cls.__doc__)
+    # FileSink as part of a pipeline is FileSinkEntry, by itself FileSinkBinding: JSON Schema needs two names.
+    use = re.sub("^(Source|Sink|Processor)", "", binding.__name__)
+    return create_model(cls.__name__ + use, __base__=(binding, cls), __doc__=cls.__doc__)
 
 
 def _tag(value: Any) -> str | None:
