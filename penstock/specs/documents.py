@@ -27,7 +27,10 @@ def derive_id(name: str) -> str:
 class Metadata(Spec):
     """Who a document is."""
 
-    name: str = Field(description="Unique within its kind; the id is derived from it and stable for life.")
+    name: str = Field(
+        description="Unique within its kind; the id is derived from it and stable for life.",
+        json_schema_extra={"pattern": f"^{NAME.pattern}$"},
+    )
     description: str = Field(default="", description="Notes for the people who operate it.")
     labels: dict[str, str] = Field(default_factory=dict, description="Free key-value pairs to search by.")
 

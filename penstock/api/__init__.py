@@ -1,0 +1,1 @@
+"""HTTP: thin routes over `penstock.control.service`. No logic."""

@@ -1,0 +1,78 @@
+"""The application: every route over one service."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from anyio import to_thread
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
+
+from penstock import __version__
+from penstock.api import errors
+from penstock.api.bundle import bundle_routes
+from penstock.api.catalogue import catalogue_routes
+from penstock.api.documents import document_routes
+from penstock.api.events import event_routes
+from penstock.api.feed import Feed
+from penstock.api.health import health_routes
+from penstock.api.kinds import KINDS
+from penstock.api.lifecycle import lifecycle_routes
+from penstock.api.openapi import openapi
+from penstock.api.origin import SameOrigin
+from penstock.api.reference import render
+from penstock.api.revisions import revision_routes
+from penstock.control.service import Service
+
+THREADS = 100
+"""Requests served at once. Many of them only wait for a pipeline, and must not keep the others waiting."""
+
+DESCRIPTION = "Streaming data pipelines on Apache Spark. Bodies are JSON or YAML, whichever you prefer."
+
+
+def create_app(service: Service) -> FastAPI:
+    """The REST API of a service."""
+    app = FastAPI(
+        title="Penstock",
+        version=__version__,
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan,
+        responses=errors.failures(500, 503),
+    )
+    app.state.feed = Feed(service.registry)
+    errors.install(app)
+    app.add_middleware(SameOrigin)
+    app.include_router(health_routes(service))
+    for kind in KINDS:
+        app.include_router(document_routes(service, kind))
+        app.include_router(revision_routes(service, kind))
+    app.include_router(lifecycle_routes(service))
+    app.include_router(bundle_routes(service))
+    app.include_router(catalogue_routes())
+    app.include_router(event_routes(app.state.feed))
+    _describe(app)
+    return app
+
+
+def _describe(app: FastAPI) -> None:
+    def described() -> dict[str, Any]:
+        app.openapi_schema = app.openapi_schema or openapi(app)
+        return app.openapi_schema
+
+    app.openapi = described  # type: ignore[method-assign]
+
+    @app.get("/docs", include_in_schema=False)
+    def docs() -> HTMLResponse:
+        policy = "default-src 'none'; style-src 'unsafe-inline'"
+        return HTMLResponse(render(app.openapi()), headers={"Content-Security-Policy": policy})
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    to_thread.current_default_thread_limiter().total_tokens = THREADS
+    yield

@@ -1,0 +1,80 @@
+"""The whole registry in one file, and the judgement of documents that are not saved."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Header, Query, Response
+
+from penstock.api.bodies import JSON, YAML, AllBody, described
+from penstock.api.errors import Responses, failures
+from penstock.api.views import ImportResult, Validation
+from penstock.control.registry.bundle import Mode
+from penstock.control.service import Service
+from penstock.specs.text import to_json, to_yaml
+
+_BUNDLE = {"$ref": "#/components/schemas/Bundle"}
+_FILE: Responses = {
+    200: {
+        "description": "The bundle as a file.",
+        "content": {media_type: {"schema": _BUNDLE} for media_type in (JSON, YAML)},
+    }
+}
+
+
+def bundle_routes(service: Service) -> APIRouter:
+    """Export, import and validation."""
+    router = APIRouter()
+
+    @router.get(
+        "/bundle",
+        tags=["bundle"],
+        summary="Download every document",
+        description="As JSON, or as YAML with `format=yaml` or `Accept: application/yaml`.",
+        operation_id="exportBundle",
+        response_class=Response,
+        responses={**_FILE, **failures(422)},
+    )
+    def export(
+        format: Annotated[Literal["json", "yaml"] | None, Query(description="Of the file.")] = None,
+        accept: Annotated[str, Header(include_in_schema=False)] = "",
+    ) -> Response:
+        chosen = format or ("yaml" if "yaml" in accept.lower() else "json")
+        write, media_type = (to_yaml, YAML) if chosen == "yaml" else (to_json, JSON)
+        disposition = f'attachment; filename="penstock-bundle.{chosen}"'
+        headers = {"Content-Disposition": disposition, "Vary": "Accept"}
+        return Response(write(service.export()), media_type=media_type, headers=headers)
+
+    @router.post(
+        "/bundle",
+        tags=["bundle"],
+        summary="Save every document of a bundle, or none",
+        description="Takes a bundle, a list of documents or several YAML documents. "
+        "Nothing is saved unless all of it is valid.",
+        operation_id="importBundle",
+        responses=failures(400, 403, 409, 413, 422),
+        openapi_extra=described({"$ref": "#/components/schemas/Documents"}),
+    )
+    def import_(
+        documents: AllBody,
+        mode: Annotated[
+            Mode, Query(description="`replace` also deletes every document that the bundle does not have.")
+        ] = "merge",
+        dry_run: Annotated[bool, Query(description="Only tell what would change.")] = False,
+    ) -> ImportResult:
+        changes = service.import_(documents, mode, dry_run=dry_run)
+        return ImportResult(changes=changes, applied=not dry_run)
+
+    @router.post(
+        "/validate",
+        tags=["validate"],
+        summary="Check documents without saving them",
+        description="Takes one document, a list of them, a bundle or several YAML documents, which may refer "
+        "to one another and to what is saved. Nothing is started or written.",
+        operation_id="validateDocuments",
+        responses=failures(400, 403, 413, 422),
+        openapi_extra=described({"$ref": "#/components/schemas/Documents"}),
+    )
+    def validate(documents: AllBody) -> Validation:
+        found = service.validate(documents)
+        return Validation(valid=all(each.valid for each in found), documents=found)
+
+    return router

@@ -1,0 +1,153 @@
+"""Every failure as one envelope: the first problem's fields, and the list of all of them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from sqlalchemy.exc import OperationalError, TimeoutError
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from penstock.errors import PenstockError, Problem
+
+log = structlog.get_logger()
+
+RETRY_AFTER_S = 2
+
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+Responses = dict[int | str, dict[str, Any]]
+
+_MEANINGS = {
+    400: "The body is missing, or neither JSON nor YAML.",
+    403: "The request was made by a page of another site.",
+    404: "There is no such thing.",
+    409: "The present state forbids it.",
+    412: "`If-Match` names a revision that is no longer the current one.",
+    413: "The body is too large.",
+    422: "What was sent is not valid: all of its problems.",
+    500: "Something went wrong here; the message has the id under which it was logged.",
+    503: "Nobody can answer now: try again after `Retry-After` seconds.",
+}
+
+
+class ErrorBody(Problem):
+    """What went wrong: the first problem, and all of them."""
+
+    errors: list[Problem]
+
+
+def failures(*statuses: int) -> Responses:
+    """The declaration of the failures of a route."""
+    return {status: {"model": ErrorBody, "description": _MEANINGS[status]} for status in statuses}
+
+
+def error_response(
+    status: int, problems: Sequence[Problem], headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """The envelope of some problems."""
+    body = ErrorBody(**problems[0].model_dump(), errors=list(problems))
+    retry = {"Retry-After": str(RETRY_AFTER_S)} if status == 503 else {}
+    return JSONResponse(body.model_dump(), status, {**retry, **(headers or {})})
+
+
+def install(app: FastAPI) -> None:
+    """Make every error that leaves the app an envelope."""
+
+    @app.exception_handler(PenstockError)
+    def refused(request: Request, error: PenstockError) -> JSONResponse:
+        return error_response(error.status, error.problems)
+
+    @app.exception_handler(RequestValidationError)
+    def bad_parameters(request: Request, error: RequestValidationError) -> JSONResponse:
+        return error_response(422, [_parameter_problem(details) for details in error.errors()])
+
+    @app.exception_handler(HTTPException)
+    def http_error(request: Request, error: HTTPException) -> JSONResponse:
+        if error.status_code == 405:
+            return _wrong_method(request)
+        return error_response(error.status_code, [_http_problem(request, error)], error.headers)
+
+    @app.exception_handler(OperationalError)
+    @app.exception_handler(TimeoutError)
+    def registry_down(request: Request, error: Exception) -> JSONResponse:
+        log.warning("registry does not answer", error=str(error))
+        problem = Problem(
+            code="registry_down", message="the registry does not answer", hint="try again in a moment"
+        )
+        return error_response(503, [problem])
+
+    app.add_middleware(LastResort)
+
+
+class LastResort:
+    """Answers what nobody foresaw with an id, and logs the rest under it: a client never sees a trace."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watched)
+        except Exception:
+            if scope["type"] != "http":
+                raise
+            id = uuid.uuid4().hex[:12]
+            log.exception("request failed", id=id, method=scope["method"], path=scope["path"])
+            if not started:
+                await error_response(500, [_internal(id)])(scope, receive, send)
+
+
+def _internal(id: str) -> Problem:
+    return Problem(
+        code="internal_error",
+        message=f"something went wrong here; the log has the details under {id}",
+        hint="if it happens again, report it with those lines of the log",
+    )
+
+
+def _parameter_problem(details: Mapping[str, Any]) -> Problem:
+    _, *place = details["loc"]
+    path = ".".join(str(part) for part in place)
+    if details["type"] == "extra_forbidden":
+        return Problem(code="unknown_parameter", message=f"there is no parameter '{path}' here", path=path)
+    message = str(details["msg"]).replace("Input should be", "must be", 1)
+    return Problem(code="invalid_parameter", message=message, path=path)
+
+
+def _http_problem(request: Request, error: HTTPException) -> Problem:
+    path = request.url.path
+    if error.status_code == 404:
+        hint = f"leave out the '/' at the end: {path.rstrip('/')}" if path.endswith("/") else "see /docs"
+        return Problem(code="not_found", message=f"there is nothing at {path}", hint=hint)
+    return Problem(code="http_error", message=str(error.detail))
+
+
+def _wrong_method(request: Request) -> JSONResponse:
+    # Starlette would name the methods of one of the routes of a path only.
+    possible = [method for method in _METHODS if _served({**request.scope, "method": method})]
+    problem = Problem(
+        code="method_not_allowed",
+        message=f"{request.method} is not possible at {request.url.path}",
+        hint=f"use {' or '.join(possible)}",
+    )
+    return error_response(405, [problem], {"Allow": ", ".join(possible)})
+
+
+def _served(scope: Scope) -> bool:
+    return any(route.matches(scope)[0] is Match.FULL for route in scope["app"].routes)

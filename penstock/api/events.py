@@ -1,0 +1,74 @@
+"""What happens to documents and pipelines, as it happens: server-sent events."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query
+from fastapi.responses import StreamingResponse
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+
+from penstock.api.errors import Responses, failures
+from penstock.api.feed import Feed
+from penstock.api.views import View
+from penstock.control.registry import Event
+
+_DESCRIPTION = """\
+Each event has the type `created`, `updated`, `deleted` or `status` (of a pipeline), `joined` or `left`
+(of a worker), and as data a JSON object `{id, at, kind, name, type, data}`. Begins after the event of
+`Last-Event-ID` or `after`, else with what happens next."""
+
+_STREAM: Responses = {
+    200: {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
+_NEWEST = 2**63 - 1
+
+
+class EventInfo(View):
+    """Something that happened."""
+
+    id: int
+    at: datetime
+    kind: str
+    name: str
+    type: str
+    data: dict[str, Any]
+
+
+def event_routes(feed: Feed) -> APIRouter:
+    """The feed of events."""
+    router = APIRouter(tags=["events"])
+
+    @router.get(
+        "/events",
+        summary="Follow what happens",
+        description=_DESCRIPTION,
+        operation_id="followEvents",
+        response_class=StreamingResponse,
+        responses={**_STREAM, **failures(422)},
+    )
+    async def events(
+        after: Annotated[
+            int | None, Query(ge=0, le=_NEWEST, description="Id of the last event known.")
+        ] = None,
+        last_event_id: Annotated[
+            int | None, Header(ge=0, le=_NEWEST, description="As `after`; sent by a browser that reconnects.")
+        ] = None,
+    ) -> StreamingResponse:
+        position = await feed.position(after if last_event_id is None else last_event_id)
+        # Without the last header nginx would hold the events back.
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        return StreamingResponse(_stream(feed, position), media_type="text/event-stream", headers=headers)
+
+    return router
+
+
+async def _stream(feed: Feed, position: int) -> AsyncIterator[bytes]:
+    yield format_sse_event(comment="connected", retry=1000)
+    async for found in feed.follow(position):
+        yield b"".join(map(_line, found)) or KEEPALIVE_COMMENT
+
+
+def _line(event: Event) -> bytes:
+    data = EventInfo(**vars(event)).model_dump_json()
+    return format_sse_event(id=str(event.id), event=event.type, data_str=data)

@@ -1,0 +1,107 @@
+"""Follows the events of the registry on behalf of many clients."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import structlog
+from anyio import CapacityLimiter, to_thread
+from sqlalchemy.exc import SQLAlchemyError
+
+from penstock.control.registry import Event, Registry
+
+log = structlog.get_logger()
+
+POLL_S = 0.25
+HEARTBEAT_S = 15.0
+
+T = TypeVar("T")
+
+
+class Feed:
+    """One poll of the registry for all followers; each reads only when there is something new.
+
+    Belongs to the event loop of the server.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        # Threads of its own: a follower must not wait behind requests that wait for a pipeline.
+        self._threads = CapacityLimiter(4)
+        self._newest = 0
+        self._changed = asyncio.Event()
+        self._closed = False
+        self._followers = 0
+        self._poller: asyncio.Task[None] | None = None
+
+    async def position(self, after: int | None) -> int:
+        """Where to begin: after a known event, or at the end. An id from the future counts as the end."""
+        newest = await self._run(self._registry.last_event_id)
+        return newest if after is None else min(after, newest)
+
+    async def follow(self, position: int) -> AsyncIterator[list[Event]]:
+        """The events after a position as they come; none of them when it was quiet for a while."""
+        with self._following():
+            while not self._closed:
+                if not await self._wait_beyond(position):
+                    yield []
+                    continue
+                try:
+                    found = await self._run(lambda after=position: self._registry.events_after(after))  # type: ignore[misc]
+                except SQLAlchemyError as error:
+                    log.warning("registry does not answer", error=str(error))
+                    await asyncio.sleep(POLL_S)
+                    continue
+                if found:
+                    position = found[-1].id
+                    yield found
+
+    def close(self) -> None:
+        """End every follower, because the server ends."""
+        self._closed = True
+        self._wake()
+
+    async def _wait_beyond(self, position: int) -> bool:
+        """Wait for an event after `position`; false when there was none for as long as a client may wait."""
+        try:
+            async with asyncio.timeout(HEARTBEAT_S):
+                while self._newest <= position and not self._closed:
+                    await self._changed.wait()
+        except TimeoutError:
+            return False
+        return not self._closed
+
+    @contextmanager
+    def _following(self) -> Iterator[None]:
+        self._followers += 1
+        if self._poller is None:
+            self._poller = asyncio.create_task(self._poll())
+        try:
+            yield
+        finally:
+            self._followers -= 1
+            if self._followers == 0:
+                self._poller.cancel()
+                self._poller = None
+
+    async def _poll(self) -> None:
+        while True:
+            try:
+                newest = await self._run(self._registry.last_event_id)
+            except SQLAlchemyError as error:
+                log.warning("registry does not answer", error=str(error))
+                newest = self._newest
+            if newest != self._newest:
+                self._newest = newest
+                self._wake()
+            await asyncio.sleep(POLL_S)
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def _run(self, read: Callable[[], T]) -> T:
+        return await to_thread.run_sync(read, limiter=self._threads)

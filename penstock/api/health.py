@@ -1,0 +1,69 @@
+"""Whether Penstock lives, is ready, and on which workers it runs."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from fastapi import APIRouter, Response
+
+from penstock.api.errors import Responses
+from penstock.api.views import Status, View
+from penstock.control.service import Service
+from penstock.errors import Problem
+
+
+class Health(View):
+    """The process answers."""
+
+    status: Literal["ok"] = "ok"
+
+
+class ReadinessInfo(View):
+    """Whether pipelines can run, and how each of them is."""
+
+    ready: bool
+    problems: list[Problem]
+    pipelines: dict[str, Status]
+
+
+class WorkerView(View):
+    """A process that runs pipelines."""
+
+    id: str
+    host: str
+    pid: int
+    state: str
+    alive: bool
+    flows: int
+    started_at: datetime
+    info: dict[str, Any]
+
+
+_NOT_READY: Responses = {503: {"model": ReadinessInfo, "description": "Pipelines cannot run now."}}
+
+
+def health_routes(service: Service) -> APIRouter:
+    """Probes, and the list of workers."""
+    router = APIRouter()
+
+    # In the event loop: it answers even while every thread waits for something.
+    @router.get("/healthz", tags=["health"], summary="Liveness probe", operation_id="getHealth")
+    async def health() -> Health:
+        return Health()
+
+    @router.get(
+        "/readyz",
+        tags=["health"],
+        summary="Readiness probe, with the status of every pipeline",
+        operation_id="getReadiness",
+        responses=_NOT_READY,
+    )
+    def readiness(response: Response) -> ReadinessInfo:
+        found = service.readiness()
+        response.status_code = 200 if found.ready else 503
+        return ReadinessInfo.model_validate(vars(found))
+
+    @router.get("/workers", tags=["workers"], summary="List workers", operation_id="listWorkers")
+    def workers() -> list[WorkerView]:
+        return [WorkerView.model_validate(vars(worker)) for worker in service.workers()]
+
+    return router

@@ -1,0 +1,91 @@
+"""The five kinds as the API knows them: their places, and how they are listed and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from penstock.api.views import (
+    DocumentInfo,
+    DocumentPage,
+    PipeInfo,
+    PipelinePage,
+    Status,
+    document_info,
+    pipe_info,
+)
+
+_SORTS: list[JsonValue] = ["name", "-name", "id", "-id", "created", "-created", "updated", "-updated"]
+
+
+class Filters(BaseModel):
+    """Which documents to list, and how."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    search: str | None = Field(default=None, description="Text in name, id or description.")
+    label: list[str] = Field(
+        default_factory=list, description="`key` or `key=value`; given more than once, all must match."
+    )
+    sort: str = Field(
+        default="name",
+        description="`-` before it turns the order around.",
+        json_schema_extra={"enum": _SORTS},
+    )
+    limit: int = Field(default=100, ge=1, le=1000, description="At most this many.")
+    offset: int = Field(default=0, ge=0, le=2**31 - 1, description="Leave out this many at the start.")
+
+
+class PipelineFilters(Filters):
+    """Which pipelines to list, and how."""
+
+    status: Status | None = Field(default=None, description="Only those that are so.")
+    sort: str = Field(
+        default="name",
+        description="`-` before it turns the order around.",
+        json_schema_extra={"enum": [*_SORTS, "status", "-status"]},
+    )
+
+
+def _filters(given: Annotated[Filters, Query()]) -> Filters:
+    return given
+
+
+def _pipeline_filters(given: Annotated[PipelineFilters, Query()]) -> Filters:
+    return given
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of document with its place in the API."""
+
+    name: str
+    place: str
+    info: type[BaseModel] = DocumentInfo
+    page: type[BaseModel] = DocumentPage
+    show: Callable[..., Any] = document_info
+    filters: Callable[..., Filters] = _filters
+
+    @property
+    def one(self) -> str:
+        """One of them, in a sentence."""
+        return f"a {self.name.lower()}"
+
+    @property
+    def many(self) -> str:
+        """Several of them, in a sentence."""
+        return self.place
+
+
+PIPELINE = Kind("Pipeline", "pipelines", PipeInfo, PipelinePage, pipe_info, _pipeline_filters)
+KINDS = (
+    PIPELINE,
+    Kind("Stream", "streams"),
+    Kind("Source", "sources"),
+    Kind("Task", "tasks"),
+    Kind("Sink", "sinks"),
+)

@@ -1,0 +1,56 @@
+"""The OpenAPI document: what FastAPI knows of the routes, and the documents they take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
+
+from penstock.specs.documents import API_VERSION, KINDS, Models
+
+_REF = "#/components/schemas/"
+
+
+def openapi(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document of the app, with the schemas of all kinds of documents."""
+    document = get_openapi(
+        title=app.title,
+        version=app.version,
+        description=app.description,
+        routes=app.routes,
+        tags=app.openapi_tags,
+    )
+    schemas = document["components"]["schemas"]
+    for name, schema in _documents().items():
+        if name in schemas:
+            raise ValueError(f"two schemas are called {name}")
+        schemas[name] = schema
+    return document
+
+
+def _documents() -> dict[str, Any]:
+    models = [(model, "validation") for model in Models.by_kind.values()]
+    schemas: dict[str, Any] = models_json_schema(models, ref_template=_REF + "{model}")[1]["$defs"]  # type: ignore[arg-type]
+    for schema in schemas.values():
+        # The type has a default for those who write Python; a document has to name it.
+        if "const" in schema.get("properties", {}).get("type", {}):
+            schema["required"] = ["type", *schema.get("required", [])]
+    for kind in KINDS:
+        # Where only one kind can be sent, it need not be named.
+        schemas[f"{kind}Document"]["required"].remove("kind")
+    each = {"anyOf": [{"$ref": f"{_REF}{kind}Document", "required": ["kind"]} for kind in KINDS]}
+    several = {"type": "array", "items": {"$ref": f"{_REF}AnyDocument"}}
+    bundle = {
+        "type": "object",
+        "description": "Documents in one file.",
+        "properties": {
+            "apiVersion": {"const": API_VERSION, "default": API_VERSION},
+            "kind": {"const": "Bundle"},
+            "documents": several,
+        },
+        "required": ["kind", "documents"],
+    }
+    documents = {"anyOf": [{"$ref": f"{_REF}AnyDocument"}, several, {"$ref": f"{_REF}Bundle"}]}
+    return {**schemas, "AnyDocument": each, "Bundle": bundle, "Documents": documents}

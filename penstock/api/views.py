@@ -1,0 +1,224 @@
+"""What the API answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from penstock.control.registry.records import Change, Diff, DiffEntry, Record, Referrer, Revision
+from penstock.engine.analysis import Analysis
+from penstock.errors import Problem
+
+Status = Literal["active", "paused", "completed", "failed", "stopped"]
+
+
+class View(BaseModel):
+    """A part of an answer: every field is always there."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+
+class MetadataInfo(View):
+    """Who a document is."""
+
+    name: str
+    description: str = ""
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class DocumentInfo(View):
+    """A document at its current revision."""
+
+    name: str
+    id: str = Field(description="Derived from the name; stable for life.")
+    kind: str
+    metadata: MetadataInfo
+    spec: Any = Field(description="The spec as it was saved.")
+    revision: int
+    created_at: datetime
+    updated_at: datetime
+    referrers: list[Referrer] | None = Field(
+        default=None, description="Documents that refer to this one; null in lists."
+    )
+    warnings: list[Problem] | None = Field(
+        default=None, description="What to know about what was just saved; null if nothing was."
+    )
+
+
+class RunError(Problem):
+    """Why a pipeline does not run."""
+
+    at: datetime | None = None
+
+
+class Attempt(RunError):
+    """An attempt to run that failed."""
+
+    attempt: int
+
+
+class SinkOps(View):
+    """What one sink has done."""
+
+    model_config = ConfigDict(extra="allow")
+
+    guarantee: str
+    events: int
+    batches: int
+    failures: int
+    missed_batches: int
+    last_error: str | None
+    last_ack_at: datetime | None
+
+
+class Ops(View):
+    """What a pipeline has done so far, over all of its runs."""
+
+    model_config = ConfigDict(extra="allow")
+
+    input_events: int = 0
+    batches: int = 0
+    input_events_per_second: float = 0.0
+    processed_events_per_second: float = 0.0
+    last_batch: dict[str, Any] | None = None
+    sinks: dict[str, SinkOps] = Field(default_factory=dict)
+
+
+class PipeInfo(View):
+    """A pipeline: its live spec, and how it is."""
+
+    name: str
+    id: str = Field(description="Derived from the name; stable for life.")
+    status: Status
+    phase: str = Field(description="What it does right now: waiting, starting, running, draining, …")
+    spec: Any = Field(description="The spec as it was saved.")
+    metadata: MetadataInfo
+    revision: int
+    worker: str | None = Field(description="Id of the worker that runs it.")
+    error: RunError | None = Field(description="The last error.")
+    attempts: list[Attempt] = Field(description="The last attempts that failed.")
+    ops: Ops
+    warnings: list[Problem] | None = Field(
+        default=None, description="What to know about what was just saved; null if nothing was."
+    )
+    created_at: datetime
+    updated_at: datetime
+
+
+class Progress(Ops):
+    """What a pipeline has done, and how it is."""
+
+    name: str
+    status: Status
+    phase: str
+    error: RunError | None
+    attempts: list[Attempt]
+    updated_at: datetime
+
+
+class DocumentPage(View):
+    """A part of a list of documents."""
+
+    items: list[DocumentInfo]
+    total: int
+    limit: int
+    offset: int
+
+
+class PipelinePage(View):
+    """A part of the list of pipelines."""
+
+    items: list[PipeInfo]
+    total: int
+    limit: int
+    offset: int
+
+
+class RevisionSummary(View):
+    """One saved state of a document."""
+
+    revision: int
+    origin: str = Field(description="What saved it: create, update, patch, rollback to N, import.")
+    created_at: datetime
+
+
+class RevisionInfo(RevisionSummary):
+    """One saved state of a document, with its content."""
+
+    document: dict[str, Any]
+
+
+class DiffInfo(View):
+    """How two revisions differ: field by field, and as text."""
+
+    entries: Sequence[DiffEntry]
+    text: str
+
+
+class ImportResult(View):
+    """What a bundle changed, or would change."""
+
+    changes: Sequence[Change]
+    applied: bool
+
+
+class Validation(View):
+    """What is known of documents without running them."""
+
+    valid: bool = Field(description="Whether all of them can be saved as active.")
+    documents: list[Analysis] = Field(description="In the order in which they were sent.")
+
+
+def document_info(
+    record: Record, *, referrers: list[Referrer] | None = None, warnings: list[Problem] | None = None
+) -> DocumentInfo:
+    """A record as it is shown."""
+    return DocumentInfo(**_common(record), kind=record.kind, referrers=referrers, warnings=warnings)
+
+
+def pipe_info(record: Record, *, warnings: list[Problem] | None = None) -> PipeInfo:
+    """The record of a pipeline as it is shown."""
+    flow = record.flow
+    assert flow is not None
+    return PipeInfo.model_validate(
+        {
+            **_common(record),
+            "status": flow.status,
+            "phase": flow.phase,
+            "worker": flow.worker,
+            "error": flow.error,
+            "attempts": flow.attempts,
+            "ops": flow.ops,
+            "warnings": warnings,
+        }
+    )
+
+
+def revision_summary(revision: Revision) -> RevisionSummary:
+    """A revision as a list shows it."""
+    return RevisionSummary(revision=revision.revision, origin=revision.origin, created_at=revision.created_at)
+
+
+def revision_info(revision: Revision) -> RevisionInfo:
+    """A revision as it is shown."""
+    return RevisionInfo(**vars(revision))
+
+
+def diff_info(diff: Diff) -> DiffInfo:
+    """A difference as it is shown."""
+    return DiffInfo(entries=diff.entries, text=diff.text)
+
+
+def _common(record: Record) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "id": record.id,
+        "metadata": MetadataInfo.model_validate(record.document["metadata"]),
+        "spec": record.document.get("spec"),
+        "revision": record.revision,
+        "created_at": record.created_at,
+        "updated_at": record.updated_at,
+    }

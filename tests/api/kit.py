@@ -1,0 +1,78 @@
+"""A running server for tests, with workers that judge documents."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+
+from penstock.api.app import create_app
+from penstock.api.server import Server
+from penstock.control.registry import Registry
+from penstock.control.rpc import RpcServer
+from penstock.control.service import Service
+from penstock.settings import Settings
+
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Api:
+    """A server, what is behind it, and a client."""
+
+    url: str
+    service: Service
+    client: httpx.Client
+
+
+@contextmanager
+def running(service: Service) -> Iterator[Api]:
+    """A server on a free port."""
+    ready = threading.Event()
+    server = Server(create_app(service), service.settings, lambda _: ready.set())
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    assert ready.wait(10)
+    with httpx.Client(base_url=server.url, timeout=60, trust_env=False) as client:
+        yield Api(server.url, service, client)
+    server.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+@contextmanager
+def judging(settings: Settings, registry: Registry, service: Service) -> Iterator[None]:
+    """A worker without Spark: it judges documents by their structure, and runs nothing."""
+    worker: Any = SimpleNamespace(
+        settings=settings, registry=registry, spark=None, token=uuid.uuid4().hex, poke=lambda: None
+    )
+    rpc, id = RpcServer(worker), str(uuid.uuid4())
+    rpc.start()
+    service.flows.join(id, 1, rpc.url, worker.token, HOUR_S, {"version": "test"})
+    yield
+    service.flows.leave(id)
+    rpc.stop()
+
+
+def stream(name: str, **spec: Any) -> dict[str, Any]:
+    return {"kind": "Stream", "metadata": {"name": name}, "spec": spec}
+
+
+def pipeline(name: str, status: str = "paused", **spec: Any) -> dict[str, Any]:
+    """A pipeline that makes events and drops them."""
+    content = {"source": {"type": "generate", "rate": 10}, "sinks": [{"type": "drop"}], **spec}
+    return {"kind": "Pipeline", "metadata": {"name": name}, "spec": content, "status": status}
+
+
+def codes(response: httpx.Response) -> list[str]:
+    """The codes of all problems of a refusal, after a check of its envelope."""
+    body = response.json()
+    assert set(body) == {"code", "message", "path", "hint", "errors"}
+    assert {key: body[key] for key in ("code", "message", "path", "hint")} == body["errors"][0]
+    return [problem["code"] for problem in body["errors"]]
