@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
@@ -82,10 +83,24 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         reader = spark.readStream.format(self.format).options(**options)
         if self.format != "text":
             reader = reader.schema(parse_schema(spark, self.schema_ or "", field="schema"))
-        return reader.load(qualified(self.path))
+        return reader.load(self._watched())
 
     def trigger(self, batch: Batch) -> dict[str, Any]:
         return {"availableNow": True} if self.finite else {"processingTime": f"{self.poll_ms} milliseconds"}
+
+    def _watched(self) -> str:
+        """The path as Spark can watch it.
+
+        Spark refuses to watch one file, or a directory that is not there yet, unless the path is a
+        pattern, even one that matches nothing else.
+        """
+        path = qualified(self.path)
+        if not is_local(path) or glob.has_magic(path) or os.path.isdir(path):
+            return path
+        if self.finite and not os.path.exists(path):
+            problem = Problem(code="path_not_found", message=f"there is nothing at '{self.path}'", path="path")
+            raise Invalid(problem)
+        return re.sub(r"(\w)(\W*)$", r"[\1]\2", path)
 
     def _options(self) -> dict[str, str]:
         mode = {"fail": "FAILFAST", "null": "PERMISSIVE"}[self.malformed]

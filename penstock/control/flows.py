@@ -7,6 +7,7 @@ both, so one that was replaced changes nothing (invariant 6). Times are the regi
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from penstock.control.registry import queries
 from penstock.control.registry.records import JsonObject, Record
 from penstock.control.registry.store import Registry
 from penstock.control.registry.tables import documents, flows, workers
+from penstock.errors import Problem
 
 IDLE = "idle"
 
@@ -82,6 +84,7 @@ class Flows:
     def renew(self, worker: str, lease_s: float) -> bool:
         """Extend the lease of a worker and of all its flows; false if it was given up as dead."""
         with self.registry.begin() as conn:
+            self._lock(conn)
             until = self.registry.now(conn) + lease_s
             known = conn.execute(
                 update(workers).where(workers.c.id == worker).values(heartbeat_until=until)
@@ -97,6 +100,7 @@ class Flows:
     def leave(self, worker: str) -> None:
         """The worker is gone, and with it its leases. Only for one that has surely ended."""
         with self.registry.begin() as conn:
+            self._lock(conn)
             self._forget(conn, [worker])
 
     def workers(self) -> list[WorkerInfo]:
@@ -124,6 +128,7 @@ class Flows:
     def expire(self) -> list[str]:
         """Give up workers whose lease has ended; their flows wait for another one."""
         with self.registry.begin() as conn:
+            self._lock(conn)
             now = self.registry.now(conn)
             dead = list(conn.scalars(select(workers.c.id).where(workers.c.heartbeat_until < now)))
             self._forget(conn, dead)
@@ -177,6 +182,7 @@ class Flows:
         if not reports:
             return
         with self.registry.begin() as conn:
+            self._lock(conn)
             for report in reports:
                 self._take(conn, worker, report)
 
@@ -185,13 +191,15 @@ class Flows:
         with self.registry.begin() as conn:
             wanted = and_(flows.c.desired == "active", flows.c.outcome.is_(None))
             row = conn.execute(
-                select(flows.c.uid, wanted.label("wanted")).where(self._held(worker, uid, epoch))
+                select(flows.c.uid, wanted.label("wanted"))
+                .where(self._held(worker, uid, epoch))
+                .with_for_update()
             ).first()
             if row is not None:
                 phase = "waiting" if row.wanted else IDLE
                 conn.execute(
                     update(flows)
-                    .where(flows.c.uid == uid)
+                    .where(self._held(worker, uid, epoch))
                     .values(worker=None, lease_until=None, phase=phase, updated_at=datetime.now(UTC))
                 )
 
@@ -213,6 +221,13 @@ class Flows:
                 )
             self._status_event(conn, record.uid, record.flow.status if record.flow else None)
 
+    def found_invalid(self, uid: str, problems: Sequence[Problem]) -> None:
+        """Keep what is wrong with a pipeline that was saved all the same."""
+        first = problems[0].model_dump()
+        error = {**first, "at": time.time(), "problems": [p.model_dump() for p in problems]}
+        with self.registry.begin() as conn:
+            conn.execute(update(flows).where(flows.c.uid == uid).values(error=error, phase=IDLE))
+
     def rolled_back(self, uid: str, error: JsonObject) -> None:
         """An earlier revision was put in force again. It is no trial: there is nothing to fall back on."""
         with self.registry.begin() as conn:
@@ -224,6 +239,10 @@ class Flows:
             conn.execute(update(flows).where(flows.c.uid == uid).values(running_revision=None))
 
     # Parts of transactions
+
+    def _lock(self, conn: Connection) -> None:
+        """Lock all flows in one order: transactions that change many must not wait for one another."""
+        conn.execute(select(flows.c.uid).order_by(flows.c.uid).with_for_update())
 
     def _forget(self, conn: Connection, ids: Iterable[str]) -> None:
         for worker in ids:
@@ -249,6 +268,7 @@ class Flows:
             select(flows, documents.c.revision)
             .join(documents, documents.c.uid == flows.c.uid)
             .where(self._held(worker, report.uid, report.epoch))
+            .with_for_update(of=flows)  # or it could be taken away between this look and the write
         ).first()
         if row is None:
             return
@@ -263,7 +283,7 @@ class Flows:
             }
             if report.running_revision is not None:
                 values["running_revision"] = report.running_revision
-        conn.execute(update(flows).where(flows.c.uid == report.uid).values(**values))
+        conn.execute(update(flows).where(self._held(worker, report.uid, report.epoch)).values(**values))
         self._status_event(conn, report.uid, before, previous_phase=row.phase)
 
     def _status_event(

@@ -81,7 +81,8 @@ class WorkerProcesses:
                 stderr=subprocess.STDOUT,
                 # Ctrl-C in the terminal is for this process, which then ends the workers in order.
                 start_new_session=True,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                # Documents may say ${PENSTOCK_HOME}, wherever the home was set.
+                env={**os.environ, "PYTHONUNBUFFERED": "1", "PENSTOCK_HOME": str(self.settings.home)},
             )
 
     def _watch(self) -> None:

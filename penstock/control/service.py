@@ -130,8 +130,7 @@ class Service:
         record = self.registry.create(
             analysis.document or raw, desired=desired, check_references=desired in (None, "active")
         )
-        self._poke()
-        return Saved(record, analysis.warnings if analysis.valid else analysis.errors)
+        return self._saved(record, analysis)
 
     def replace(self, kind: str, name: str, raw: Any, *, expected: str | None = None) -> Saved:
         """Save a new revision of a document."""
@@ -204,10 +203,17 @@ class Service:
             origin=origin,
             check_references=desired in (None, "active"),
         )
-        self._poke()
         if saved.flow is not None and saved.revision != record.revision and desired == "active":
+            self._poke()
             saved = self._await_start(saved)
-        return Saved(saved, analysis.warnings if analysis.valid else analysis.errors)
+        return self._saved(saved, analysis)
+
+    def _saved(self, record: Record, analysis: Analysis) -> Saved:
+        if record.flow is not None and not analysis.valid:
+            self.flows.found_invalid(record.uid, analysis.errors)
+            record = self.registry.get(record.kind, record.id)
+        self._poke()
+        return Saved(record, analysis.warnings if analysis.valid else analysis.errors)
 
     def _await_start(self, saved: Record) -> Record:
         """Wait until a new revision runs; Conflict if it did not start and was rolled back."""

@@ -11,6 +11,9 @@ from penstock.errors import Fatal, Invalid, PenstockError, Problem
 FATAL_STATES = ("22", "42", "0A")
 """Classes of SQLSTATE that come back on every attempt: bad data, bad SQL, unsupported features."""
 
+WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
+"""Conditions that only say that something inside has failed."""
+
 LONGEST = 600
 """A message beyond this is cut: it is a sentence for a person, the log has the rest."""
 
@@ -46,7 +49,7 @@ def java_failure(throwable: Any, text: str = "") -> Failure:
     seen = 0
     while throwable is not None and seen < 50:
         last = throwable
-        if _ask(throwable, "getCondition"):
+        if _ask(throwable, "getCondition") not in (None, *WRAPPERS):
             best = throwable
         throwable, seen = throwable.getCause(), seen + 1
     told = best if best is not None else last

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import Invalid, Problem
 
 if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
@@ -19,23 +20,25 @@ def parse_schema(spark: SparkSession, ddl: str, *, field: str) -> StructType:
     try:
         schema = StructType.fromDDL(ddl)
     except PySparkException as error:
-        condition, parameters = error.getCondition(), error.getMessageParameters() or {}
-        if condition == "UNSUPPORTED_DATATYPE":
-            what = f"there is no type {parameters.get('typeName', '')}"
-        else:
-            near = parameters.get("error", "").strip("'")
-            what = "not a list of columns" + (f": trouble at '{near}'" if near else "")
-        raise Invalid(
-            Problem(
-                code="schema_syntax",
-                message=f"{what} in {ddl!r}",
-                path=field,
-                hint="write columns as Spark DDL: id BIGINT, name STRING",
-            )
-        ) from None
+        raise Invalid(_syntax(_trouble(error), ddl, field)) from None
     names = [f.name.lower() for f in schema.fields]
+    if not names:
+        raise Invalid(_syntax("no column", ddl, field))
     if twice := sorted({n for n in names if names.count(n) > 1}):
         raise Invalid(
             Problem(code="duplicate_column", message=f"the column '{twice[0]}' stands twice", path=field)
         )
     return schema
+
+
+def _trouble(error: PySparkException) -> str:
+    parameters = error.getMessageParameters() or {}
+    if error.getCondition() == "UNSUPPORTED_DATATYPE":
+        return f"there is no type {parameters.get('typeName', '')}"
+    near = parameters.get("error", "").strip("'")
+    return "not a list of columns" + (f": trouble at '{near}'" if near else "")
+
+
+def _syntax(what: str, ddl: str, field: str) -> Problem:
+    hint = "write columns as Spark DDL: id BIGINT, name STRING"
+    return Problem(code="schema_syntax", message=f"{what} in {ddl!r}", path=field, hint=hint)

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from penstock.engine.analysis import Analysis, analyse, offline
+from tests.flows import pipeline
+
+
+def judged(spark: SparkSession | None, raw: Any, *others: Any) -> Analysis:
+    lookup, known = offline([raw, *others])
+    return analyse(raw, lookup, known, spark=spark)
+
+
+def test_the_columns_after_every_step(spark: SparkSession) -> None:
+    source = {"type": "generate", "rate": 1, "row": {"id": "seq", "amount": "rand()"}}
+    steps = [
+        {"id": "taxed", "type": "sql", "query": "SELECT id, amount * 1.2 AS gross FROM input"},
+        {"type": "filter", "where": "gross > 5"},
+    ]
+    analysis = judged(spark, pipeline(source=source, processors=steps))
+    assert analysis.valid, analysis.errors
+    assert [(s.id, [(c.name, c.type) for c in s.columns]) for s in analysis.steps] == [
+        ("source", [("id", "bigint"), ("amount", "double")]),
+        ("taxed", [("id", "bigint"), ("gross", "double")]),
+        ("filter", [("id", "bigint"), ("gross", "double")]),
+    ]
+
+
+def test_an_unknown_column_in_the_second_step_names_the_columns_there_are(spark: SparkSession) -> None:
+    steps = [
+        {"type": "sql", "query": "SELECT seq AS id, time AS at FROM input"},
+        {"type": "sql", "query": "SELECT seq FROM input"},
+    ]
+    (error,) = judged(spark, pipeline(processors=steps)).errors
+    assert (error.code, error.path) == ("unknown_column", "spec.processors[1].query")
+    assert "id" in (error.hint or "")
+    assert "at" in (error.hint or "")
+
+
+def test_what_a_sink_cannot_take_is_told_at_the_sink(spark: SparkSession) -> None:
+    sinks = [{"type": "file", "path": "x", "format": "json", "partition_by": ["contry"]}]
+    (error,) = judged(spark, pipeline(sinks=sinks)).errors
+    assert (error.code, error.path) == ("unknown_column", "spec.sinks[0].partition_by[0]")
+
+
+def test_an_inferred_schema_is_pinned_in_the_document(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"id": 1, "who": {"name": "x"}}\n')
+    file = {"type": "file", "path": str(tmp_path), "format": "json"}
+    analysis = judged(spark, raw := pipeline(source=file))
+    pinned = "id BIGINT,who STRUCT<name: STRING>"
+    assert analysis.document == pipeline(source={**file, "schema": pinned})
+    assert raw == pipeline(source=file), "the given document stays as it was"
+    source = {"kind": "Source", "metadata": {"name": "in"}, "spec": file}
+    assert judged(spark, source).document == {**source, "spec": {**file, "schema": pinned}}
+    referring = pipeline(source={"ref": "in"})
+    assert judged(spark, referring, source).document == referring
+
+
+def test_a_source_may_be_declared_before_its_files_are_there(spark: SparkSession, tmp_path: Path) -> None:
+    spec = {"type": "file", "path": str(tmp_path / "later"), "format": "json"}
+    source = {"kind": "Source", "metadata": {"name": "in"}, "spec": spec}
+    analysis = judged(spark, source)
+    assert analysis.valid
+    assert [(w.code, w.path) for w in analysis.warnings] == [("schema_unknown", "spec.schema")]
+    (error,) = judged(spark, pipeline(source={"ref": "in"}), source).errors
+    assert (error.code, error.path) == ("schema_unknown", "spec.source.ref")
+
+
+def test_streams_have_their_schema_checked(spark: SparkSession) -> None:
+    stream = {"kind": "Stream", "metadata": {"name": "s"}, "spec": {"schema": "id BIGNT"}}
+    (error,) = judged(spark, stream).errors
+    assert (error.code, error.path) == ("schema_syntax", "spec.schema")
+
+
+def test_what_has_no_effect_is_a_warning(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"id": 1}\n')
+    stream = {"kind": "Stream", "metadata": {"name": "dead"}}
+    raw = pipeline(
+        source={"type": "file", "path": str(tmp_path), "format": "json"},
+        sinks=[{"type": "spark", "format": "noop", "options": {"password": "hunter2", "token": "${TOKEN}"}}],
+        batch={"max_events": 5},
+        dead_letters="dead",
+    )
+    import os
+
+    os.environ["TOKEN"] = "x"
+    analysis = judged(spark, raw, stream)
+    assert analysis.valid, analysis.errors
+    assert {(w.code, w.path) for w in analysis.warnings} == {
+        ("no_effect", "spec.batch.max_events"),
+        ("no_effect", "spec.dead_letters"),
+        ("plain_secret", "spec.sinks[0].options.password"),
+    }
+
+
+def test_without_spark_only_the_structure_is_judged() -> None:
+    steps = [{"type": "sql", "query": "SELECT nothing FROM nowhere"}]
+    assert judged(None, pipeline(processors=steps)).valid
+    assert not judged(None, pipeline(source={"ref": "nobody"})).valid
+
+
+def test_nothing_is_started_or_written(spark: SparkSession, tmp_path: Path) -> None:
+    sinks = [{"type": "file", "path": str(tmp_path / "out"), "format": "json"}]
+    source = {"type": "file", "path": str(tmp_path / "in"), "format": "json", "schema": "a INT"}
+    assert judged(spark, pipeline(source=source, sinks=sinks)).valid
+    assert list(tmp_path.iterdir()) == []
+    assert spark.streams.active == []
