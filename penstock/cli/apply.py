@@ -1,0 +1,116 @@
+"""`penstock apply`: documents from files to a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any
+
+import typer
+
+from penstock.cli.bundle import STYLES, as_bundle, show_changes
+from penstock.cli.client import Client, NoServer, connect
+from penstock.cli.files import Found, in_order, read_files
+from penstock.cli.options import DryRun, Json, Server
+from penstock.cli.output import FAILED, INVALID, exit_code, say, show_json, show_problems
+from penstock.errors import Invalid, PenstockError, Problem
+
+DONE = {"create": "created", "update": "updated", "unchanged": "unchanged"}
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What became of one document."""
+
+    file: str
+    kind: str | None
+    name: str | None
+    action: str
+    code: int = 0
+    errors: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+
+
+def apply(
+    files: Annotated[list[str], typer.Argument(help="Files or directories; `-` reads standard input.")],
+    dry_run: DryRun = False,
+    server: Server = None,
+    json: Json = False,
+) -> None:
+    """Create or update every document in files, those first that others refer to."""
+    documents = in_order(read_files(files))
+    client = connect(server)
+    if dry_run:
+        _preview(client, documents, as_json=json)
+        return
+    results = []
+    for result in apply_all(client, documents):
+        results.append(result)
+        if not json:
+            show_applied(result)
+    if json:
+        show_json({"items": [_plain(result) for result in results]})
+    codes = {result.code for result in results}
+    if codes - {0}:
+        raise typer.Exit(INVALID if INVALID in codes else FAILED)
+
+
+def apply_all(client: Client, documents: Sequence[Found]) -> Iterator[Applied]:
+    """Save each document; one that is refused does not keep the others from being saved."""
+    for document in documents:
+        try:
+            action, warnings = _apply(client, document)
+            yield Applied(document.file, document.kind, document.name, action, warnings=warnings)
+        except NoServer:
+            raise
+        except PenstockError as error:
+            code = exit_code(error)
+            yield Applied(document.file, document.kind, document.name, "failed", code, error.problems)
+
+
+def _apply(client: Client, document: Found) -> tuple[str, list[Problem]]:
+    kind, name = document.kind, document.name
+    if not document.addressable or kind is None or name is None:
+        from penstock.specs.validation import parse
+
+        parse(document.raw)  # tells what is missing
+        raise Invalid(Problem(code="not_a_document", message="it has no kind or no name"))
+    before = client.find(kind, name)
+    if before is None:
+        return "create", _warnings(client.create(kind, document.raw))
+    after = client.replace(kind, name, document.raw)
+    wanted = document.raw.get("status")
+    same = before["revision"] == after["revision"] and wanted in (None, before.get("status"))
+    return ("unchanged" if same else "update"), _warnings(after)
+
+
+def _warnings(answer: dict[str, Any]) -> list[Problem]:
+    return [Problem.model_validate(warning) for warning in answer.get("warnings") or []]
+
+
+def _preview(client: Client, documents: Sequence[Found], *, as_json: bool) -> None:
+    body = as_bundle([document.raw for document in documents])
+    told = client.call("POST", "/bundle", params={"mode": "merge", "dry_run": "true"}, json=body)
+    if as_json:
+        show_json(told)
+    else:
+        show_changes(told["changes"], applied=False)
+
+
+def show_applied(result: Applied) -> None:
+    """One line for a document, and its problems."""
+    done = DONE.get(result.action, result.action)
+    style = STYLES.get(result.action, "bold red")
+    say((f"{done:<10}", style), f"{(result.kind or 'document').lower()} {result.name or ''} ({result.file})")
+    show_problems(result.errors, indent="  ")
+    show_problems(result.warnings, level="warning", indent="  ")
+
+
+def _plain(result: Applied) -> dict[str, Any]:
+    plain = asdict(result)
+    for level in ("errors", "warnings"):
+        plain[level] = [problem.model_dump() for problem in getattr(result, level)]
+    return plain
+
+
+COMMANDS = (apply,)

@@ -1,0 +1,78 @@
+"""`penstock export|import`: the whole registry as one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from penstock.cli.client import connect
+from penstock.cli.documents import confirm
+from penstock.cli.files import read_files
+from penstock.cli.options import DryRun, Json, Server, Yes
+from penstock.cli.output import note, say, show_json
+from penstock.cli.revisions import show_entries
+from penstock.cli.text import plural
+
+STYLES = {"create": "green", "update": "yellow", "delete": "red", "unchanged": "dim"}
+
+
+def export(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; by default standard output.")
+    ] = None,
+    format: Annotated[Literal["yaml", "json"], typer.Option(help="How to write it.")] = "yaml",
+    server: Server = None,
+    json: Json = False,
+) -> None:
+    """Write every document of the server as one bundle."""
+    chosen = "json" if json else format
+    text = connect(server).fetch("GET", "/bundle", params={"format": chosen}).text
+    if output is None:
+        print(text, end="" if text.endswith("\n") else "\n")
+    else:
+        output.write_text(text, encoding="utf-8")
+        note(f"written to {output}")
+
+
+def import_(
+    file: Annotated[str, typer.Argument(help="A bundle, or any documents; `-` reads standard input.")],
+    mode: Annotated[
+        Literal["merge", "replace"],
+        typer.Option(help="merge keeps documents that are not in the file; replace deletes them."),
+    ] = "merge",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    server: Server = None,
+    json: Json = False,
+) -> None:
+    """Save all documents of a bundle or, if one is invalid, none of them."""
+    documents = [found.raw for found in read_files([file])]
+    if mode == "replace" and not dry_run:
+        confirm("Replace every document of the server by those of the file?", yes)
+    params = {"mode": mode, "dry_run": str(dry_run).lower()}
+    told = connect(server).call("POST", "/bundle", params=params, json=as_bundle(documents))
+    if json:
+        show_json(told)
+    else:
+        show_changes(told["changes"], applied=told["applied"])
+
+
+def as_bundle(documents: list[Any]) -> dict[str, Any]:
+    """Documents in the form in which they are sent together."""
+    return {"apiVersion": "penstock/v1", "kind": "Bundle", "documents": documents}
+
+
+def show_changes(changes: list[dict[str, Any]], *, applied: bool) -> None:
+    """What an import has done, or would do, to each document."""
+    for change in changes:
+        action = change["action"]
+        say((f"{action:<10}", STYLES[action]), f"{change['kind'].lower()} {change['name']}")
+        if not applied:
+            show_entries(change["diff"], indent="    ")
+    changed = sum(change["action"] != "unchanged" for change in changes)
+    note(plural(changed, "change") + ("" if applied else ", nothing was saved (dry run)"))
+
+
+COMMANDS = (export, import_)

@@ -1,0 +1,155 @@
+"""The REST API as the commands use it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from penstock.cli.kinds import PLURALS
+from penstock.cli.options import load_settings
+from penstock.errors import (
+    Conflict,
+    Invalid,
+    NotFound,
+    PenstockError,
+    PreconditionFailed,
+    Problem,
+    Unavailable,
+)
+
+if TYPE_CHECKING:
+    import httpx
+
+CONNECT_S = 5.0
+ANSWER_S = 200.0
+"""Longer than the server itself waits for a worker that starts, and then for its judgement."""
+
+PAGE = 500
+LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+ERRORS: tuple[type[PenstockError], ...] = (Invalid, NotFound, Conflict, PreconditionFailed, Unavailable)
+
+
+class NoServer(PenstockError):
+    """Nobody answers, or not Penstock."""
+
+
+def server_url(given: str | None) -> str:
+    """The server that was asked for, else the one that `penstock up` starts here."""
+    if given:
+        return (given if "://" in given else f"http://{given}").rstrip("/")
+    settings = load_settings().settings
+    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+
+
+class Client:
+    """Speaks with one server. Answers are JSON; refusals are raised with all of their problems."""
+
+    def __init__(self, url: str, answer_s: float = ANSWER_S) -> None:
+        import httpx
+
+        self.url = url
+        # A proxy of the environment knows nothing of this machine's own ports.
+        proxies = urlsplit(url).hostname not in LOOPBACK
+        timeout = httpx.Timeout(answer_s, connect=min(CONNECT_S, answer_s))
+        try:
+            self._http = httpx.Client(base_url=url, timeout=timeout, trust_env=proxies)
+        except httpx.InvalidURL as error:
+            raise NoServer(Problem(code="invalid_url", message=f"{url}: {error}")) from None
+
+    def list(self, kind: str, limit: int | None = None, **filters: Any) -> dict[str, Any]:
+        """The documents of a kind: `{items, total}`, all pages of it up to `limit`."""
+        given = {name: value for name, value in filters.items() if value not in (None, [])}
+        items: list[Any] = []
+        while True:
+            wanted = PAGE if limit is None else min(PAGE, limit - len(items))
+            page = self.call("GET", _path(kind), params={**given, "limit": wanted, "offset": len(items)})
+            items += page["items"]
+            done = not page["items"] or len(items) >= page["total"]
+            if done or (limit is not None and len(items) >= limit):
+                return {"items": items, "total": page["total"]}
+
+    def get(self, kind: str, name: str) -> dict[str, Any]:
+        """A document with what the server knows of it."""
+        return dict(self.call("GET", _path(kind, name)))
+
+    def find(self, kind: str, name: str) -> dict[str, Any] | None:
+        """A document, if there is one of that name."""
+        try:
+            return self.get(kind, name)
+        except NotFound:
+            return None
+
+    def create(self, kind: str, raw: Any) -> dict[str, Any]:
+        """Save a new document."""
+        return dict(self.call("POST", _path(kind), json=raw))
+
+    def replace(self, kind: str, name: str, raw: Any) -> dict[str, Any]:
+        """Save a new revision of a document."""
+        return dict(self.call("PUT", _path(kind, name), json=raw))
+
+    def delete(self, kind: str, name: str) -> None:
+        """Delete a document."""
+        self.call("DELETE", _path(kind, name))
+
+    def act(self, name: str, action: str) -> dict[str, Any]:
+        """Pause, resume, stop or start a pipeline."""
+        return dict(self.call("POST", _path("Pipeline", name, action)))
+
+    def about(self, kind: str, name: str, what: str, **params: Any) -> Any:
+        """What the server tells below a document, such as its revisions."""
+        given = {name: value for name, value in params.items() if value is not None}
+        return self.call("GET", _path(kind, name, what), params=given)
+
+    def rollback(self, kind: str, name: str, revision: int) -> dict[str, Any]:
+        """Save the content of an earlier revision as the newest one."""
+        return dict(self.call("POST", _path(kind, name, "rollback"), json={"revision": revision}))
+
+    def call(self, method: str, path: str, **request: Any) -> Any:
+        """The decoded answer to a request; None if it has no content."""
+        answer = self.fetch(method, path, **request)
+        if not answer.content:
+            return None
+        try:
+            return answer.json()
+        except ValueError:
+            raise NoServer(self._not_penstock(answer)) from None
+
+    def fetch(self, method: str, path: str, **request: Any) -> httpx.Response:
+        """The answer to a request, as it came."""
+        import httpx
+
+        try:
+            answer = self._http.request(method, path, **request)
+        except httpx.ConnectError:
+            message = f"no server answers at {self.url}"
+            hint = "start one with `penstock up`, or name another with --server"
+            raise NoServer(Problem(code="no_server", message=message, hint=hint)) from None
+        except httpx.HTTPError as error:
+            message = f"{self.url}: {error or type(error).__name__}"
+            raise NoServer(Problem(code="no_answer", message=message)) from None
+        if answer.is_success:
+            return answer
+        raise self._refusal(answer)
+
+    def _refusal(self, answer: httpx.Response) -> PenstockError:
+        try:
+            body = answer.json()
+            problems = [Problem.model_validate(problem) for problem in body["errors"] or [body]]
+        except (ValueError, KeyError, TypeError):
+            return NoServer(self._not_penstock(answer))
+        kind = next((cls for cls in ERRORS if cls.status == answer.status_code), PenstockError)
+        return kind(*problems)
+
+    def _not_penstock(self, answer: httpx.Response) -> Problem:
+        what = f"{answer.request.method} {answer.request.url}: {answer.status_code} {answer.reason_phrase}"
+        return Problem(code="unexpected_answer", message=what, hint=f"is {self.url} a Penstock server?")
+
+
+def _path(kind: str, *parts: str) -> str:
+    return "/".join(["", PLURALS[kind], *(quote(part, safe="") for part in parts)])
+
+
+def connect(server: str | None) -> Client:
+    """A client of the server that an option names."""
+    return Client(server_url(server))

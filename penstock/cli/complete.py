@@ -1,0 +1,41 @@
+"""Words for the shell to complete: kinds, and names that the server knows."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+
+import typer
+
+from penstock.cli.client import Client, server_url
+from penstock.cli.kinds import PLURALS, kind_of
+
+PATIENCE_S = 0.5
+"""Whoever presses Tab does not wait longer."""
+
+
+def kinds(incomplete: str) -> list[str]:
+    """Kinds that begin so."""
+    return [plural for plural in PLURALS.values() if plural.startswith(incomplete.lower())]
+
+
+def pipelines(context: typer.Context, incomplete: str) -> list[str]:
+    """Names of pipelines that begin so."""
+    return _names(context, "Pipeline", incomplete)
+
+
+def names(context: typer.Context, incomplete: str) -> list[str]:
+    """Names of documents of the kind before them that begin so."""
+    with contextlib.suppress(Exception):
+        return _names(context, kind_of(context.params.get("kind") or "pipelines"), incomplete)
+    return []
+
+
+def _names(context: typer.Context, kind: str, incomplete: str) -> list[str]:
+    # Whatever goes wrong must not end up in the line that is being typed.
+    with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
+        client = Client(server_url(context.params.get("server")), answer_s=PATIENCE_S)
+        page = client.call("GET", f"/{PLURALS[kind]}", params={"limit": 100})
+        found = [str(item["name"]) for item in page["items"]]
+        return [name for name in found if name.lower().startswith(incomplete.lower())]
+    return []

@@ -1,0 +1,27 @@
+"""The kinds of documents as people write them on a command line."""
+
+from __future__ import annotations
+
+from penstock.cli.output import Usage
+from penstock.errors import Problem, did_you_mean
+
+PLURALS = {
+    "Stream": "streams",
+    "Source": "sources",
+    "Task": "tasks",
+    "Sink": "sinks",
+    "Pipeline": "pipelines",
+}
+"""Each kind and its place in the API, in the order in which documents depend on one another."""
+
+
+def kind_of(word: str) -> str:
+    """The kind that a word names: singular, plural or the beginning of one, such as `p`."""
+    found = [kind for kind, plural in PLURALS.items() if word and plural.startswith(word.lower())]
+    if len(found) == 1:
+        return found[0]
+    what = f"'{word}' could be {' or '.join(found)}" if found else f"there is no kind '{word}'"
+    hint = (
+        f"write {' or '.join(PLURALS[k] for k in found)}" if found else did_you_mean(word, PLURALS.values())
+    )
+    raise Usage(Problem(code="unknown_kind", message=what, hint=hint))

@@ -1,0 +1,65 @@
+"""`penstock`: all commands, and what happens when one of them fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from penstock.cli import apply, bundle, documents, info, lifecycle, revisions, run, up, validate, worker
+from penstock.cli.options import JSON
+from penstock.cli.output import FAILED, exit_code, show_error, show_problems
+from penstock.errors import PenstockError, Problem
+
+DEBUG = "PENSTOCK_DEBUG"
+
+
+class Commands(TyperGroup):
+    """A group that turns expected errors into messages and exit codes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PenstockError as error:
+            show_error(error, as_json=bool(ctx.meta.get(JSON)))
+            raise typer.Exit(exit_code(error)) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="penstock",
+    help="Streaming data pipelines on Apache Spark. Exit codes: 0 done, 1 failed, 2 wrong usage, "
+    "3 invalid document.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for panel, modules in {
+    "Run": (up, worker, run, validate),
+    "Documents on a server": (apply, documents, lifecycle, revisions, bundle),
+    "About": (info,),
+}.items():
+    for module in modules:
+        for command in module.COMMANDS:
+            name = command.__name__.rstrip("_")
+            app.command(name, rich_help_panel=panel)(command)
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app(prog_name="penstock")
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        text = f"{type(error).__name__}: {error}"
+        show_problems([Problem(code="internal", message=text, hint=f"{DEBUG}=1 shows the traceback")])
+        sys.exit(FAILED)
+
+
+if __name__ == "__main__":
+    main()

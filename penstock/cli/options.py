@@ -1,0 +1,62 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.output import Usage, show_problems
+
+if TYPE_CHECKING:
+    from penstock.settings import Loaded, Settings
+
+JSON = "penstock.json"
+"""Where a context remembers that `--json` was given, for the errors."""
+
+
+def _remember(context: typer.Context, value: bool) -> bool:
+    context.meta[JSON] = value
+    return value
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, errors too.", callback=_remember)]
+
+Home = Annotated[
+    Path | None,
+    typer.Option("--home", help="Directory of all data; see `penstock config`.", show_default=False),
+]
+
+Server = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        envvar="PENSTOCK_SERVER",
+        help="URL of the server; by default on this machine, at the port of the settings.",
+        show_default=False,
+    ),
+]
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change and change nothing.")]
+
+
+def load_settings(**overrides: object) -> Loaded:
+    """The settings under these options, by dotted name with `__` for the dot."""
+    from penstock.errors import Invalid
+    from penstock.settings import load
+
+    try:
+        return load({name.replace("__", "."): value for name, value in overrides.items()})
+    except Invalid as error:
+        raise Usage(*error.problems) from None
+
+
+def settled(loaded: Loaded) -> Settings:
+    """The settings themselves, after telling what looked wrong about them."""
+    os.environ["PENSTOCK_HOME"] = str(loaded.settings.home)  # for documents that say ${PENSTOCK_HOME}
+    show_problems(loaded.warnings, level="warning")
+    return loaded.settings

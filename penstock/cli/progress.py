@@ -1,0 +1,170 @@
+"""What `penstock run` shows while it runs and when it has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TextIO
+
+from penstock.cli.output import note, show_json, show_problems
+from penstock.cli.text import count, plural, rate
+from penstock.errors import Problem
+
+if TYPE_CHECKING:
+    from penstock.control.lifecycle import State
+
+PLAIN_S, JSON_S = 5.0, 1.0
+"""Seconds between two lines where nobody watches a terminal."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a run ended."""
+
+    pipeline: str
+    outcome: str
+    seconds: float
+    input_events: int
+    batches: int
+    sinks: dict[str, Any]
+    error: dict[str, Any] | None
+    resumed: bool
+
+    @classmethod
+    def of(cls, pipeline: str, state: State, seconds: float, resumed: bool) -> Self:
+        """The summary of a flow that is at rest."""
+        return cls(
+            pipeline,
+            state.outcome or "stopped",
+            round(seconds, 3),
+            state.ops.get("input_events", 0),
+            state.ops.get("batches", 0),
+            state.ops.get("sinks", {}),
+            state.error if state.outcome == "failed" else None,
+            resumed,
+        )
+
+
+class Plain:
+    """Lines on standard error: where there is no terminal."""
+
+    def __init__(self) -> None:
+        self._told: tuple[str, float] = ("", 0.0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def step(self, text: str) -> None:
+        """Something that takes a while has begun."""
+        note(text)
+
+    def update(self, pipeline: str, state: State) -> None:
+        """The state of the flow now."""
+        phase, at = self._told
+        if state.phase != phase or time.monotonic() - at >= PLAIN_S:
+            self._told = (state.phase, time.monotonic())
+            note(progress_line(pipeline, state))
+
+    def end(self, summary: Summary) -> None:
+        """The run is over."""
+        show_summary(summary)
+
+
+class Lines(Plain):
+    """Objects on standard output: `progress` lines and a last one, `summary`."""
+
+    def step(self, text: str) -> None:
+        pass
+
+    def update(self, pipeline: str, state: State) -> None:
+        phase, at = self._told
+        if state.phase != phase or time.monotonic() - at >= JSON_S:
+            self._told = (state.phase, time.monotonic())
+            told = {"type": "progress", "pipeline": pipeline, "phase": state.phase, **state.ops}
+            show_json({**told, "error": state.error}, line=True)
+
+    def end(self, summary: Summary) -> None:
+        show_json({"type": "summary", **asdict(summary)}, line=True)
+
+
+class Live(Plain):
+    """One line of a terminal, always up to date."""
+
+    def __enter__(self) -> Self:
+        from rich.console import Console
+        from rich.live import Live as RichLive
+        from rich.spinner import Spinner
+
+        # A stream of its own: while Spark starts, the real one is lent to it.
+        self._stream: TextIO = os.fdopen(os.dup(2), "w", encoding="utf-8")
+        self._spinner = Spinner("dots", "")
+        self._live = RichLive(
+            self._spinner,
+            console=Console(file=self._stream, highlight=False),
+            transient=True,
+            refresh_per_second=8,
+            # Events of a console sink stand above the line, unless they go elsewhere.
+            redirect_stdout=sys.stdout.isatty(),
+        )
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+        with contextlib.suppress(OSError):
+            self._stream.close()
+
+    def step(self, text: str) -> None:
+        self._spinner.update(text=text)
+
+    def update(self, pipeline: str, state: State) -> None:
+        from rich.text import Text
+
+        self._spinner.update(text=Text(progress_line(pipeline, state), no_wrap=True, overflow="ellipsis"))
+
+
+def view(*, as_json: bool) -> Plain:
+    """The view that fits where the output goes."""
+    if as_json:
+        return Lines()
+    return Live() if sys.stderr.isatty() else Plain()
+
+
+def progress_line(pipeline: str, state: State) -> str:
+    """A running flow in one line."""
+    ops = state.ops
+    parts = [f"{pipeline}: {state.phase.replace('_', ' ')}"]
+    if ops:
+        parts += [f"{count(ops['input_events'])} in", rate(ops["processed_events_per_second"])]
+        parts.append(plural(ops["batches"], "batch"))
+        parts += [f"{name} {count(sink['events'])}" for name, sink in ops["sinks"].items()]
+    if state.error and state.phase in ("backing_off", "starting"):
+        parts.append(str(state.error["message"]))
+    return " · ".join(parts)
+
+
+def show_summary(summary: Summary) -> None:
+    """How a run ended, for people."""
+    styles = {"completed": "bold green", "stopped": "bold yellow", "failed": "bold red"}
+    read = plural(summary.input_events, "event")
+    took = f" in {plural(summary.batches, 'batch')}, {summary.seconds:.1f} s"
+    note((summary.outcome, styles[summary.outcome]), f" {summary.pipeline}: {read} read{took}")
+    for name, sink in summary.sinks.items():
+        trouble = f", {plural(sink['failures'], 'failure')}" if sink["failures"] else ""
+        missed = f", {plural(sink['missed_batches'], 'batch')} missed" if sink["missed_batches"] else ""
+        note(f"  {name}: {plural(sink['events'], 'event')} delivered ({sink['guarantee']}){trouble}{missed}")
+    if summary.error:
+        known = Problem.model_fields.keys() & summary.error.keys()
+        show_problems([Problem(**{key: summary.error[key] for key in known})])
+    if summary.outcome == "completed" and summary.input_events == 0 and summary.resumed:
+        note("nothing new: an earlier run has read it all; --fresh reads it again from the start")

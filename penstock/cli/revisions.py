@@ -1,0 +1,81 @@
+"""`penstock revisions|diff|rollback`: the history of a document."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from penstock.cli import complete
+from penstock.cli.client import connect
+from penstock.cli.kinds import kind_of
+from penstock.cli.options import Json, Server
+from penstock.cli.output import say, show_json, show_table
+from penstock.cli.text import when
+
+Name = Annotated[str, typer.Argument(help="Name of the document.", autocompletion=complete.names)]
+Kind = Annotated[str, typer.Option(help="Its kind.", autocompletion=complete.kinds, is_eager=True)]
+PIPELINE = "pipeline"
+
+
+def revisions(name: Name, kind: Kind = PIPELINE, server: Server = None, json: Json = False) -> None:
+    """List the revisions of a document, newest first."""
+    found = connect(server).about(kind_of(kind), name, "revisions")
+    if json:
+        show_json(found)
+        return
+    show_table(
+        ["REVISION", "SAVED", "BY"],
+        [[str(r["revision"]), when(r["created_at"]), r["origin"]] for r in found],
+    )
+
+
+def diff(
+    name: Name,
+    from_: Annotated[int | None, typer.Option("--from", help="By default the one before.")] = None,
+    to: Annotated[int | None, typer.Option("--to", help="By default the current one.")] = None,
+    kind: Kind = PIPELINE,
+    server: Server = None,
+    json: Json = False,
+) -> None:
+    """Show how two revisions of a document differ."""
+    found = connect(server).about(kind_of(kind), name, "diff", **{"from": from_, "to": to})
+    if json:
+        show_json(found)
+    else:
+        show_diff_text(found["text"])
+
+
+def rollback(
+    name: Name,
+    revision: Annotated[int, typer.Argument(help="The revision whose content shall be in force again.")],
+    kind: Kind = PIPELINE,
+    server: Server = None,
+    json: Json = False,
+) -> None:
+    """Save the content of an earlier revision as the newest one."""
+    saved = connect(server).rollback(kind_of(kind), name, revision)
+    if json:
+        show_json(saved)
+    else:
+        say((f"{saved['name']} ", "bold"), f"has the content of revision {revision} as {saved['revision']}")
+
+
+def show_diff_text(text: str) -> None:
+    """A unified diff in colour."""
+    styles = {"+": "green", "-": "red", "@": "cyan"}
+    for line in text.splitlines():
+        say((line, styles.get(line[:1], "")))
+
+
+def show_entries(entries: list[dict[str, Any]], indent: str = "  ") -> None:
+    """What changes in a document, field by field."""
+    signs = {"add": ("+", "green"), "remove": ("-", "red"), "replace": ("~", "yellow")}
+    for entry in entries:
+        sign, style = signs[entry["op"]]
+        before, after = repr(entry.get("before")), repr(entry.get("after"))
+        change = {"add": after, "remove": before, "replace": f"{before} → {after}"}[entry["op"]]
+        say((f"{indent}{sign} {entry['path'] or '(all)'}: ", style), change)
+
+
+COMMANDS = (revisions, diff, rollback)

@@ -1,0 +1,46 @@
+"""Numbers and moments as people read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def when(value: Any, now: datetime | None = None) -> str:
+    """How long ago a moment was; it is an ISO text or seconds since 1970."""
+    moment = moment_of(value)
+    if moment is None:
+        return "-"
+    seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
+    if seconds < 1:
+        return "now"
+    size, unit = next((size, unit) for size, unit in UNITS if seconds >= size)
+    return f"{int(seconds // size)} {unit} ago"
+
+
+def moment_of(value: Any) -> datetime | None:
+    """A moment as the API or the engine writes it."""
+    if value is None:
+        return None
+    if isinstance(value, int | float):
+        return datetime.fromtimestamp(value, UTC)
+    moment = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def count(value: Any) -> str:
+    """A number with its thousands apart."""
+    return f"{int(value or 0):,}"
+
+
+def rate(value: float) -> str:
+    """Events per second."""
+    return f"{value:,.0f}/s" if value >= 10 or value == 0 else f"{value:.1f}/s"
+
+
+def plural(number: int, word: str) -> str:
+    """`1 event`, `2 events`."""
+    ending = "" if number == 1 else "es" if word.endswith("ch") else "s"
+    return f"{number:,} {word}{ending}"

@@ -1,0 +1,155 @@
+"""Documents of a server as tables and pages. Takes what the API answered; loads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.cli.output import say, show_table
+from penstock.cli.text import count, rate, when
+from penstock.specs.text import to_yaml
+
+STATUS_STYLES = {
+    "active": "green",
+    "completed": "blue",
+    "paused": "yellow",
+    "stopped": "yellow",
+    "failed": "bold red",
+}
+KEPT_REVISIONS = 10
+"""Revisions on a page; `penstock revisions` has them all."""
+
+
+def document(kind: str, item: dict[str, Any]) -> dict[str, Any]:
+    """The document in an answer of the API, as it could be applied again."""
+    wanted = {"status": item["status"]} if item.get("status") in ("active", "paused", "stopped") else {}
+    metadata = {key: value for key, value in item["metadata"].items() if value}
+    return {"apiVersion": "penstock/v1", "kind": kind, "metadata": metadata, "spec": item["spec"], **wanted}
+
+
+def show_list(kind: str, items: Sequence[dict[str, Any]]) -> None:
+    """A table of documents."""
+    if kind == "Pipeline":
+        show_table(
+            ["NAME", "STATUS", "PHASE", "IN", "OUT", "RATE", "UPDATED", "ERROR"],
+            [_pipeline(i) for i in items],
+        )
+    else:
+        show_table(
+            ["NAME", "TYPE", "REVISION", "UPDATED", "DESCRIPTION"],
+            [
+                [
+                    item["name"],
+                    _type(kind, item["spec"]),
+                    str(item["revision"]),
+                    when(item["updated_at"]),
+                    item["metadata"].get("description") or "",
+                ]
+                for item in items
+            ],
+        )
+
+
+def _pipeline(item: dict[str, Any]) -> list[str]:
+    ops, error = item.get("ops") or {}, item.get("error") or {}
+    sinks = (ops.get("sinks") or {}).values()
+    return [
+        item["name"],
+        item["status"],
+        item["phase"],
+        count(ops.get("input_events")),
+        count(sum(sink.get("events", 0) for sink in sinks)),
+        rate(float(ops.get("processed_events_per_second") or 0.0)) if item["status"] == "active" else "-",
+        when(item["updated_at"]),
+        str(error.get("message") or "")[:80],
+    ]
+
+
+def _type(kind: str, spec: dict[str, Any]) -> str:
+    if kind == "Stream":
+        return str(spec.get("storage", "local"))
+    if kind == "Task":
+        return " → ".join(str(step.get("type")) for step in spec.get("processors", []))
+    return str(spec.get("type", "-"))
+
+
+def show_page(kind: str, about: dict[str, Any]) -> None:
+    """All that is known of a document."""
+    say((f"{kind} {about['name']}", "bold"))
+    _fields({"id": about["id"], "description": about["metadata"].get("description")})
+    _fields({"labels": ", ".join(f"{k}={v}" for k, v in (about["metadata"].get("labels") or {}).items())})
+    if kind == "Pipeline":
+        _show_state(about)
+    _fields(
+        {
+            "revision": about["revision"],
+            "created": when(about["created_at"]),
+            "updated": when(about["updated_at"]),
+        }
+    )
+    for referrer in about.get("referrers") or []:
+        _fields({"used by": f"{referrer['kind'].lower()} {referrer['name']} ({referrer['path']})"})
+    if kind == "Pipeline":
+        _show_counters(about.get("ops") or {})
+    _show_revisions(about.get("revisions", []))
+    say(("\nspec", "bold"))
+    for line in to_yaml(about["spec"]).splitlines():
+        say(f"  {line}")
+
+
+def _show_state(about: dict[str, Any]) -> None:
+    status = about["status"]
+    say(("  status       ", "dim"), (status, STATUS_STYLES.get(status, "")), f" ({about['phase']})")
+    _fields({"worker": about.get("worker")})
+    error = about.get("error")
+    if error:
+        where = f" {error['path']}:" if error.get("path") else ""
+        say(("  error        ", "dim"), (f"[{error['code']}]{where} {error['message']}", "red"))
+        _fields({"hint": error.get("hint"), "since": when(error.get("at"))})
+    _fields({"attempts": len(about.get("attempts") or []) or None})
+
+
+def _show_counters(ops: dict[str, Any]) -> None:
+    if not ops:
+        return
+    say(("\nevents", "bold"))
+    _fields(
+        {
+            "in": count(ops.get("input_events")),
+            "batches": count(ops.get("batches")),
+            "rate": rate(float(ops.get("processed_events_per_second") or 0.0)),
+        }
+    )
+    say()
+    show_table(
+        ["  SINK", "OUT", "BATCHES", "FAILURES", "MISSED", "LAST", "GUARANTEE", "ERROR"],
+        [
+            [
+                f"  {name}",
+                count(sink.get("events")),
+                count(sink.get("batches")),
+                count(sink.get("failures")),
+                count(sink.get("missed_batches")),
+                when(sink.get("last_ack_at")),
+                str(sink.get("guarantee", "")),
+                str(sink.get("last_error") or ""),
+            ]
+            for name, sink in (ops.get("sinks") or {}).items()
+        ],
+    )
+
+
+def _show_revisions(revisions: Sequence[dict[str, Any]]) -> None:
+    if not revisions:
+        return
+    say(("\nrevisions", "bold"))
+    for revision in revisions[:KEPT_REVISIONS]:
+        say(f"  {revision['revision']:>4}  {revision['origin']:<16}  {when(revision['created_at'])}")
+    if len(revisions) > KEPT_REVISIONS:
+        say(f"        and {len(revisions) - KEPT_REVISIONS} older ones")
+
+
+def _fields(fields: dict[str, Any]) -> None:
+    for name, value in fields.items():
+        if value not in (None, ""):
+            say((f"  {name:<13}", "dim"), str(value))

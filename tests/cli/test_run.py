@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.cli.commands import Penstock, family_of, interrupt, wait_for
+
+FINITE = """\
+kind: Pipeline
+metadata: {name: numbers}
+spec:
+  source: {type: generate, count: 300, row: {id: seq}}
+  sinks:
+    - {id: lake, type: file, path: out, format: json}
+    - {type: console, max_rows: 1000}
+"""
+
+STEADY = """\
+kind: Pipeline
+metadata: {name: steady}
+spec:
+  source: {type: generate, rate: 2000, COUNT row: {id: seq}}
+  batch: {max_events: 100, max_ms: 50}
+  sinks:
+    - {type: file, path: out, format: json}
+"""
+
+
+def ids(directory: Path) -> list[int]:
+    """The ids in all files of a directory, in order."""
+    files = directory.rglob("*.json")
+    return sorted(json.loads(line)["id"] for file in files for line in file.read_text().splitlines())
+
+
+def lines(text: str) -> list[Any]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.slow
+def test_a_run_completes_then_has_nothing_to_do_then_begins_anew(penstock: Penstock) -> None:
+    file = penstock.write("numbers.yaml", FINITE)
+
+    first = penstock("run", file)
+    assert first.returncode == 0, first.stderr
+    assert [event["id"] for event in lines(first.stdout)] == list(range(300))
+    assert "completed numbers: 300 events read" in first.stderr
+    assert "lake: 300 events delivered (exactly-once)" in first.stderr
+
+    second = penstock("run", file, "--json")
+    assert second.returncode == 0, second.stderr
+    summary = lines(second.stdout)[-1]
+    assert (summary["type"], summary["outcome"], summary["input_events"]) == ("summary", "completed", 0)
+    assert summary["resumed"]
+    assert ids(penstock.directory / "out") == list(range(300))
+
+    third = penstock("run", "-", "--fresh", stdin=FINITE.replace("path: out", "path: again"))
+    assert third.returncode == 0, third.stderr
+    assert "earlier progress deleted" in third.stderr
+    assert "nothing new" not in third.stderr
+    assert ids(penstock.directory / "again") == list(range(300))
+
+
+@pytest.mark.slow
+def test_ctrl_c_drains_and_a_later_run_goes_on_even_after_a_kill(penstock: Penstock) -> None:
+    endless = penstock.write("endless.yaml", STEADY.replace("COUNT", ""))
+    out = penstock.directory / "out"
+
+    process = penstock.start("run", endless)
+    wait_for("output", lambda: ids(out))
+    family = family_of(process.pid)
+    stdout, stderr = interrupt(process, signal.SIGINT)
+    assert process.returncode == 0, stderr
+    assert stdout == ""
+    assert "stopped steady:" in stderr
+    assert not psutil.wait_procs(family, timeout=10)[1], "nothing may be left running"
+    drained = ids(out)
+    assert drained == list(range(len(drained)))
+
+    process = penstock.start("run", endless)
+    wait_for("more output", lambda: len(ids(out)) > len(drained))
+    for member in family_of(process.pid):
+        member.kill()
+    process.communicate()
+
+    count = len(ids(out)) + 3000
+    finite = penstock.write("finite.yaml", STEADY.replace("COUNT", f"count: {count},"))
+    done = penstock("run", finite)
+    assert done.returncode == 0, done.stderr
+    assert ids(out) == list(range(count)), "all of it, and nothing twice"
+
+
+@pytest.mark.slow
+def test_two_runs_of_one_pipeline_do_not_meet(penstock: Penstock) -> None:
+    from penstock.cli.lock import Lock
+
+    file = penstock.write("numbers.yaml", FINITE)
+    with Lock(penstock.home / "flows" / "numbers" / "run" / "lock", "it"):
+        done = penstock("run", file)
+    assert done.returncode == 1
+    assert "error[locked] pipeline 'numbers' is in use by pid" in done.stderr.replace("\n", " ")
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_says_why(penstock: Penstock) -> None:
+    penstock.write("in/a.json", '{"id": "many"}\n')
+    file = penstock.write(
+        "strict.yaml",
+        """\
+kind: Pipeline
+metadata: {name: strict}
+spec:
+  source: {type: file, path: in, format: json, schema: id BIGINT, finite: true}
+  restart: {policy: never}
+  sinks: [{type: drop}]
+""",
+    )
+    done = penstock("run", file)
+    assert done.returncode == 1
+    assert "failed strict: 0 events read" in done.stderr
+    assert "error[" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "told"),
+    [
+        (FINITE.replace("count: 300", "count: many"), 3, "error[wrong_type] spec.source.count: "),
+        (FINITE.replace("path: out", "path: '${NOWHERE}'"), 3, "error[unset_variable] spec.sinks[0].path: "),
+        (
+            FINITE.replace("{type: console", "{ref: nowhere} #"),
+            3,
+            "error[unknown_reference] spec.sinks[1].ref: ",
+        ),
+        (FINITE + "---\n" + FINITE.replace("numbers", "more"), 2, "choose with --name: numbers, more"),
+        ("kind: Stream\nmetadata: {name: s}\n", 3, "error[no_pipeline]"),
+        ("kind: Pipline\nmetadata: {name: s}\n", 3, "error[unknown_kind] kind: "),
+        ("{", 3, "error[not_yaml]"),
+        ("", 3, "error[no_documents]"),
+    ],
+)
+def test_what_cannot_run_is_told_before_spark_starts(
+    penstock: Penstock, text: str, code: int, told: str
+) -> None:
+    done = penstock("run", "-", stdin=text)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert told in done.stderr
+    assert "Spark" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_errors_are_json_too(penstock: Penstock) -> None:
+    done = penstock("run", "-", "--json", stdin=FINITE.replace("count: 300", "count: many, rate: -1"))
+    assert done.returncode == 3
+    told = json.loads(done.stdout)
+    assert {error["path"] for error in told["errors"]} == {"spec.source.count", "spec.source.rate"}
+    assert told["code"] == told["errors"][0]["code"]
