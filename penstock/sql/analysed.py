@@ -1,0 +1,163 @@
+"""The second look, at the plan Spark has resolved: nothing foreign in it, and no state over the stream.
+
+The sql step works row by row. What would have to remember rows, such as GROUP BY, is refused here with a
+hint instead of failing when the query starts, on static frames as on streams: a test run must not accept
+what the pipeline cannot do. Over literals (VALUES, range) everything is allowed, as there is no stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.errors import Invalid
+from penstock.sql import functions, plans
+from penstock.sql.problems import ROW_BY_ROW_HINT, refuse
+
+ROW_BY_ROW = frozenset(
+    {
+        "CTERelationDef", "CTERelationRef", "Expand", "Filter", "Generate", "Join", "LateralJoin",
+        "LocalRelation", "OneRowRelation", "PipeOperator", "Project", "Range", "RebalancePartitions",
+        "Repartition", "RepartitionByExpression", "ResolvedHint", "SubqueryAlias", "Union", "View", "WithCTE",
+    }
+)  # fmt: skip
+
+STATEFUL = {
+    "Aggregate": "GROUP BY or an aggregate function",
+    "Deduplicate": "removing duplicates",
+    "Distinct": "DISTINCT or UNION without ALL",
+    "Except": "EXCEPT",
+    "GlobalLimit": "LIMIT",
+    "Intersect": "INTERSECT",
+    "LocalLimit": "LIMIT",
+    "Offset": "OFFSET",
+    "Sample": "TABLESAMPLE",
+    "Sort": "ORDER BY or SORT BY",
+    "Window": "a window function",
+}
+
+JOIN_HINT = "join with VALUES only, and keep input on the side whose rows are all kept"
+SUBQUERY_HINT = "join with VALUES, use LATERAL explode(…), or functions of arrays such as exists()"
+
+SUBQUERIES = frozenset({"Exists", "LateralSubquery", "ListQuery", "ScalarSubquery"})
+
+_LEFT_KEPT = frozenset({"LeftOuter", "LeftSemi", "LeftAnti"})
+
+
+def check_query(jvm: Any, plan: Any, table: str) -> None:
+    """Refuses an analysed query that holds anything foreign, needs state over `table` or never reads it."""
+    if not _Query(jvm, table).reads(plan):
+        message = f"the query does not read '{table}', so it would make no events"
+        raise refuse("sql_error", message, f"select FROM {table}")
+
+
+def check_column(plan: Any) -> None:
+    """Refuses the analysed projection of one expression unless it makes one value from one event."""
+    name = plans.name(plan)
+    if name == "Aggregate":
+        raise stateful("an aggregate function", "the events")
+    if name != "Project" or plans.name(plan.child()) == "Generate":
+        hint = "use an sql step: SELECT …, explode(…) FROM input"
+        raise refuse("sql_forbidden", "an expression that makes several rows is not allowed here", hint)
+    for expression in plans.elements(plan.expressions()):
+        _check_expression(expression)
+
+
+def stateful(
+    what: str, table: str, at: tuple[int, int] | None = None, hint: str = ROW_BY_ROW_HINT
+) -> Invalid:
+    """The refusal of something that would have to remember events."""
+    return refuse("stateful_sql", f"{what} over {table} is not possible: sql works row by row", hint, at)
+
+
+def _check_expression(root: Any) -> list[Any]:
+    """Refuses what an expression must not hold; the subqueries in it."""
+    subqueries = []
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        name = plans.name(node)
+        if refusal := functions.DENIED_NODES.get(name.rpartition(".")[2]):
+            raise refuse("sql_forbidden", refusal, at=plans.position(node))
+        if name in plans.LEAVES:
+            continue
+        if name in SUBQUERIES:
+            subqueries.append(node)
+        waiting.extend(plans.elements(node.children()))
+    return subqueries
+
+
+class _Query:
+    """One walk over an analysed query: which parts of it read the table."""
+
+    def __init__(self, jvm: Any, table: str) -> None:
+        self.table = table
+        self.outer = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.OUTER_REFERENCE()
+        self.cte_reads: dict[int, bool] = {}
+
+    def reads(self, node: Any) -> bool:
+        """Whether a subtree reads the table."""
+        name = plans.name(node)
+        if name not in ROW_BY_ROW and name not in STATEFUL:
+            message = f"{name.rpartition('.')[2]} is not allowed"
+            raise refuse("sql_forbidden", message, at=plans.position(node))
+        if name == "View":
+            return self.is_input(node)
+        if name == "CTERelationRef":
+            return self.cte_reads[node.cteId()]
+        if name == "WithCTE":
+            for definition in plans.elements(node.cteDefs()):
+                self.cte_reads[definition.id()] = self.reads(definition)
+            return self.reads(node.plan())
+        for expression in plans.elements(node.expressions()):
+            for subquery in _check_expression(expression):
+                self.check_subquery(subquery)
+        children = [self.reads(child) for child in plans.elements(node.children())]
+        if name in STATEFUL and any(children):
+            raise stateful(STATEFUL[name], f"'{self.table}'", plans.position(node))
+        if name == "Join":
+            self.check_join(node, *children)
+        return any(children)
+
+    def is_input(self, view: Any) -> bool:
+        """True for the one view there is; its inside is not the user's text and is not looked at."""
+        shown = view.desc().identifier().table()
+        if not view.isTempView() or shown.lower() != self.table.lower():
+            raise refuse("sql_forbidden", f"view {shown} is not allowed", at=plans.position(view))
+        return True
+
+    def check_join(self, node: Any, left: bool, right: bool) -> None:
+        """A stream joins row by row with literals only, and only if no row has to wait for a partner."""
+        kind = plans.name(node.joinType())
+        at = plans.position(node)
+        if left and right:
+            raise stateful("a join with itself", f"'{self.table}'", at, JOIN_HINT)
+        waits = (right and kind in _LEFT_KEPT) or (left and kind == "RightOuter") or kind == "FullOuter"
+        if waits and (left or right):
+            raise stateful("this kind of join", f"'{self.table}'", at, JOIN_HINT)
+
+    def check_subquery(self, subquery: Any) -> None:
+        """A subquery must not read the stream, and must join with its row without state."""
+        at = plans.position(subquery)
+        if self.reads(subquery.plan()):
+            raise stateful("a subquery", f"'{self.table}'", at, JOIN_HINT)
+        if not subquery.outerAttrs().isEmpty() and not self.joins_by_row(subquery):
+            raise stateful("this correlated subquery", f"'{self.table}'", at, SUBQUERY_HINT)
+
+    def joins_by_row(self, subquery: Any) -> bool:
+        """Whether Spark turns a correlated subquery into a projection, a generator or a plain join.
+
+        Of any other it makes a join with the distinct values of the outer row: an aggregate over the
+        stream, which fails only once the query runs.
+        """
+        plan = subquery.plan()
+        projects = filters = False
+        while (name := plans.name(plan)) in ("Project", "Filter", "SubqueryAlias"):
+            outer = any(e.containsPattern(self.outer) for e in plans.elements(plan.expressions()))
+            projects |= outer and name == "Project"
+            filters |= name == "Filter"
+            plan = plan.child()
+        if name == "OneRowRelation":
+            return not filters
+        if name == "Generate" and plans.name(plan.child()) == "OneRowRelation":
+            return not (filters or projects) and plans.name(subquery) == "LateralSubquery"
+        return not projects and not plan.containsPattern(self.outer)

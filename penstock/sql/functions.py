@@ -1,0 +1,115 @@
+"""Which functions users' SQL may call.
+
+A function must be one of Spark's builtin ones and must see nothing but its arguments. `input_file_name()`
+stays: it tells where the event came from. So do `raise_error()` and `assert_true()`: they fail the event.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.sql import plans
+
+DENIED = {
+    "reflect": "it calls Java methods",
+    "java_method": "it calls Java methods",
+    "try_reflect": "it calls Java methods",
+    "from_protobuf": "it reads a descriptor file",
+    "to_protobuf": "it reads a descriptor file",
+    "current_user": "it tells the account Penstock runs under",
+    "session_user": "it tells the account Penstock runs under",
+    "user": "it tells the account Penstock runs under",
+}
+
+DENIED_NODES = {
+    "CallMethodViaReflection": "calling Java methods is not allowed",
+    "TryReflect": "calling Java methods is not allowed",
+    "CurrentUser": "current_user is not allowed: it tells the account Penstock runs under",
+    "VariableReference": "session variables are not allowed",
+    "PythonUDF": "user-defined functions are not allowed",
+    "ScalaUDF": "user-defined functions are not allowed",
+    "ScalaAggregator": "user-defined functions are not allowed",
+    "ApplyFunctionExpression": "functions of a catalog are not allowed",
+}
+"""Expressions that an analysed plan must not hold where its own text put them.
+
+The text is judged first; this catches what only the resolution of names can tell, such as `current_user`
+without parentheses, and a function that somebody registered under the name of a builtin one.
+"""
+
+TABLE_FUNCTIONS = frozenset(
+    {
+        "explode", "explode_outer", "inline", "inline_outer", "json_tuple", "posexplode",
+        "posexplode_outer", "range", "stack", "variant_explode", "variant_explode_outer",
+    }
+)  # fmt: skip
+
+OPTIONS_AT = {
+    "from_avro": 2, "from_csv": 2, "from_json": 2, "from_xml": 2,
+    "schema_of_avro": 1, "schema_of_csv": 1, "schema_of_json": 1, "schema_of_xml": 1,
+    "to_csv": 1, "to_json": 1, "to_xml": 1,
+}  # fmt: skip
+"""Where these functions take options, some of which make Spark open a file or a URL.
+
+Spark computes options and schemas while it analyses the query and keeps only the result, so what stands
+there has to be seen before: plain text.
+"""
+
+DENIED_OPTIONS = {"rowvalidationxsdpath": "it reads a file", "avroschemaurl": "it reads a file or a URL"}
+
+SCHEMA_AT = {"from_json": 1, "from_csv": 1, "from_xml": 1}
+"""Where these functions take a schema."""
+
+_builtin: frozenset[str] = frozenset()
+
+
+def builtin(jvm: Any) -> frozenset[str]:
+    """The names of all builtin scalar and aggregate functions of this Spark."""
+    global _builtin
+    if not _builtin:
+        registry = jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry
+        _builtin = frozenset(f.funcName() for f in plans.elements(registry.functionSet()))
+    return _builtin
+
+
+def arguments_refusal(function: str, call: Any) -> str | None:
+    """Why a call of an allowed function is refused for its arguments, or None if it is not."""
+    arguments = list(plans.elements(call.arguments()))
+    options = OPTIONS_AT.get(function)
+    if options is not None and (refusal := _options_refusal(function, arguments[options:])):
+        return refusal
+    schema = SCHEMA_AT.get(function)
+    if schema is not None and len(arguments) > schema:
+        return _schema_refusal(function, arguments[schema])
+    return None
+
+
+def _options_refusal(function: str, arguments: list[Any]) -> str | None:
+    for argument in arguments:
+        if plans.name(argument) != "UnresolvedFunction" or _call_name(argument) != "map":
+            return f"the options of {function}() must be written as map('name', 'value', …)"
+        words = list(plans.elements(argument.arguments()))
+        if any(plans.name(word) != "Literal" for word in words):
+            return f"the options of {function}() must be plain text"
+        for option in (str(word.value()) for word in words[::2]):
+            if reason := DENIED_OPTIONS.get(option.lower()):
+                return f"option {option} of {function}() is not allowed: {reason}"
+    return None
+
+
+def _schema_refusal(function: str, argument: Any) -> str | None:
+    """Only a schema in DDL is safe: its JSON form can name classes to load and expressions to run."""
+    kind = plans.name(argument)
+    if kind == "UnresolvedFunction" and _call_name(argument).startswith("schema_of_"):
+        samples = list(plans.elements(argument.arguments()))[:1]
+        if all(plans.name(sample) == "Literal" for sample in samples):
+            return None
+    if kind == "Literal":
+        text = str(argument.value()).lstrip()
+        if text[:1].isalnum() or text[:1] in ("_", "`", ""):
+            return None
+    return f"the schema of {function}() must be written as text like 'id BIGINT, name STRING'"
+
+
+def _call_name(call: Any) -> str:
+    return ".".join(plans.elements(call.nameParts())).lower()

@@ -1,0 +1,186 @@
+"""What SQL from users may do: transform the event it is given, and nothing else.
+
+The judgement is made on the plan that Spark's parser builds, never on the text, and against lists of what
+is allowed: a construct this module has not heard of is refused. What is judged is also what is run: the
+caller analyses this very plan and never parses the text again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from penstock.errors import Invalid, did_you_mean, nearest
+from penstock.sql import functions, plans
+from penstock.sql.problems import NOT_A_QUERY, ROW_BY_ROW_HINT, refuse
+
+PLANS = frozenset(
+    {
+        "Aggregate", "Distinct", "Except", "Filter", "Generate", "GlobalLimit", "Intersect", "Join",
+        "LateralJoin", "LocalLimit", "LocalRelation", "Offset", "OneRowRelation", "PipeOperator", "Pivot",
+        "Project", "Sample", "Sort", "SubqueryAlias", "Union", "Unpivot",
+        "UnresolvedHaving", "UnresolvedHint", "UnresolvedInlineTable", "UnresolvedQualify",
+        "UnresolvedRelation", "UnresolvedSubqueryColumnAliases", "UnresolvedTVFAliases",
+        "UnresolvedTableValuedFunction", "UnresolvedWith", "WithWindowDefinition",
+    }
+)  # fmt: skip
+
+EXPRESSIONS = frozenset(
+    {
+        "Add", "Alias", "And", "AnyValue", "AttributeReference", "BitwiseAnd", "BitwiseNot", "BitwiseOr",
+        "BitwiseXor", "CaseWhen", "Cast", "Coalesce", "Collate", "Concat", "CreateNamedStruct", "Cube",
+        "CurrentDate", "CurrentRow", "CurrentTime", "CurrentTimestamp", "Divide", "EqualNullSafe", "EqualTo",
+        "Exists", "First", "GreaterThan", "GreaterThanOrEqual", "GroupingSets", "ILike", "In", "InSubquery",
+        "IntegralDivide", "IsNotNull", "IsNull", "JsonTable", "LambdaFunction", "Last", "LateralSubquery",
+        "LessThan", "LessThanOrEqual", "Like", "LikeAll", "LikeAny", "ListQuery", "Literal", "Lower",
+        "MultiAlias", "Multiply", "NamePlaceholder", "NamedArgumentExpression", "Not", "NotLikeAll",
+        "NotLikeAny", "Or", "Overlay", "PipeExpression", "RLike", "Remainder", "Rollup", "ScalarSubquery",
+        "SemiStructuredExtract", "ShiftLeft", "ShiftRight", "ShiftRightUnsigned", "SortOrder",
+        "SpecifiedWindowFrame", "StringLocate", "StringTrim", "StringTrimLeft", "StringTrimRight",
+        "Substring", "Subtract", "TimestampAdd", "TimestampDiff", "UnaryMinus", "UnaryPositive",
+        "UnboundedFollowing", "UnboundedPreceding", "Unnest", "UnresolvedAlias", "UnresolvedAttribute",
+        "UnresolvedCollation", "UnresolvedExtractValue", "UnresolvedFunction", "UnresolvedGenerator",
+        "UnresolvedNamedLambdaVariable", "UnresolvedOrdinal", "UnresolvedPipeAggregateOrdinal",
+        "UnresolvedRegex", "UnresolvedStar", "UnresolvedStarExceptOrReplace", "UnresolvedWindowExpression",
+        "UnspecifiedFrame", "WindowExpression", "WindowSpecDefinition", "WindowSpecReference",
+    }
+)  # fmt: skip
+
+WINDOWS = frozenset({"UnresolvedWindowExpression", "WindowExpression"})
+
+SUBQUERIES = frozenset({"Exists", "InSubquery", "LateralSubquery", "ListQuery", "ScalarSubquery"})
+
+REASONS = {
+    "ScriptTransformation": "TRANSFORM … USING is not allowed: it runs a program",
+    "ExpressionWithUnresolvedIdentifier": "IDENTIFIER() is not allowed",
+    "PlanWithUnresolvedIdentifier": "IDENTIFIER() is not allowed",
+    "FunctionTableSubqueryArgumentExpression": "a TABLE argument is not allowed",
+    "NamedParameter": "a parameter marker is not allowed: there are no parameters",
+    "PosParameter": "a parameter marker is not allowed: there are no parameters",
+    "RelationTimeTravel": "VERSION AS OF and TIMESTAMP AS OF are not allowed",
+    "RelationChanges": "CHANGES is not allowed",
+    "NamedStreamingRelation": "STREAM is not allowed: input is read as it is",
+    "CurrentUser": "current_user is not allowed: it tells the account Penstock runs under",
+    "CompoundBody": "BEGIN … END is not allowed: only one query",
+    "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE is not allowed",
+    "InsertIntoStatement": "INSERT is not allowed",
+    "UnresolvedEventTimeWatermark": "WATERMARK is not allowed: sql works row by row",
+}
+
+
+def check_query(jvm: Any, plan: Any, table: str) -> None:
+    """Refuses a parsed query that does anything but transform `table`."""
+    if plan is None:
+        raise Invalid(NOT_A_QUERY)
+    _check(jvm, plan, frozenset({table.lower()}), PLANS | EXPRESSIONS)
+
+
+def check_expression(jvm: Any, expression: Any) -> None:
+    """Refuses a parsed expression that does anything but compute from the event's columns."""
+    _check(jvm, expression, frozenset(), EXPRESSIONS - SUBQUERIES - WINDOWS)
+
+
+def _check(jvm: Any, root: Any, tables: frozenset[str], allowed: frozenset[str]) -> None:
+    """Looks at every node with the tables it sees, and whether Spark turns it into a constant at once.
+
+    Of what becomes a constant the second look finds no trace, so no name may stand there: it could be
+    that of a session variable, or `current_user`.
+    """
+    waiting = [(root, tables, False)]
+    while waiting:
+        node, visible, constant = waiting.pop()
+        name = plans.name(node)
+        if name in WINDOWS and name not in allowed:
+            message = "a window function is not possible here: the step sees one event at a time"
+            raise refuse("stateful_sql", message, ROW_BY_ROW_HINT, plans.position(node))
+        if name not in allowed:
+            raise refuse("sql_forbidden", _reason(name), at=plans.position(node))
+        if constant and name == "UnresolvedAttribute":
+            message = f"'{node.name()}' cannot be used here: VALUES and range() see no columns"
+            raise refuse("sql_error", message, at=plans.position(node))
+        if name in plans.LEAVES:
+            continue
+        if name == "UnresolvedWith":
+            waiting.extend((part, seen, constant) for part, seen in _scopes(node, visible))
+            continue
+        if name == "UnresolvedRelation":
+            _check_relation(node, visible)
+        elif name == "UnresolvedInlineTable":
+            constant = True
+        elif name == "UnresolvedTableValuedFunction":
+            constant |= _check_table_function(node) == "range"
+        elif name == "UnresolvedFunction":
+            _check_function(jvm, node, list(plans.elements(node.nameParts())))
+        elif name == "UnresolvedGenerator":
+            _check_function(jvm, node, [*_database(node), node.name().funcName()])
+        waiting.extend((part, visible, constant) for part in plans.parts(jvm, node))
+
+
+def _scopes(node: Any, visible: frozenset[str]) -> list[tuple[Any, frozenset[str]]]:
+    """The parts of a WITH, each with the names it sees: an entry sees those before it, not itself."""
+    if node.allowRecursion():
+        raise refuse("sql_forbidden", "WITH RECURSIVE is not allowed", at=plans.position(node))
+    scopes = []
+    for entry in plans.elements(node.cteRelations()):
+        scopes.append((entry._2(), visible))
+        visible |= {entry._1().lower()}
+    return [*scopes, (node.child(), visible)]
+
+
+def _check_relation(node: Any, visible: frozenset[str]) -> None:
+    parts = list(plans.elements(node.multipartIdentifier()))
+    at = plans.position(node)
+    if node.isStreaming():
+        raise refuse("sql_forbidden", REASONS["NamedStreamingRelation"], at=at)
+    if len(parts) > 1:
+        shown = ".".join(parts)
+        raise refuse("sql_forbidden", f"table {shown} is not allowed: only {_only(visible)}", at=at)
+    if parts[0].lower() not in visible:
+        hint = did_you_mean(parts[0], visible)
+        raise refuse("unknown_table", f"there is no table '{parts[0]}': only {_only(visible)}", hint, at)
+    if not node.options().isEmpty():
+        raise refuse("sql_forbidden", "options of a table are not allowed", at=at)
+
+
+def _only(visible: frozenset[str]) -> str:
+    return " and ".join(f"'{name}'" for name in sorted(visible))
+
+
+def _check_table_function(node: Any) -> str:
+    shown = str(".".join(plans.elements(node.name())))
+    if shown.lower() not in functions.TABLE_FUNCTIONS:
+        hint = f"one of: {', '.join(sorted(functions.TABLE_FUNCTIONS))}"
+        message = f"table function {shown}() is not allowed"
+        raise refuse("sql_forbidden", message, hint, plans.position(node))
+    return shown.lower()
+
+
+def _check_function(jvm: Any, node: Any, parts: list[str]) -> None:
+    at = plans.position(node)
+    shown = ".".join(parts)
+    name = shown.lower()
+    if len(parts) > 1:
+        hint = f"write {parts[-1]}()" if parts[-1].lower() in functions.builtin(jvm) else None
+        raise refuse("sql_forbidden", f"function {shown}() is not allowed: only builtin ones", hint, at)
+    if reason := functions.DENIED.get(name):
+        raise refuse("sql_forbidden", f"function {name}() is not allowed: {reason}", at=at)
+    known = functions.builtin(jvm)
+    if name not in known:
+        close = nearest(name, known - functions.DENIED.keys())
+        hint = f"did you mean '{close}'?" if close else "only Spark's builtin functions are there"
+        raise refuse("unknown_function", f"there is no function {shown}()", hint, at)
+    if plans.name(node) == "UnresolvedFunction" and (refusal := functions.arguments_refusal(name, node)):
+        raise refuse("sql_forbidden", refusal, at=at)
+
+
+def _database(node: Any) -> list[str]:
+    database = node.name().database()
+    return [database.get()] if database.isDefined() else []
+
+
+def _reason(name: str) -> str:
+    """Words for a refused construct: its own, or the name of its node, such as SHOW TABLES."""
+    if name in SUBQUERIES:
+        return "a subquery is not allowed here: use an sql step"
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.rpartition(".")[2]).upper()
+    return REASONS.get(name, f"{words} is not allowed")
