@@ -1,0 +1,42 @@
+"""The `filter` step."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+from pyspark.sql import DataFrame
+from pyspark.sql.types import BooleanType
+
+from penstock.errors import Invalid, Problem
+from penstock.processors.base import Processor
+from penstock.sql.frames import column
+
+
+class FilterProcessor(Processor):
+    """Keeps the events for which a condition is true.
+
+    An event for which the condition is false or NULL is left out. The condition sees one event at a time:
+    its columns, Spark's functions and nothing else.
+    """
+
+    example: ClassVar[str] = """\
+type: filter
+where: amount > 0 AND country IN ('DE', 'FR')
+"""
+
+    type: Literal["filter"] = "filter"
+    where: str = Field(
+        min_length=1,
+        description="A condition in Spark SQL over the event's columns.",
+    )
+
+    def apply(self, df: DataFrame) -> DataFrame:
+        """The events that satisfy the condition."""
+        condition = column(df, self.where, field="where")
+        kind = df.select(condition).schema[0].dataType
+        if not isinstance(kind, BooleanType):
+            message = f"the condition must be true or false, but it is {kind.simpleString()}"
+            hint = "compare it with something, such as amount > 0"
+            raise Invalid(Problem(code="sql_type", message=message, path="where", hint=hint))
+        return df.filter(condition)

@@ -1,0 +1,57 @@
+"""The `map` step."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from penstock.errors import Invalid, Problem
+from penstock.processors.base import Processor
+from penstock.sql.frames import column
+from penstock.sql.names import case_sensitive, quote, same
+from penstock.sql.problems import told
+
+
+class MapProcessor(Processor):
+    """Sets columns to the values of expressions.
+
+    Every expression sees the event as it came in, not what the others set. With `keep`, a column that exists
+    is replaced in its place and a new one is added at the end; without, only the named ones remain, in the
+    order given.
+    """
+
+    example: ClassVar[str] = """\
+type: map
+set:
+  gross: amount * 1.1
+  country: upper(country)
+"""
+
+    type: Literal["map"] = "map"
+    set: dict[str, str] = Field(
+        min_length=1, description="Column name → expression in Spark SQL over the event's columns."
+    )
+    keep: bool = Field(default=True, description="Whether the columns that are not named stay.")
+
+    def apply(self, df: DataFrame) -> DataFrame:
+        """The events with the columns set."""
+        sensitive = case_sensitive(df)
+        made: dict[str, Column] = {}
+        problems: list[Problem] = []
+        for name, text in self.set.items():
+            try:
+                if same(name, sensitive) in made:
+                    message = f"column '{name}' is set twice: names do not differ by case"
+                    raise Invalid(Problem(code="duplicate_column", message=message, path=f"set.{name}"))
+                made[same(name, sensitive)] = column(df, text, field=f"set.{name}").alias(name)
+            except Invalid as error:
+                problems += error.problems
+        if problems:
+            raise Invalid(*problems)
+        kept = df.columns if self.keep else []
+        columns = [made.pop(same(name, sensitive), f.col(quote(name))) for name in kept]
+        with told("set", df.columns):
+            return df.select(*columns, *made.values())
