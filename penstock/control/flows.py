@@ -13,15 +13,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, and_, delete, exists, func, insert, select, update
 
 from penstock.control.registry import queries
 from penstock.control.registry.records import JsonObject, Record
 from penstock.control.registry.store import Registry
-from penstock.control.registry.tables import documents, flows, workers
+from penstock.control.registry.tables import documents, flow_phase, flow_status, flows, workers
 from penstock.errors import Problem
-
-IDLE = "idle"
 
 
 @dataclass(frozen=True)
@@ -127,16 +125,13 @@ class Flows:
 
     def expire(self) -> list[str]:
         """Give up workers whose lease has ended; their flows wait for another one."""
+        with self.registry.engine.connect() as conn:
+            if not self._expired(conn):  # nearly always, so no lock is taken for it
+                return []
         with self.registry.begin() as conn:
             self._lock(conn)
-            now = self.registry.now(conn)
-            dead = list(conn.scalars(select(workers.c.id).where(workers.c.heartbeat_until < now)))
+            dead = self._expired(conn)  # some may have renewed meanwhile
             self._forget(conn, dead)
-            conn.execute(
-                update(flows)
-                .where(flows.c.worker.is_not(None), flows.c.lease_until < now)
-                .values(worker=None, lease_until=None, phase="waiting")
-            )
             return dead
 
     def unassigned(self) -> list[str]:
@@ -155,6 +150,7 @@ class Flows:
                     flows.c.worker.is_(None),
                     flows.c.desired == "active",
                     flows.c.outcome.is_(None),
+                    exists().where(workers.c.id == worker),
                 )
                 .values(
                     worker=worker,
@@ -189,44 +185,30 @@ class Flows:
     def release(self, worker: str, uid: str, epoch: int) -> None:
         """Give a flow back: it is at rest, or waits for another worker."""
         with self.registry.begin() as conn:
-            wanted = and_(flows.c.desired == "active", flows.c.outcome.is_(None))
-            row = conn.execute(
-                select(flows.c.uid, wanted.label("wanted"))
-                .where(self._held(worker, uid, epoch))
-                .with_for_update()
-            ).first()
-            if row is not None:
-                phase = "waiting" if row.wanted else IDLE
-                conn.execute(
-                    update(flows)
-                    .where(self._held(worker, uid, epoch))
-                    .values(worker=None, lease_until=None, phase=phase, updated_at=datetime.now(UTC))
-                )
+            held = self._held(worker, uid, epoch)
+            if (before := self._look(conn, held)) is not None:
+                values = {"worker": None, "lease_until": None, "updated_at": datetime.now(UTC)}
+                conn.execute(update(flows).where(held).values(**values))
+                self._announce(conn, uid, before)
 
     # Service
 
     def aim(self, record: Record, desired: str) -> None:
         """Change what a flow should do; a flow that ended begins again."""
         with self.registry.begin() as conn:
+            before = self._look(conn, flows.c.uid == record.uid)
             values: dict[str, Any] = {"desired": desired, "updated_at": datetime.now(UTC)}
             if desired == "active":
                 values |= {"outcome": None, "error": None, "attempts": [], "running_revision": None}
-                values |= {"phase": "waiting"} if record.flow and record.flow.worker is None else {}
             conn.execute(update(flows).where(flows.c.uid == record.uid).values(**values))
-            if desired != "active":
-                conn.execute(
-                    update(flows)
-                    .where(flows.c.uid == record.uid, flows.c.worker.is_(None))
-                    .values(phase=IDLE)
-                )
-            self._status_event(conn, record.uid, record.flow.status if record.flow else None)
+            self._announce(conn, record.uid, before)
 
     def found_invalid(self, uid: str, problems: Sequence[Problem]) -> None:
         """Keep what is wrong with a pipeline that was saved all the same."""
         first = problems[0].model_dump()
         error = {**first, "at": time.time(), "problems": [p.model_dump() for p in problems]}
         with self.registry.begin() as conn:
-            conn.execute(update(flows).where(flows.c.uid == uid).values(error=error, phase=IDLE))
+            conn.execute(update(flows).where(flows.c.uid == uid).values(error=error))
 
     def rolled_back(self, uid: str, error: JsonObject) -> None:
         """An earlier revision was put in force again. It is no trial: there is nothing to fall back on."""
@@ -244,64 +226,59 @@ class Flows:
         """Lock all flows in one order: transactions that change many must not wait for one another."""
         conn.execute(select(flows.c.uid).order_by(flows.c.uid).with_for_update())
 
+    def _expired(self, conn: Connection) -> list[str]:
+        now = self.registry.now(conn)
+        return list(conn.scalars(select(workers.c.id).where(workers.c.heartbeat_until < now)))
+
     def _forget(self, conn: Connection, ids: Iterable[str]) -> None:
         for worker in ids:
-            conn.execute(delete(workers).where(workers.c.id == worker))
-            conn.execute(
-                update(flows)
-                .where(flows.c.worker == worker)
-                .values(worker=None, lease_until=None, phase="waiting")
-            )
-            # What should not run is at rest now, whoever held it.
-            conn.execute(
-                update(flows)
-                .where(flows.c.worker.is_(None), or_(flows.c.desired != "active", flows.c.outcome.is_not(None)))
-                .values(phase=IDLE)
-            )
-            self.registry.emit(conn, "Worker", worker, "left")
+            conn.execute(update(flows).where(flows.c.worker == worker).values(worker=None, lease_until=None))
+            if conn.execute(delete(workers).where(workers.c.id == worker)).rowcount:
+                self.registry.emit(conn, "Worker", worker, "left")
 
     def _held(self, worker: str, uid: str, epoch: int) -> Any:
         return and_(flows.c.uid == uid, flows.c.worker == worker, flows.c.epoch == epoch)
 
     def _take(self, conn: Connection, worker: str, report: Report) -> None:
-        row = conn.execute(
-            select(flows, documents.c.revision)
-            .join(documents, documents.c.uid == flows.c.uid)
-            .where(self._held(worker, report.uid, report.epoch))
-            .with_for_update(of=flows)  # or it could be taken away between this look and the write
-        ).first()
-        if row is None:
+        held = self._held(worker, report.uid, report.epoch)
+        before = self._look(conn, held)
+        if before is None:
             return
-        before = row.outcome if row.desired == "active" and row.outcome else row.desired
         values: dict[str, Any] = {"ops": report.ops, "updated_at": datetime.now(UTC)}
-        if row.revision == report.revision:
-            values |= {
-                "phase": report.phase,
-                "outcome": report.outcome,
-                "attempts": report.attempts,
-                "error": report.error or row.error,
-            }
+        if before.revision == report.revision:
+            values |= {"phase": report.phase, "outcome": report.outcome, "attempts": report.attempts}
+            values |= {"error": report.error} if report.error else {}
             if report.running_revision is not None:
                 values["running_revision"] = report.running_revision
-        conn.execute(update(flows).where(self._held(worker, report.uid, report.epoch)).values(**values))
-        self._status_event(conn, report.uid, before, previous_phase=row.phase)
+        conn.execute(update(flows).where(held).values(**values))
+        self._announce(conn, report.uid, before)
 
-    def _status_event(
-        self, conn: Connection, uid: str, before: str | None, previous_phase: str | None = None
-    ) -> None:
-        row = conn.execute(
-            select(flows, documents.c.name, documents.c.revision)
+    def _look(self, conn: Connection, where: Any) -> Any:
+        """A flow as others see it, locked until the transaction ends."""
+        return conn.execute(
+            select(
+                flows.c.id,
+                flows.c.error,
+                flow_status().label("status"),
+                flow_phase().label("phase"),
+                documents.c.name,
+                documents.c.revision,
+            )
             .join(documents, documents.c.uid == flows.c.uid)
-            .where(flows.c.uid == uid)
-        ).one()
-        status = row.outcome if row.desired == "active" and row.outcome else row.desired
-        if status != before or (previous_phase is not None and row.phase != previous_phase):
+            .where(where)
+            .with_for_update(of=flows)
+        ).first()
+
+    def _announce(self, conn: Connection, uid: str, before: Any) -> None:
+        """An event, if the status or the phase is another one now."""
+        now = self._look(conn, flows.c.uid == uid)
+        if (now.status, now.phase) != (before.status, before.phase):
             data = {
-                "id": row.id,
-                "status": status,
-                "previous": before,
-                "phase": row.phase,
-                "revision": row.revision,
-                "error": row.error,
+                "id": now.id,
+                "status": now.status,
+                "previous": before.status,
+                "phase": now.phase,
+                "revision": now.revision,
+                "error": now.error,
             }
-            self.registry.emit(conn, "Pipeline", row.name, "status", data)
+            self.registry.emit(conn, "Pipeline", now.name, "status", data)

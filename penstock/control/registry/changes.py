@@ -39,7 +39,7 @@ def add(
     )
     _save_content(conn, uid, 1, document, origin, at)
     if kind == "Pipeline":
-        state = {"phase": "waiting", "attempts": [], "epoch": 0, "ops": {}, "updated_at": at}
+        state = {"phase": "starting", "attempts": [], "epoch": 0, "ops": {}, "updated_at": at}
         conn.execute(insert(flows).values(uid=uid, id=id, desired=desired, **state))
     emit(conn, kind, name, "created", {"id": id, "uid": uid, "revision": 1, "origin": origin})
 
@@ -57,7 +57,7 @@ def revise(conn: Connection, record: Record, name: str, document: JsonObject, or
     conn.execute(
         update(flows)
         .where(flows.c.uid == uid)
-        .values(outcome=None, error=None, attempts=[], phase="waiting", updated_at=at)
+        .values(outcome=None, error=None, attempts=[], updated_at=at)
     )
     emit(conn, record.kind, name, "updated", _summary(record, revision=revision, origin=origin))
 

@@ -10,12 +10,14 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, selec
 from penstock.control.registry.content import fold, storable
 from penstock.control.registry.links import known_ids, suggestion
 from penstock.control.registry.records import FlowState, Page, Record, Revision
-from penstock.control.registry.tables import documents, flow_status, flows, labels, revisions
+from penstock.control.registry.tables import documents, flow_phase, flow_status, flows, labels, revisions
 from penstock.errors import Invalid, NotFound, Problem, did_you_mean
 from penstock.specs.documents import NAME, derive_id
 
 _DOCUMENT = (*documents.c, revisions.c.document)
-_FLOW = tuple(column.label(f"flow_{column.name}") for column in flows.c)
+_FLOW = tuple(
+    (flow_phase() if column.name == "phase" else column).label(f"flow_{column.name}") for column in flows.c
+)
 _SORTS: dict[str, ColumnElement[Any]] = {
     "name": documents.c.search_text,
     "id": documents.c.id,

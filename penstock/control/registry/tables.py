@@ -110,6 +110,7 @@ flows = Table(
     Column("id", Word, nullable=False),
     Column("desired", Word, nullable=False),
     Column("outcome", Word),
+    # Only while a worker holds the flow; `flow_phase` says what it is otherwise.
     Column("phase", Word, nullable=False),
     Column("error", Json),
     Column("attempts", Json, nullable=False),
@@ -157,3 +158,10 @@ def flow_status() -> ColumnElement[str]:
     """The status of a flow as a column: its outcome while it should run, else what is desired."""
     ended = and_(flows.c.desired == "active", flows.c.outcome.is_not(None))
     return case((ended, flows.c.outcome), else_=flows.c.desired)
+
+
+def flow_phase() -> ColumnElement[str]:
+    """The phase of a flow as a column: what its worker says, else whether it waits for one."""
+    return case(
+        (flows.c.worker.is_not(None), flows.c.phase), (flow_status() == "active", "waiting"), else_="idle"
+    )

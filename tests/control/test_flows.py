@@ -1,0 +1,210 @@
+"""Leases, epochs and reports on both databases, and a model of them under random use."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+
+from penstock.control.flows import Flows, Report
+from penstock.control.registry import Registry
+from tests.flows import pipeline
+
+LEASE_S = 60.0
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def flows(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Flows]:
+    url = (
+        f"sqlite:///{tmp_path / 'registry.db'}"
+        if request.param == "sqlite"
+        else request.getfixturevalue("postgres_database")
+    )
+    registry = Registry.open(url)
+    yield Flows(registry)
+    registry.close()
+
+
+def join(flows: Flows, name: str, lease_s: float = LEASE_S) -> None:
+    flows.join(name, 1, "http://127.0.0.1:1", "token", lease_s, {})
+
+
+def report(flows: Flows, worker: str, uid: str, **fields: Any) -> None:
+    flows.report(worker, [Report(uid, **{"epoch": 1, "revision": 1, "phase": "running", **fields})])
+
+
+def statuses(flows: Flows) -> list[tuple[str, str]]:
+    events = flows.registry.events_after(0)
+    return [(e.data["status"], e.data["phase"]) for e in events if e.type == "status"]
+
+
+def test_a_flow_is_given_to_one_worker(flows: Flows) -> None:
+    record = flows.registry.create(pipeline("orders"))
+    join(flows, "a")
+    join(flows, "b")
+    assert flows.unassigned() == [record.uid]
+    assert flows.assign(record.uid, "a", LEASE_S)
+    assert not flows.assign(record.uid, "b", LEASE_S)
+    assert flows.unassigned() == []
+    (held,) = flows.assigned("a")
+    assert held.flow is not None
+    assert (held.flow.epoch, held.flow.worker) == (1, "a")
+    assert [(w.id, w.flows, w.alive) for w in flows.workers()] == [("a", 1, True), ("b", 0, True)]
+
+
+def test_what_is_paused_is_not_given_out(flows: Flows) -> None:
+    record = flows.registry.create(pipeline("orders"), desired="paused")
+    join(flows, "a")
+    assert flows.unassigned() == []
+    assert not flows.assign(record.uid, "a", LEASE_S)
+
+
+def test_a_fenced_worker_changes_nothing(flows: Flows) -> None:
+    record = flows.registry.create(pipeline("orders"))
+    join(flows, "old", lease_s=-1)
+    flows.assign(record.uid, "old", -1)
+    assert flows.expire() == ["old"]
+    join(flows, "new")
+    flows.assign(record.uid, "new", LEASE_S)
+    report(flows, "old", record.uid, outcome="failed", phase="idle", ops={"batches": 9})
+    flows.release("old", record.uid, 1)
+    assert not flows.renew("old", LEASE_S)
+    now = flows.registry.get("Pipeline", "orders").flow
+    assert now is not None
+    assert (now.worker, now.epoch, now.status, now.ops) == ("new", 2, "active", {})
+
+
+def test_a_report_of_an_older_revision_does_not_end_the_new_one(flows: Flows) -> None:
+    record = flows.registry.create(pipeline("orders"))
+    join(flows, "a")
+    flows.assign(record.uid, "a", LEASE_S)
+    flows.registry.update("Pipeline", "orders", pipeline("orders", batch={"max_ms": 1}))
+    report(flows, "a", record.uid, outcome="failed", phase="idle", error={"code": "x"}, ops={"batches": 3})
+    now = flows.registry.get("Pipeline", "orders").flow
+    assert now is not None
+    assert (now.status, now.error, now.ops) == ("active", None, {"batches": 3})
+
+
+def test_a_change_of_status_or_phase_is_an_event(flows: Flows) -> None:
+    record = flows.registry.create(pipeline("orders"))
+    join(flows, "a")
+    flows.assign(record.uid, "a", LEASE_S)
+    report(flows, "a", record.uid)
+    report(flows, "a", record.uid, ops={"batches": 1})
+    report(flows, "a", record.uid, phase="idle", outcome="completed")
+    flows.aim(flows.registry.get("Pipeline", "orders"), "stopped")
+    assert statuses(flows) == [("active", "running"), ("completed", "idle"), ("stopped", "idle")]
+
+
+def test_a_worker_that_surely_ended_frees_its_flows_at_once(flows: Flows) -> None:
+    record = flows.registry.create(pipeline("orders"))
+    join(flows, "a")
+    flows.assign(record.uid, "a", LEASE_S)
+    flows.leave("a")
+    assert flows.unassigned() == [record.uid]
+    assert flows.workers() == []
+
+
+class Leases(RuleBasedStateMachine):
+    """Any order of what people, workers and the coordinator do keeps a flow with at most one worker."""
+
+    workers = Bundle("workers")
+
+    @initialize()
+    def open(self) -> None:
+        self.directory = tempfile.TemporaryDirectory()
+        self.flows = Flows(Registry.open(f"sqlite:///{self.directory.name}/registry.db"))
+        self.uid = self.flows.registry.create(pipeline("orders")).uid
+        self.desired, self.outcome, self.holder, self.epoch = "active", None, None, 0
+        self.alive: set[str] = set()
+        self.revision, self.number = 1, 0
+
+    @rule(target=workers)
+    def join(self) -> str:
+        self.number += 1
+        name = f"w{self.number}"
+        join(self.flows, name)
+        self.alive.add(name)
+        return name
+
+    @rule(worker=workers)
+    def assign(self, worker: str) -> None:
+        free = self.holder is None and self.desired == "active" and self.outcome is None
+        free = free and worker in self.alive
+        assert self.flows.assign(self.uid, worker, LEASE_S) == free
+        if free:
+            self.holder, self.epoch = worker, self.epoch + 1
+
+    @rule(desired=st.sampled_from(["active", "paused", "stopped"]))
+    def aim(self, desired: str) -> None:
+        self.flows.aim(self.flows.registry.get("Pipeline", "orders"), desired)
+        self.desired = desired
+        if desired == "active":
+            self.outcome = None
+
+    @rule(worker=workers, behind=st.integers(0, 2), stale=st.booleans())
+    def report(self, worker: str, behind: int, stale: bool) -> None:
+        outcome = "failed" if stale else "completed"
+        told = Report(self.uid, self.epoch - behind, self.revision - stale, "idle", outcome)
+        self.flows.report(worker, [told])
+        if self.holder == worker and behind == 0 and not stale:
+            self.outcome = outcome
+
+    @rule()
+    def revise(self) -> None:
+        self.revision += 1
+        self.flows.registry.update("Pipeline", "orders", pipeline("orders", batch={"max_ms": self.revision}))
+        self.outcome = None
+
+    @rule(worker=workers, behind=st.integers(0, 2))
+    def release(self, worker: str, behind: int) -> None:
+        self.flows.release(worker, self.uid, self.epoch - behind)
+        if self.holder == worker and behind == 0:
+            self.holder = None
+
+    @rule(worker=workers)
+    def leave(self, worker: str) -> None:
+        self.flows.leave(worker)
+        self.alive.discard(worker)
+        if self.holder == worker:
+            self.holder = None
+
+    @rule(worker=workers)
+    def lose(self, worker: str) -> None:
+        """The lease of a worker ends without a word."""
+        assert self.flows.renew(worker, -1) == (worker in self.alive)
+        dead = [worker] if worker in self.alive else []
+        self.alive.discard(worker)
+        if self.holder == worker:
+            self.holder = None
+        assert self.flows.expire() == dead
+
+    @invariant()
+    def agrees(self) -> None:
+        now = self.flows.registry.get("Pipeline", "orders").flow
+        assert now is not None
+        assert (now.worker, now.epoch, now.desired) == (self.holder, self.epoch, self.desired)
+        status = self.outcome if self.desired == "active" and self.outcome else self.desired
+        assert now.status == status
+        waiting = status == "active" and self.holder is None
+        assert self.flows.unassigned() == ([self.uid] if waiting else [])
+        if self.holder is None:
+            assert now.phase == ("waiting" if waiting else "idle")
+            assert now.lease_until is None
+
+    def teardown(self) -> None:
+        if hasattr(self, "flows"):
+            self.flows.registry.close()
+            self.directory.cleanup()
+
+
+TestLeases = Leases.TestCase
+TestLeases.settings = settings(
+    max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
