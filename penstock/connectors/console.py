@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class ConsoleSink(Sink):
     """Prints events as JSON lines: on the terminal with `penstock run`, else in the worker's log.
 
-    Each batch is cut after `max_rows` events, and a last line says so: this is for looking, not for
+    Each batch is cut after `max_rows` events, which standard error tells: this is for looking, not for
     keeping. Delivery is at-least-once: a batch that is repeated is printed again.
     """
 
@@ -35,10 +35,13 @@ class _Writer(SinkWriter):
         self.max_rows = max_rows
 
     def write(self, df: DataFrame, delivery: DeliveryId) -> int:
-        rows = df.toJSON().collect()
-        lines = rows[: self.max_rows]
+        from pyspark.sql import functions as f
+
+        rows = [row[0] for row in df.select(f.to_json(f.struct("*"))).collect()]
+        if rows:
+            print("\n".join(rows[: self.max_rows]), file=sys.stdout, flush=True)
         if len(rows) > self.max_rows:
-            lines.append(f"… batch {delivery.batch}: {len(rows) - self.max_rows} more events")
-        if lines:
-            print("\n".join(lines), file=sys.stdout, flush=True)
+            # Not on standard output: what reads that expects JSON.
+            more = f"… batch {delivery.batch}: {len(rows) - self.max_rows} more events"
+            print(more, file=sys.stderr, flush=True)
         return len(rows)
