@@ -117,7 +117,8 @@ def _unique(
     entries: Any, what: str, path: str, default: Callable[[Mapping[str, Any]], Any] = lambda _: None
 ) -> Iterator[Problem]:
     rows = [e for e in entries if isinstance(e, Mapping)] if isinstance(entries, list) else []
-    ids = [entry.get("id") or default(entry) for entry in rows]
+    found = [entry.get("id") or default(entry) for entry in rows]
+    ids = [name if isinstance(name, str) else None for name in found]
     twice = {name for name, count in Counter(filter(None, ids)).items() if count > 1}
     seen: set[Any] = set()
     for i, name in enumerate(ids):
