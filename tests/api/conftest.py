@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -12,23 +11,30 @@ from penstock.settings import Settings, load
 from tests.api.kit import Api, judging, running
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return load({"home": tmp_path / "home", "port": 0}, env={}, cwd=tmp_path).settings
+@pytest.fixture(scope="session")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    home = tmp_path_factory.mktemp("api")
+    return load({"home": home, "port": 0}, env={}, cwd=home).settings
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def service(settings: Settings) -> Iterator[Service]:
     registry = Registry.open(settings.registry_url)
     yield Service(settings, registry)
     registry.close()
 
 
-@pytest.fixture
-def api(settings: Settings, service: Service) -> Iterator[Api]:
-    """A server whose worker judges documents but runs nothing."""
-    with judging(settings, service.registry, service), running(service) as found:
+@pytest.fixture(scope="session")
+def server(service: Service) -> Iterator[Api]:
+    with judging(service), running(service) as found:
         yield found
+
+
+@pytest.fixture
+def api(server: Api) -> Iterator[Api]:
+    """A server whose worker judges documents but runs nothing, with no documents."""
+    yield server
+    server.service.registry.apply_import([], "replace")
 
 
 @pytest.fixture

@@ -14,10 +14,8 @@ import httpx
 
 from penstock.api.app import create_app
 from penstock.api.server import Server
-from penstock.control.registry import Registry
 from penstock.control.rpc import RpcServer
 from penstock.control.service import Service
-from penstock.settings import Settings
 
 HOUR_S = 3600.0
 
@@ -47,10 +45,14 @@ def running(service: Service) -> Iterator[Api]:
 
 
 @contextmanager
-def judging(settings: Settings, registry: Registry, service: Service) -> Iterator[None]:
+def judging(service: Service) -> Iterator[None]:
     """A worker without Spark: it judges documents by their structure, and runs nothing."""
     worker: Any = SimpleNamespace(
-        settings=settings, registry=registry, spark=None, token=uuid.uuid4().hex, poke=lambda: None
+        settings=service.settings,
+        registry=service.registry,
+        spark=None,
+        token=uuid.uuid4().hex,
+        poke=lambda: None,
     )
     rpc, id = RpcServer(worker), str(uuid.uuid4())
     rpc.start()
