@@ -1,0 +1,38 @@
+"""The events every contender reads."""
+
+from __future__ import annotations
+
+import random
+import string
+from pathlib import Path
+
+SCHEMA = "id BIGINT, user STRING, country STRING, amount DOUBLE, at STRING, ok BOOLEAN, note STRING"
+FILES = 8
+NOTE_BYTES = 72
+"""Brings a line to about 200 bytes."""
+
+
+def events(directory: Path, count: int) -> int:
+    """Write `count` events as JSON lines in a few files, once; returns how many pass the filter."""
+    directory.mkdir(parents=True, exist_ok=True)
+    done = directory / f"_{count}"
+    if done.exists():
+        return int(done.read_text())
+    for old in directory.iterdir():
+        old.unlink()
+    draw = random.Random(42)
+    notes = ["".join(draw.choices(string.ascii_lowercase + " ", k=NOTE_BYTES)) for _ in range(1000)]
+    passed = 0
+    for number in range(FILES):
+        with (directory / f"part-{number}.json").open("w") as file:
+            for id in range(number, count, FILES):
+                amount = draw.randrange(10_000) / 100
+                ok = id % 3 > 0
+                passed += ok and amount > 50
+                file.write(
+                    f'{{"id": {id}, "user": "user-{id % 9973:05d}", "country": "{("DE", "FR", "IT")[id % 3]}", '
+                    f'"amount": {amount}, "at": "2026-11-{id % 28 + 1:02d}T12:{id % 60:02d}:00Z", '
+                    f'"ok": {str(ok).lower()}, "note": "{notes[id % 1000]}"}}\n'
+                )
+    done.write_text(str(passed))
+    return passed

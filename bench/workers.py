@@ -1,0 +1,89 @@
+"""How long a pipeline takes to start on a warm worker, and what fifty idle ones cost."""
+
+from __future__ import annotations
+
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+STARTS, IDLE, WATCH_S = 5, 50, 30
+
+
+def measure(work: Path) -> list[str]:
+    """Start a Penstock of its own and measure it; the lines of a report."""
+    command = [sys.executable, "-m", "penstock.cli.main", "up", "--port", "0", "--home", str(work / "idle-home")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert process.stdout is not None
+        url = re.search(r"http://\S+", process.stdout.readline())
+        assert url is not None
+        with httpx.Client(base_url=url.group(), timeout=120, trust_env=False) as client:
+            while client.get("/readyz").status_code != 200:
+                time.sleep(0.2)
+            return _measure(work, client, process.pid)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(120)
+
+
+def _measure(work: Path, client: httpx.Client, pid: int) -> list[str]:
+    (work / "inbox").mkdir(exist_ok=True)
+    _start(client, "warm-up", work)
+    starts = [_start(client, f"start-{i}", work) for i in range(STARTS)]
+    for i in range(STARTS):
+        client.delete(f"/pipelines/start-{i}").raise_for_status()
+    worker = psutil.Process(client.get("/workers").json()["items"][0]["pid"])
+    before = _memory(worker)
+    for i in range(IDLE):
+        print(f"starting idle pipeline {i + 1} of {IDLE}", end="\r", file=sys.stderr)
+        _start(client, f"idle-{i}", work)
+    time.sleep(5)
+    began, used = time.monotonic(), _cpu(worker)
+    time.sleep(WATCH_S)
+    cores = (_cpu(worker) - used) / (time.monotonic() - began)
+    after = _memory(worker)
+    return [
+        f"Start of a pipeline on a warm worker, from the request to `running`: median "
+        f"{statistics.median(starts):.2f} s, longest {max(starts):.2f} s of {STARTS}.",
+        "",
+        f"{IDLE} idle pipelines that watch a directory, on one worker: {cores:.2f} cores over {WATCH_S} s; "
+        f"the worker's processes hold {after / 2**20:,.0f} MiB, {(after - before) / 2**20:,.0f} MiB more than "
+        "before.",
+    ]
+
+
+def _start(client: httpx.Client, name: str, work: Path) -> float:
+    document: dict[str, Any] = {
+        "kind": "Pipeline",
+        "metadata": {"name": name},
+        "spec": {
+            "source": {"type": "file", "path": str(work / "inbox"), "format": "json", "schema": "id BIGINT"},
+            "processors": [{"type": "filter", "where": "id > 0"}],
+            "sinks": [{"type": "drop"}],
+        },
+    }
+    began = time.monotonic()
+    client.post("/pipelines", json=document).raise_for_status()
+    while client.get(f"/pipelines/{name}").json()["phase"] != "running":
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def _family(process: psutil.Process) -> list[psutil.Process]:
+    return [process, *process.children(recursive=True)]
+
+
+def _memory(process: psutil.Process) -> int:
+    return sum(member.memory_full_info().uss for member in _family(process))
+
+
+def _cpu(process: psutil.Process) -> float:
+    return sum(sum(member.cpu_times()[:2]) for member in _family(process))
