@@ -57,7 +57,7 @@ row:
 """
 
     def read(self, spark: SparkSession, batch: Batch) -> DataFrame:
-        spark.dataSource.register(GenerateDataSource)
+        _register(spark)
         inflight = AUTO_INFLIGHT if batch.max_inflight == "auto" else batch.max_inflight
         options = {
             "rate": json.dumps(self.rate),
@@ -75,6 +75,19 @@ row:
 
     def trigger(self, batch: Batch) -> dict[str, Any]:
         return {"availableNow": True} if self.count is not None else super().trigger(batch)
+
+
+def _register(spark: Any) -> None:
+    """Make the source known to a session, once."""
+    from pyspark.errors import AnalysisException
+
+    # Spark looks for a namesake in the session that is active in this thread, which may be another one.
+    spark._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+    try:
+        spark.dataSource.register(GenerateDataSource)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
 
 
 class GenerateDataSource(DataSource):

@@ -36,6 +36,7 @@ class RpcServer:
     def __init__(self, worker: Worker) -> None:
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
+        self._socket.listen()  # from now on a question waits for the server rather than being refused
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         config = uvicorn.Config(_app(worker), log_level="warning", access_log=False, lifespan="off")
         self._server = uvicorn.Server(config)
