@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import typer
@@ -15,6 +16,10 @@ from penstock.cli.output import FAILED, exit_code, show_error, show_problems
 from penstock.errors import PenstockError, Problem
 
 DEBUG = "PENSTOCK_DEBUG"
+HELP = (
+    "Streaming data pipelines on Apache Spark. Exit codes: 0 done, 1 failed, 2 wrong usage, "
+    "3 invalid document."
+)
 
 
 class Commands(TyperGroup):
@@ -31,22 +36,29 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands,
     name="penstock",
-    help="Streaming data pipelines on Apache Spark. Exit codes: 0 done, 1 failed, 2 wrong usage, "
-    "3 invalid document.",
+    help=HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for panel, modules in {
+PANELS = {
     "Run": (up, worker, run, validate),
     "Documents on a server": (apply, documents, lifecycle, revisions, bundle),
     "About": (info,),
-}.items():
-    for module in modules:
-        for command in module.COMMANDS:
-            name = command.__name__.rstrip("_")
-            app.command(name, rich_help_panel=panel)(command)
+}
+
+
+def commands() -> Iterator[tuple[str, str, Callable[..., None]]]:
+    """Every command: its panel, its name and its function."""
+    for panel, modules in PANELS.items():
+        for module in modules:
+            for command in module.COMMANDS:
+                yield panel, command.__name__.rstrip("_"), command
+
+
+for _panel, _name, _command in commands():
+    app.command(_name, rich_help_panel=_panel)(_command)
 
 
 def main() -> None:

@@ -93,3 +93,18 @@ def interrupt(process: subprocess.Popen[str], number: signal.Signals) -> tuple[s
     """Signal a process; what it printed until it ended."""
     process.send_signal(number)
     return process.communicate(timeout=PATIENCE_S)
+
+
+def completed(penstock: Penstock, line: str) -> str:
+    """What the shell would be offered at the end of a line."""
+    words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("penstock"))],
+        env={**penstock.env, **words, "_PENSTOCK_COMPLETE": "complete_bash"},
+        cwd=penstock.directory,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.stderr == ""
+    return done.stdout.strip()

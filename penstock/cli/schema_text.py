@@ -1,0 +1,117 @@
+"""A JSON Schema in words: one row for each field, nested models flattened into dotted names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Schema = Mapping[str, Any]
+
+LINKS = {
+    "Source": "[source](connectors.md#sources)",
+    "Sink": "[sink](connectors.md#sinks)",
+    "Processor": "[processor](processors.md)",
+}
+"""What a field that holds any component of a role is called."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A field as the reference shows it."""
+
+    name: str
+    type: str
+    default: str
+    description: str
+
+
+def rows(schema: Schema) -> list[Row]:
+    """Every field of a model."""
+    return list(_rows(schema, schema.get("$defs", {}), ""))
+
+
+def _rows(schema: Schema, defs: Schema, above: str) -> Iterator[Row]:
+    required = schema.get("required", [])
+    for name, field in schema.get("properties", {}).items():
+        yield from _field(f"{above}{name}", field, defs, needed=name in required)
+
+
+def _field(name: str, field: Schema, defs: Schema, *, needed: bool) -> Iterator[Row]:
+    description = field.get("description", "")
+    target, optional = _without_null(field)
+    items = target.get("items", {})
+    if "$ref" in target:
+        model = _follow(target, defs)
+        what = description or model.get("description", "")
+        yield Row(name, "mapping" + (" or null" if optional else ""), _default(field, needed), what)
+        yield from _rows(model, defs, f"{name}.")
+    elif "$ref" in items:
+        yield Row(name, "list of mappings", _default(field, needed), description)
+        yield from _rows(_follow(items, defs), defs, f"{name}[].")
+    elif "oneOf" in target or "oneOf" in items:
+        members = [(_name(ref), _follow(ref, defs)) for ref in (target.get("oneOf") or items["oneOf"])]
+        link = next((text for role, text in LINKS.items() if role in members[0][0]), "mapping")
+        many = f"list of {link}s" if "oneOf" in items else link
+        yield Row(name, many, _default(field, needed), description)
+        yield from _common(f"{name}[]." if "oneOf" in items else f"{name}.", members, defs)
+    else:
+        yield Row(name, type_text(field), _default(field, needed), description)
+
+
+def _common(above: str, members: list[tuple[str, Schema]], defs: Schema) -> Iterator[Row]:
+    """What can stand beside any component in its place, and what in place of one."""
+    components = [model for _, model in members if "type" in model["properties"]]
+    shared = set.intersection(*(set(model["properties"]) for model in components)) - {"type"}
+    for name, field in components[0]["properties"].items():
+        if name in shared:
+            yield from _field(above + name, field, defs, needed=False)
+    for _, model in members:
+        if "type" not in model["properties"]:
+            for name, field in model["properties"].items():
+                if name not in shared:
+                    yield Row(above + name, type_text(field), "in place of `type`", field["description"])
+
+
+def type_text(schema: Schema) -> str:
+    """The type of a value, with its limits."""
+    for choice in ("anyOf", "oneOf"):
+        if choice in schema:
+            return " or ".join(type_text(each) for each in schema[choice])
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {type_text(schema.get('items', {}))}s"
+    if isinstance(inner := schema.get("additionalProperties"), Mapping):
+        return f"map of {type_text(inner)}s"
+    return str(schema.get("type", "any")).replace("object", "mapping") + _limits(schema)
+
+
+def _limits(schema: Schema) -> str:
+    signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    return "".join(f" {sign} {schema[key]}" for key, sign in signs.items() if key in schema)
+
+
+def _default(field: Schema, needed: bool) -> str:
+    if needed or (field.get("title") == "Type" and "const" in field):  # what names a component
+        return "**required**"
+    value = field.get("default")
+    return "" if value in (None, "") else f"`{json.dumps(value) if not isinstance(value, str) else value}`"
+
+
+def _without_null(field: Schema) -> tuple[Schema, bool]:
+    options = field.get("anyOf", [])
+    real = [option for option in options if option.get("type") != "null"]
+    return (real[0], True) if len(options) == 2 and len(real) == 1 else (field, False)
+
+
+def _follow(reference: Schema, defs: Schema) -> Schema:
+    model: Schema = defs[_name(reference)]
+    return model
+
+
+def _name(reference: Schema) -> str:
+    return str(reference["$ref"]).rpartition("/")[2]

@@ -1,0 +1,146 @@
+"""`penstock up` and `penstock worker` in real processes."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.cli.commands import Penstock, family_of, interrupt, wait_for
+
+STEADY = """\
+kind: Pipeline
+metadata: {name: steady}
+spec:
+  source: {type: generate, rate: 100}
+  processors: [{type: filter, where: seq % 2 = 0}]
+  sinks: [{type: drop}]
+"""
+
+
+def start(penstock: Penstock, *options: str) -> subprocess.Popen[str]:
+    """A server that listens; the commands that follow speak with it."""
+    process = penstock.start("up", "--port", "0", *options)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    found = re.search(r"listens on (http://\S+)", line)
+    assert found, line + process.communicate()[1]
+    penstock.env["PENSTOCK_SERVER"] = found[1]
+    return process
+
+
+def events(penstock: Penstock, name: str) -> int:
+    found = penstock.json("get", "pipeline", name)
+    return int(found["ops"]["input_events"])
+
+
+@pytest.mark.slow
+def test_up_runs_pipelines_survives_a_kill_and_ends_in_order(penstock: Penstock) -> None:
+    process = start(penstock, "--demo")
+    second = penstock("up", "--port", "0")
+    assert second.returncode == 1
+    assert "is in use by a running `penstock up` at http://" in second.stderr
+    assert second.stdout == ""
+
+    applied = penstock("apply", penstock.write("steady.yaml", STEADY))
+    assert applied.returncode == 0, applied.stderr
+    wait_for("events", lambda: events(penstock, "steady") > 0)
+    demo = {p["name"]: p["status"] for p in penstock.json("get", "pipelines", "--label", "demo")["items"]}
+    assert demo["demo orders"] == "active"
+    assert demo["demo broken"] == "paused"
+
+    family = family_of(process.pid)
+    process.kill()
+    process.communicate()
+    assert not psutil.wait_procs(family, timeout=60)[1], "workers end by themselves"
+
+    before = penstock.home / "registry.db"
+    assert before.exists()
+    process = start(penstock, "--demo")
+    wait_for("more events", lambda: penstock.json("get", "p", "steady")["phase"] == "running")
+    paused = penstock("pause", "steady")
+    assert paused.stdout == "steady paused (idle)\n"
+    page = penstock("describe", "pipeline", "steady")
+    assert "status       paused (idle)" in page.stdout
+
+    family = family_of(process.pid)
+    out, err = interrupt(process, signal.SIGTERM)
+    assert process.returncode == 0, err
+    assert "a worker is ready after" in out
+    assert out.endswith("stopped\n")
+    assert not psutil.wait_procs(family, timeout=10)[1], "nothing is left running"
+    assert penstock("get", "pipelines").returncode == 1
+
+
+@pytest.mark.slow
+def test_without_workers_up_starts_at_once_and_a_second_ctrl_c_ends_it(penstock: Penstock) -> None:
+    process = start(penstock, "--workers", "0")
+    assert penstock.json("get", "pipelines")["items"] == []
+    refused = penstock("apply", penstock.write("steady.yaml", STEADY))
+    assert refused.returncode == 1
+    assert "error[no_worker]" in refused.stderr
+
+    taken = penstock(
+        "up", "--workers", "0", "--home", "other", "--port", penstock.env["PENSTOCK_SERVER"][-5:]
+    )
+    assert taken.returncode == 1
+    assert "error[port_in_use]" in taken.stderr
+
+    out, err = interrupt(process, signal.SIGINT)
+    assert process.returncode == 0, err
+    assert "no worker is started here" in out
+
+
+def test_a_machine_without_java_is_told_so(penstock: Penstock) -> None:
+    penstock.env["JAVA_HOME"] = "/nowhere"
+    for command in ("up", "worker"):
+        done = penstock(command)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "error[no_java] Spark needs Java" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["up", "worker"])
+def test_a_registry_out_of_reach_is_told_without_its_password(penstock: Penstock, command: str) -> None:
+    penstock.env["PENSTOCK_REGISTRY_URL"] = "postgresql://me:hush@127.0.0.1:9/penstock"
+    done = penstock(command)
+    assert done.returncode == 1
+    assert "error[registry_down] registry.url:" in done.stderr
+    assert "hush" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_a_worker_on_a_leash_ends_with_its_parent_even_while_it_starts(penstock: Penstock) -> None:
+    process = penstock.start("worker", "--leash")
+    wait_for("Java", lambda: len(family_of(process.pid)) > 1)
+    family = family_of(process.pid)
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(30) == 0
+    assert not psutil.wait_procs(family, timeout=30)[1]
+
+
+def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
+    import sys
+
+    from penstock.cli.lock import Lock, Taken
+
+    path = tmp_path / "lock"
+    script = f"import time; from penstock.cli.lock import *; Lock(Path({str(path)!r}), 'it').__enter__(); "
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script + "print(1, flush=True); time.sleep(60)"], stdout=-1
+    )
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    with pytest.raises(Taken, match=f"it is in use by pid {holder.pid}"), Lock(path, "it"):
+        pass
+    holder.kill()
+    holder.wait()
+    with Lock(path, "it"):
+        assert "pid" in path.read_text()
+    assert path.read_text() == ""
