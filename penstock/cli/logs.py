@@ -39,8 +39,11 @@ def configure(settings: LogSettings) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for chatty in ("httpx", "httpcore", "py4j", "alembic"):
+    for chatty in ("httpx", "httpcore", "alembic"):
         logging.getLogger(chatty).setLevel(max(level, logging.WARNING))
+    if level > logging.DEBUG:
+        # It logs every exception that passes through it, also those that are a batch's orderly end.
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
 def _renderer(format: str) -> Any:
