@@ -14,6 +14,7 @@ from bench import throughput, workers
 
 
 def main() -> None:
+    """Measure what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--events", type=int, default=4_000_000, help="events of the throughput job")
     parser.add_argument("--only", choices=["throughput", "workers"], help="one measurement instead of all")
@@ -33,8 +34,8 @@ def _machine() -> str:
     memory = psutil.virtual_memory().total / 2**30
     load = os.getloadavg()[0]
     return (
-        f"{os.cpu_count()} cores ({platform.machine()}), {memory:.0f} GiB, Python {platform.python_version()}, "
-        f"load {load:.1f} before the start."
+        f"{os.cpu_count()} cores ({platform.machine()}), {memory:.0f} GiB, "
+        f"Python {platform.python_version()}, load {load:.1f} before the start."
     )
 
 

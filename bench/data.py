@@ -22,6 +22,7 @@ def events(directory: Path, count: int) -> int:
         old.unlink()
     draw = random.Random(42)
     notes = ["".join(draw.choices(string.ascii_lowercase + " ", k=NOTE_BYTES)) for _ in range(1000)]
+    countries = ("DE", "FR", "IT")
     passed = 0
     for number in range(FILES):
         with (directory / f"part-{number}.json").open("w") as file:
@@ -30,7 +31,7 @@ def events(directory: Path, count: int) -> int:
                 ok = id % 3 > 0
                 passed += ok and amount > 50
                 file.write(
-                    f'{{"id": {id}, "user": "user-{id % 9973:05d}", "country": "{("DE", "FR", "IT")[id % 3]}", '
+                    f'{{"id": {id}, "user": "user-{id % 9973:05d}", "country": "{countries[id % 3]}", '
                     f'"amount": {amount}, "at": "2026-11-{id % 28 + 1:02d}T12:{id % 60:02d}:00Z", '
                     f'"ok": {str(ok).lower()}, "note": "{notes[id % 1000]}"}}\n'
                 )

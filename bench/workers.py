@@ -19,7 +19,16 @@ STARTS, IDLE, WATCH_S = 5, 50, 30
 
 def measure(work: Path) -> list[str]:
     """Start a Penstock of its own and measure it; the lines of a report."""
-    command = [sys.executable, "-m", "penstock.cli.main", "up", "--port", "0", "--home", str(work / "idle-home")]
+    command = [
+        sys.executable,
+        "-m",
+        "penstock.cli.main",
+        "up",
+        "--port",
+        "0",
+        "--home",
+        str(work / "idle-home"),
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert process.stdout is not None
@@ -40,7 +49,7 @@ def _measure(work: Path, client: httpx.Client, pid: int) -> list[str]:
     starts = [_start(client, f"start-{i}", work) for i in range(STARTS)]
     for i in range(STARTS):
         client.delete(f"/pipelines/start-{i}").raise_for_status()
-    worker = psutil.Process(client.get("/workers").json()["items"][0]["pid"])
+    worker = psutil.Process(client.get("/workers").json()[0]["pid"])
     before = _memory(worker)
     for i in range(IDLE):
         print(f"starting idle pipeline {i + 1} of {IDLE}", end="\r", file=sys.stderr)
@@ -54,9 +63,9 @@ def _measure(work: Path, client: httpx.Client, pid: int) -> list[str]:
         f"Start of a pipeline on a warm worker, from the request to `running`: median "
         f"{statistics.median(starts):.2f} s, longest {max(starts):.2f} s of {STARTS}.",
         "",
-        f"{IDLE} idle pipelines that watch a directory, on one worker: {cores:.2f} cores over {WATCH_S} s; "
-        f"the worker's processes hold {after / 2**20:,.0f} MiB, {(after - before) / 2**20:,.0f} MiB more than "
-        "before.",
+        f"{IDLE} idle pipelines that watch a directory, on one worker: {cores:.2f} cores over {WATCH_S} s;"
+        f" the worker's processes hold {after / 2**20:,.0f} MiB, {(after - before) / 2**20:,.0f} MiB more"
+        " than before.",
     ]
 
 

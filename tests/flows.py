@@ -26,7 +26,10 @@ def flow_of(raw: dict[str, Any], **environment: str) -> Flow:
 
 
 def keeper(
-    spark: SparkSession, raw: dict[str, Any], checkpoint: Path, on_change: Callable[[State], None] | None = None
+    spark: SparkSession,
+    raw: dict[str, Any],
+    checkpoint: Path,
+    on_change: Callable[[State], None] | None = None,
 ) -> Keeper:
     """A flow that is about to start."""
     return Keeper(

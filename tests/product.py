@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -65,7 +66,7 @@ class Product:
 
     def kill_worker(self, number: int = 0) -> int:
         """Kill -9 of a worker's Python process."""
-        pid = int(self.client.get("/workers").json()["items"][number]["pid"])
+        pid = int(self.client.get("/workers").json()[number]["pid"])
         _kill(pid)
         return pid
 
@@ -107,7 +108,5 @@ class Product:
 
 
 def _kill(pid: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass

@@ -23,6 +23,7 @@ def taxed(line: str) -> tuple[str, str] | None:
 
 
 def main(source: str, target: str) -> None:
+    """Run the job."""
     Path(target).mkdir(parents=True)
     flow = Dataflow("bench")
     lines = op.input("in", flow, DirSource(Path(source), "part-*.json", batch_size=1000))

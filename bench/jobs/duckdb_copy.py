@@ -9,6 +9,7 @@ import duckdb
 
 
 def main(source: str, target: str) -> None:
+    """Run the job."""
     Path(target).mkdir(parents=True)
     columns = (
         "{id: 'BIGINT', user: 'VARCHAR', country: 'VARCHAR', amount: 'DOUBLE', at: 'VARCHAR', "

@@ -10,6 +10,7 @@ from bench.data import SCHEMA
 
 
 def main(source: str, target: str, checkpoint: str) -> None:
+    """Run the job."""
     spark = (
         SparkSession.builder.master("local[*]")
         .config("spark.ui.enabled", "false")

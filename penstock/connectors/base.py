@@ -82,7 +82,7 @@ class SinkWriter(ABC):
         Raises `Retryable`, `Fatal` or `Backpressure`; anything else counts as retryable.
         """
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (most hold nothing)
         """Let go of what the writer holds."""
 
 

@@ -93,7 +93,7 @@ max_file_bytes: 134217728
                 if isinstance(field.dataType, ArrayType | MapType | StructType):
                     yield Problem(
                         code="unsupported_type",
-                        message=f"csv cannot hold the column '{field.name}' of {field.dataType.simpleString()}",
+                        message=f"csv cannot hold '{field.name}', a {field.dataType.simpleString()}",
                         path="format",
                         hint="add a flatten or map step, or write json",
                     )

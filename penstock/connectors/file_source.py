@@ -12,8 +12,8 @@ from pydantic import Field
 from penstock.connectors.base import Source
 from penstock.connectors.paths import is_local, local_path, qualified
 from penstock.errors import Invalid, Problem
-from penstock.sql.schemas import parse_schema
 from penstock.specs.policies import Batch
+from penstock.sql.schemas import parse_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -98,8 +98,8 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         if not is_local(path) or glob.has_magic(path) or os.path.isdir(path):
             return path
         if self.finite and not os.path.exists(path):
-            problem = Problem(code="path_not_found", message=f"there is nothing at '{self.path}'", path="path")
-            raise Invalid(problem)
+            message = f"there is nothing at '{self.path}'"
+            raise Invalid(Problem(code="path_not_found", message=message, path="path"))
         return re.sub(r"(\w)(\W*)$", r"[\1]\2", path)
 
     def _options(self) -> dict[str, str]:

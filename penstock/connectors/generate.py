@@ -14,8 +14,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from penstock.connectors.base import Source
-from penstock.sql.frames import column
 from penstock.specs.policies import Batch
+from penstock.sql.frames import column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +38,9 @@ class GenerateSource(Source):
     """
 
     type: Literal["generate"] = "generate"
-    rate: float | None = Field(default=None, gt=0, description="Events per second; absent: as fast as possible.")
+    rate: float | None = Field(
+        default=None, gt=0, description="Events per second; absent: as fast as possible."
+    )
     count: int | None = Field(default=None, ge=0, description="Stop after this many; absent: never.")
     row: dict[str, str] | None = Field(
         default=None, min_length=1, description="Column name → Spark SQL expression over `seq` and `time`."

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from penstock.connectors.base import DeliveryId, Sink, SinkWriter, Source, write_counted
 from penstock.errors import Invalid, Problem
-from penstock.sql.schemas import parse_schema
 from penstock.specs.policies import Batch
+from penstock.sql.schemas import parse_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

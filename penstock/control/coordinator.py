@@ -52,8 +52,8 @@ class Coordinator:
 
     def step(self) -> None:
         """Give up dead workers, place waiting flows on the least loaded live ones."""
-        for worker in self.flows.expire():
-            log.warning("worker lost", worker=worker)
+        for lost in self.flows.expire():
+            log.warning("worker lost", worker=lost)
         waiting = self.flows.unassigned()
         if not waiting:
             return

@@ -1,8 +1,8 @@
 """The life of a flow in a process: start, run, fail, back off, start again, end.
 
-    starting → running → (completed | failed | drained)
-        ↑         ↓
-        └─ backing_off
+starting → running → (completed | failed | drained)
+    ↑         ↓
+    └─ backing_off
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -116,7 +117,5 @@ class WorkerProcesses:
 
 def _close(stream: IO[bytes] | None) -> None:
     if stream is not None:
-        try:
+        with contextlib.suppress(OSError):
             stream.close()
-        except OSError:
-            pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import socket
 import threading
@@ -105,10 +106,8 @@ class RpcClient:
 
     def poke(self, worker: WorkerInfo) -> None:
         """Tell a worker to look at the registry now. It would do so anyway, a little later."""
-        try:
+        with contextlib.suppress(httpx.HTTPError):
             self._post(worker, "/poke", POKE_TIMEOUT_S)
-        except httpx.HTTPError:
-            pass
 
     def _post(self, worker: WorkerInfo, path: str, timeout: float, body: Any = None) -> httpx.Response:
         answer = self._http.post(
@@ -116,5 +115,3 @@ class RpcClient:
         )
         answer.raise_for_status()
         return answer
-
-

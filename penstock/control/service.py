@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,7 +71,7 @@ class Service:
 
     # Judging documents
 
-    def validate(self, documents: Sequence[Any]) -> list[Analysis]:
+    def validate(self, documents: Sequence[Any]) -> builtins.list[Analysis]:
         """What is wrong with documents that may refer to one another and to what is registered."""
         worker = self._worker(wait_s=WORKER_WAIT_S)
         if worker is None:
@@ -92,7 +93,9 @@ class Service:
     def _shallow(self, raw: Any) -> Analysis:
         return analyse(raw, lambda *_: None, self.registry.ids, self._defaults)
 
-    def _ask(self, worker: WorkerInfo, documents: Sequence[Any], *, alone: bool = False) -> list[Analysis]:
+    def _ask(
+        self, worker: WorkerInfo, documents: Sequence[Any], *, alone: bool = False
+    ) -> builtins.list[Analysis]:
         try:
             return self.rpc.analyse(worker, list(documents), alone=alone)
         except httpx.HTTPError:
@@ -319,7 +322,7 @@ class Service:
         self._poke()
         return changes
 
-    def _judge_bundle(self, documents: Sequence[Any], mode: Mode) -> list[Any]:
+    def _judge_bundle(self, documents: Sequence[Any], mode: Mode) -> builtins.list[Any]:
         if not documents:
             return []
         worker = self._worker(wait_s=WORKER_WAIT_S)

@@ -73,10 +73,10 @@ class Delivery:
         df.persist()  # or the source would be read once per sink
         try:
             with ThreadPoolExecutor(len(self.flow.sinks)) as pool:
+                # Inherits the query's job group, so that stopping it reaches these jobs too.
+                inherit = inheritable_thread_target(df.sparkSession)
                 futures = [
-                    # Inherits the query's job group, so that stopping it reaches these jobs too.
-                    pool.submit(inheritable_thread_target(df.sparkSession)(self._to), sink, df, lineage, batch_id)
-                    for sink in self.flow.sinks
+                    pool.submit(inherit(self._to), sink, df, lineage, batch_id) for sink in self.flow.sinks
                 ]
                 return [future.result() for future in futures]
         finally:

@@ -58,7 +58,8 @@ def java_failure(throwable: Any, text: str = "") -> Failure:
     if best is None:
         name = str(told.getClass().getSimpleName())
         return Failure(Problem(code="failed", message=f"{name}: {message}"), fatal=False)
-    return Failure(Problem(code=str(condition).lower(), message=message), fatal=state.startswith(FATAL_STATES))
+    problem = Problem(code=str(condition).lower(), message=message)
+    return Failure(problem, fatal=state.startswith(FATAL_STATES))
 
 
 def _ask(throwable: Any, method: str) -> str | None:

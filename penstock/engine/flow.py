@@ -153,7 +153,11 @@ class _Resolver:
         if not isinstance(document, TaskDocument):
             return []
         return [
-            Part(part.id and f"{derive_id(name)}.{part.id}", part.component, Place(path, f"{place.via}, {part.place.path}"))
+            Part(
+                part.id and f"{derive_id(name)}.{part.id}",
+                part.component,
+                Place(path, f"{place.via}, {part.place.path}"),
+            )
             for part in self.processors(document.spec.processors, "spec.processors")
         ]
 

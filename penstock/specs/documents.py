@@ -68,7 +68,9 @@ class SinkEntry(Spec):
     """How a pipeline treats one of its sinks."""
 
     id: str | None = Field(default=None, description="Unique in the pipeline; default: the type or the ref.")
-    required: bool = Field(default=True, description="Whether `commit_policy: {mode: required}` waits for it.")
+    required: bool = Field(
+        default=True, description="Whether `commit_policy: {mode: required}` waits for it."
+    )
 
 
 class SinkRef(SinkEntry):
@@ -121,7 +123,9 @@ class PipelineSpec(Spec):
         default_factory=CommitPolicy, description="Which sinks must acknowledge."
     )
     restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
-    dead_letters: str | None = Field(default=None, description="Id of the Stream for what cannot be processed.")
+    dead_letters: str | None = Field(
+        default=None, description="Id of the Stream for what cannot be processed."
+    )
 
 
 class TaskOutput(Spec):

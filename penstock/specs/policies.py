@@ -26,7 +26,7 @@ class CommitPolicy(Spec):
 
     mode: Literal["all", "required", "quorum"] = Field(
         default="required",
-        description="`all`: every sink. `required`: those marked required. `quorum`: at least `quorum` of them.",
+        description="`all` sinks, those marked `required`, or any `quorum` of them.",
     )
     quorum: int | None = Field(default=None, ge=1, description="With `mode: quorum`: how many sinks.")
 
@@ -35,6 +35,10 @@ class Restart(Spec):
     """What happens when a running pipeline fails. Every committed batch resets the count of attempts."""
 
     policy: Literal["on_failure", "never"] = Field(default="on_failure", description="Whether to try again.")
-    max_attempts: int = Field(default=5, ge=1, description="Failures in a row before the pipeline is `failed`.")
-    backoff_ms: int = Field(default=1_000, ge=0, description="Wait before the second attempt; doubles each time.")
+    max_attempts: int = Field(
+        default=5, ge=1, description="Failures in a row before the pipeline is `failed`."
+    )
+    backoff_ms: int = Field(
+        default=1_000, ge=0, description="Wait before the second attempt; doubles each time."
+    )
     max_backoff_ms: int = Field(default=60_000, ge=0, description="Longest wait between two attempts.")

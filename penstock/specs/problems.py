@@ -114,9 +114,7 @@ def _fields_at(model: type[BaseModel], location: Location) -> list[str]:
             models = [m for m in models if _tagged(m, part)]
             continue
         models = [m for parent in models for m in _models_in(_annotation(parent, part))]
-    fields = [
-        info.alias or name for m in models for name, info in _class(m).model_fields.items()
-    ]
+    fields = [info.alias or name for m in models for name, info in _class(m).model_fields.items()]
     return list(dict.fromkeys(fields))
 
 
@@ -148,4 +146,6 @@ def _tagged(model: Any, tag: str) -> bool:
 
 
 def _class(model: Any) -> type[BaseModel]:
-    return typing.get_args(model)[0] if typing.get_origin(model) is typing.Annotated else model
+    annotated = typing.get_origin(model) is typing.Annotated
+    found: type[BaseModel] = typing.get_args(model)[0] if annotated else model
+    return found

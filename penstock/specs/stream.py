@@ -22,13 +22,17 @@ class Wal(Spec):
 
     enabled: bool = Field(default=True, description="`false` makes a transient stream: gone after a restart.")
     retention_ms: int | None = Field(
-        default=604_800_000, ge=1, description="Keep closed segments this long by append time; null: no limit."
+        default=604_800_000,
+        ge=1,
+        description="Keep closed segments this long, by append time; null: for ever.",
     )
     retention_bytes: int | None = Field(
         default=None, ge=1, description="Cap on bytes; the first limit reached wins."
     )
     max_segments: int = Field(default=64, ge=1, description="Cap on the number of segment files.")
-    segment_bytes: int = Field(default=64 * 1024 * 1024, ge=1, description="Size at which a segment is closed.")
+    segment_bytes: int = Field(
+        default=64 * 1024 * 1024, ge=1, description="Size at which a segment is closed."
+    )
     segment_ms: int = Field(default=3_600_000, ge=1, description="Age at which a segment is closed.")
     compression: Literal["none", "lz4", "zstd"] = Field(
         default="zstd", description="Codec of new frames; readers accept a mix."
@@ -49,7 +53,9 @@ class StreamBuffer(Spec):
         default="block", description="Full: make the producer wait, drop (counted), or wait and then drop."
     )
     timeout_ms: int = Field(default=5_000, ge=0, description="With `mode: timeout`: how long to wait.")
-    spill: bool = Field(default=False, description="Transient streams: overflow to disk before `mode` applies.")
+    spill: bool = Field(
+        default=False, description="Transient streams: overflow to disk before `mode` applies."
+    )
 
 
 class StreamSpec(Spec):

@@ -104,7 +104,7 @@ def _rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
     if raw.get("kind") in ("Pipeline", "Task"):
         yield from _unique(spec.get("processors"), "processor", "spec.processors")
     if raw.get("kind") == "Pipeline":
-        yield from _unique(spec.get("sinks"), "sink", "spec.sinks", default=lambda s: s.get("ref") or s.get("type"))
+        yield from _unique(spec.get("sinks"), "sink", "spec.sinks", lambda s: s.get("ref") or s.get("type"))
         yield from _either(spec)
         yield from _commit_policy(spec)
         yield from _restart(spec.get("restart"))

@@ -19,6 +19,7 @@ def parse_schema(spark: SparkSession, ddl: str, *, field: str) -> StructType:
 
     try:
         schema = StructType.fromDDL(ddl)
+        assert isinstance(schema, StructType)
     except PySparkException as error:
         raise Invalid(_syntax(_trouble(error), ddl, field)) from None
     names = [f.name.lower() for f in schema.fields]

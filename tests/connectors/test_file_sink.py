@@ -74,7 +74,7 @@ def test_an_empty_batch_leaves_nothing(spark: SparkSession, tmp_path: Path) -> N
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_partitions_lie_below_the_batch_and_the_tree_is_one_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_partitions_lie_below_the_batch_in_one_table(spark: SparkSession, tmp_path: Path) -> None:
     writer = sink(tmp_path / "out", format="parquet", partition_by=["country"]).open()
     writer.write(events(spark), delivery(0))
     writer.write(events(spark), delivery(1))

@@ -15,7 +15,7 @@ from tests.product import Product
 
 pytestmark = pytest.mark.slow
 
-EVENTS = 6000
+EVENTS = 4000
 
 
 @pytest.fixture
@@ -48,10 +48,10 @@ def check_a_reader_sees_whole_batches(directory: Path) -> list[int]:
     return numbers
 
 
-@pytest.mark.parametrize("victim", ["worker", "server", "all"])
-def test_a_pipeline_survives_kills(product: Product, tmp_path: Path, victim: str) -> None:
+@pytest.mark.parametrize(("victim", "times"), [("worker", 3), ("server", 1), ("all", 2)])
+def test_a_pipeline_survives_kills(product: Product, tmp_path: Path, victim: str, times: int) -> None:
     product.create(counted(tmp_path))
-    for _ in range(3):
+    for _ in range(times):
         product.wait_for_batches("numbers")
         time.sleep(random.uniform(0, 0.5))
         if victim == "worker":
@@ -88,7 +88,7 @@ def test_a_worker_that_stops_answering_is_replaced_and_fenced(tmp_path: Path) ->
     try:
         product.create(counted(tmp_path))
         product.wait_for_batches("numbers")
-        workers = {w["id"]: w["pid"] for w in product.client.get("/workers").json()["items"]}
+        workers = {w["id"]: w["pid"] for w in product.client.get("/workers").json()}
         first = product.get("numbers")["worker"]
         os.kill(workers[first], signal.SIGSTOP)
         deadline = time.monotonic() + 60

@@ -58,7 +58,9 @@ def test_an_example_runs(
     check(spark, documents)
     lookup, _ = offline(documents)
     (pipeline,) = [d for d in documents if d["kind"] == "Pipeline"]
-    keeper = Keeper(example.stem, lambda: resolve_flow(pipeline, lookup), spark, lambda _: str(tmp_path / "ck"))
+    keeper = Keeper(
+        example.stem, lambda: resolve_flow(pipeline, lookup), spark, lambda _: str(tmp_path / "ck")
+    )
     keeper.start()
     keeper.join(120)
     state = keeper.state
@@ -67,7 +69,9 @@ def test_an_example_runs(
     assert not any(sink["missed_batches"] for sink in state.ops["sinks"].values())
 
 
-def test_the_demo_is_what_it_says(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_is_what_it_says(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from penstock.demo import prepare
 
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))

@@ -29,7 +29,7 @@ def test_the_commit_policy(required: list[bool], data: st.DataObject) -> None:
     assert met(mode="quorum", quorum=quorum) == (len(acknowledged) >= quorum)
 
 
-def test_a_best_effort_sink_that_fails_is_counted_and_stalls_nobody(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_best_effort_sink_that_fails_stalls_nobody(spark: SparkSession, tmp_path: Path) -> None:
     sinks = [
         {"id": "lake", "type": "file", "path": str(tmp_path / "out"), "format": "json"},
         {"id": "mirror", "type": "spark", "format": "nosuch", "required": False},
@@ -63,7 +63,7 @@ def test_a_required_sink_that_fails_holds_the_checkpoint(spark: SparkSession, tm
 
 
 @pytest.mark.slow
-def test_a_drain_lets_the_batch_in_hand_finish_and_begins_no_other(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_drain_finishes_the_batch_in_hand_and_begins_no_other(spark: SparkSession, tmp_path: Path) -> None:
     source = {"type": "generate", "rate": 2000}
     sinks = [{"type": "file", "path": str(tmp_path / "out"), "format": "json"}]
     kept = keeper(spark, pipeline(source=source, sinks=sinks), tmp_path / "ck")

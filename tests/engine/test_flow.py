@@ -44,7 +44,9 @@ def problems(**spec: Any) -> list[Problem]:
 
 
 def test_references_are_followed() -> None:
-    flow = resolved(source={"ref": "Shop"}, tasks=["clean", "clean"], sinks=[{"ref": "lake", "required": True}])
+    flow = resolved(
+        source={"ref": "Shop"}, tasks=["clean", "clean"], sinks=[{"ref": "lake", "required": True}]
+    )
     assert flow.source.component.type == "generate"  # type: ignore[attr-defined]
     assert [part.id for part in flow.processors] == ["clean.big", "sql", "clean.big", "sql_2"]
     assert [(sink.id, sink.required) for sink in flow.sinks] == [("lake", True)]

@@ -33,7 +33,8 @@ def test_every_place_that_names_another_document() -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [{}, {"kind": "Pipeline"}, {"kind": "Pipeline", "spec": []}, {"kind": "Task", "spec": {"outputs": [5]}}]
+    "raw",
+    [{}, {"kind": "Pipeline"}, {"kind": "Pipeline", "spec": []}, {"kind": "Task", "spec": {"outputs": [5]}}],
 )
 def test_a_broken_document_refers_to_nothing(raw: dict[str, Any]) -> None:
     assert references_of(raw) == []

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from penstock.specs.text import Unreadable, read_all, read_one, read_path, to_json, to_yaml
 
-scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
 values = st.recursive(scalars, lambda c: st.lists(c) | st.dictionaries(st.text(), c), max_leaves=20)
 
 
@@ -29,7 +35,9 @@ def test_times_stay_text() -> None:
     assert read_one("at: 2026-01-02T03:04:05Z") == {"at": "2026-01-02T03:04:05Z"}
 
 
-@pytest.mark.parametrize("text", ["a: [", "a: 1\na: 2", "\ta: 1", b"\xff\xfe\x00", "a: !!python/object:os.x {}"])
+@pytest.mark.parametrize(
+    "text", ["a: [", "a: 1\na: 2", "\ta: 1", b"\xff\xfe\x00", "a: !!python/object:os.x {}"]
+)
 def test_what_cannot_be_read_says_where(text: str) -> None:
     with pytest.raises(Unreadable) as caught:
         read_all(text)
@@ -49,5 +57,5 @@ def test_a_directory_is_read_in_the_order_of_its_names(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="nothing.yaml"):
+    with pytest.raises(Unreadable, match=r"nothing\.yaml"):
         read_path(tmp_path / "nothing.yaml")

@@ -55,9 +55,7 @@ def revise(conn: Connection, record: Record, name: str, document: JsonObject, or
     )
     _save_content(conn, uid, revision, document, origin, at)
     conn.execute(
-        update(flows)
-        .where(flows.c.uid == uid)
-        .values(outcome=None, error=None, attempts=[], updated_at=at)
+        update(flows).where(flows.c.uid == uid).values(outcome=None, error=None, attempts=[], updated_at=at)
     )
     emit(conn, record.kind, name, "updated", _summary(record, revision=revision, origin=origin))
 
