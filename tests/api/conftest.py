@@ -1,32 +1,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
-from penstock.control.registry import Registry
 from penstock.control.service import Service
-from penstock.settings import Settings, load
-from tests.api.kit import Api, judging, running
+from tests.api.kit import Api, judging, open_service, running
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """A service of this test alone, without a worker."""
+    with open_service(tmp_path) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    home = tmp_path_factory.mktemp("api")
-    return load({"home": home, "port": 0}, env={}, cwd=home).settings
-
-
-@pytest.fixture(scope="session")
-def service(settings: Settings) -> Iterator[Service]:
-    registry = Registry.open(settings.registry_url)
-    yield Service(settings, registry)
-    registry.close()
-
-
-@pytest.fixture(scope="session")
-def server(service: Service) -> Iterator[Api]:
-    with judging(service), running(service) as found:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    with (
+        open_service(tmp_path_factory.mktemp("api")) as service,
+        judging(service),
+        running(service) as found,
+    ):
         yield found
 
 

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,8 +15,10 @@ import httpx
 
 from penstock.api.app import create_app
 from penstock.api.server import Server
+from penstock.control.registry import Registry
 from penstock.control.rpc import RpcServer
 from penstock.control.service import Service
+from penstock.settings import load
 
 HOUR_S = 3600.0
 
@@ -30,17 +33,30 @@ class Api:
 
 
 @contextmanager
+def open_service(home: Path) -> Iterator[Service]:
+    """A service on a new registry."""
+    settings = load({"home": home, "port": 0}, env={}, cwd=home).settings
+    registry = Registry.open(settings.registry_url)
+    try:
+        yield Service(settings, registry)
+    finally:
+        registry.close()
+
+
+@contextmanager
 def running(service: Service) -> Iterator[Api]:
     """A server on a free port."""
     ready = threading.Event()
     server = Server(create_app(service), service.settings, lambda _: ready.set())
     thread = threading.Thread(target=server.run)
     thread.start()
-    assert ready.wait(10)
-    with httpx.Client(base_url=server.url, timeout=60, trust_env=False) as client:
-        yield Api(server.url, service, client)
-    server.stop()
-    thread.join(10)
+    try:
+        assert ready.wait(10)
+        with httpx.Client(base_url=server.url, timeout=60, trust_env=False) as client:
+            yield Api(server.url, service, client)
+    finally:
+        server.stop()
+        thread.join(10)
     assert not thread.is_alive()
 
 
@@ -57,9 +73,11 @@ def judging(service: Service) -> Iterator[None]:
     rpc, id = RpcServer(worker), str(uuid.uuid4())
     rpc.start()
     service.flows.join(id, 1, rpc.url, worker.token, HOUR_S, {"version": "test"})
-    yield
-    service.flows.leave(id)
-    rpc.stop()
+    try:
+        yield
+    finally:
+        service.flows.leave(id)
+        rpc.stop()
 
 
 def stream(name: str, **spec: Any) -> dict[str, Any]:
