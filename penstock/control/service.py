@@ -13,6 +13,7 @@ import httpx
 from penstock.control.coordinator import Coordinator
 from penstock.control.flows import Flows, WorkerInfo
 from penstock.control.registry.bundle import Mode
+from penstock.control.registry.changes import require_current
 from penstock.control.registry.records import Change, Diff, Page, Record, Revision
 from penstock.control.registry.store import Registry, name_in_use
 from penstock.control.rpc import RpcClient
@@ -159,6 +160,7 @@ class Service:
     def delete(self, kind: str, name: str, *, expected: str | None = None) -> Record:
         """Delete a document that nothing refers to; a pipeline is stopped first."""
         record = self.registry.get(kind, name)
+        require_current(record, expected)  # before anything stops
         if record.flow is not None and record.flow.worker is not None:
             self.flows.aim(record, "stopped")
             self._poke()
@@ -189,6 +191,7 @@ class Service:
         return analysis
 
     def _revise(self, kind: str, record: Record, raw: Any, expected: str | None, origin: str) -> Saved:
+        require_current(record, expected)
         raw = _of_kind(kind, raw)
         desired = _desired(raw) or (record.flow.desired if record.flow else None)
         analysis = self._judge(kind, raw, desired)
