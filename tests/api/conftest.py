@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 
 from penstock.control.service import Service
-from tests.api.kit import Api, judging, open_service, running
+from tests.api.kit import Api, judging, open_service, running, working
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -32,6 +37,21 @@ def api(server: Api) -> Iterator[Api]:
     """A server whose worker judges documents but runs nothing, with no documents."""
     yield server
     server.service.registry.apply_import([], "replace")
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[Api]:
+    """A server with a worker that runs pipelines."""
+    with (
+        open_service(tmp_path_factory.mktemp("live")) as service,
+        working(service, spark),
+        running(service) as found,
+    ):
+        deadline = time.monotonic() + 30
+        while not service.readiness().ready:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield found
 
 
 @pytest.fixture

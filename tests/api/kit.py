@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
@@ -18,7 +18,11 @@ from penstock.api.server import Server
 from penstock.control.registry import Registry
 from penstock.control.rpc import RpcServer
 from penstock.control.service import Service
+from penstock.control.worker import Worker
 from penstock.settings import load
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 HOUR_S = 3600.0
 
@@ -78,6 +82,21 @@ def judging(service: Service) -> Iterator[None]:
     finally:
         service.flows.leave(id)
         rpc.stop()
+
+
+@contextmanager
+def working(service: Service, spark: SparkSession) -> Iterator[None]:
+    """A worker in a thread, and the coordinator that gives it something to do."""
+    worker = Worker(service.settings, service.registry, spark)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    service.coordinator.start()
+    try:
+        yield
+    finally:
+        service.coordinator.stop()
+        worker.stop()
+        thread.join()
 
 
 def stream(name: str, **spec: Any) -> dict[str, Any]:
