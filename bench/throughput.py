@@ -48,7 +48,7 @@ def measure(work: Path, count: int) -> list[str]:
     medians = {name: statistics.median(t) for name, t in times.items()}
     base = medians["hand-written PySpark"]
     lines = [
-        f"{count:,} events of {size / count:.0f} bytes, {expected:,} pass; whole process, median of {ROUNDS}:",
+        f"{count:,} events of {size / count:.0f} bytes, {expected:,} pass; whole process, median of {ROUNDS}",
         "",
         "| | seconds | events/s | speed to hand-written |",
         "|---|---|---|---|",

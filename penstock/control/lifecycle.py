@@ -37,6 +37,7 @@ class State:
     error: dict[str, Any] | None = None
     attempts: list[dict[str, Any]] = field(default_factory=list)
     ready: bool = False
+    rejected: bool = False
     ops: dict[str, Any] = field(default_factory=dict)
 
 
@@ -48,7 +49,8 @@ def backoff_s(flow: Flow, failures: int) -> float:
 class Keeper:
     """Keeps one flow running until it ends or is told to stop.
 
-    With `trial`, a first start that fails is the end: there is an earlier revision to go back to.
+    With `trial`, a first start that fails is the end, and the state says `rejected`: there is an earlier
+    revision to go back to.
     """
 
     def __init__(
@@ -101,6 +103,10 @@ class Keeper:
             failure, flow = self._attempt()
             if failure is None or self._stop.is_set():
                 break
+            if self._trial and not self.state.ready:
+                self._note(failure)
+                self._become(phase="idle", rejected=True)
+                return
             if self._last_failure(failure, flow):
                 self._become(phase="idle", outcome="failed")
                 return
@@ -155,14 +161,16 @@ class Keeper:
 
     def _last_failure(self, failure: Failure, flow: Flow | None) -> bool:
         """Note a failure; true if it is not to be tried again."""
+        self._note(failure)
+        if failure.fatal or flow is None:
+            return True
+        return flow.restart.policy == "never" or self._failures >= flow.restart.max_attempts
+
+    def _note(self, failure: Failure) -> None:
         self._failures += 1
         error = {**failure.problem.model_dump(), "at": time.time()}
         attempts = [*self.state.attempts, {**error, "attempt": self._failures}][-KEPT_ATTEMPTS:]
-        never_started = not self.state.ready
         self._become(error=error, attempts=attempts)
-        if failure.fatal or flow is None or (self._trial and never_started):
-            return True
-        return flow.restart.policy == "never" or self._failures >= flow.restart.max_attempts
 
     def _counters_of(self, flow: Flow) -> Counters:
         """The counters so far, for the sinks the flow has now."""

@@ -143,13 +143,12 @@ class Worker:
 
     def _ended(self, held: Held, record: Record) -> None:
         """A flow came to rest by itself or was asked to: give it back, or start its new revision."""
+        self._report()  # its last words, which may be younger than the last report
         state, fallback = held.keeper.state, record.flow.running_revision if record.flow else None
         del self._held[record.uid]
         log.info("flow ended", pipeline=record.name, outcome=state.outcome, error=state.error)
-        same = held.record.revision == record.revision
-        failed_to_start = same and state.outcome == "failed" and not state.ready
-        if failed_to_start and fallback is not None and fallback != record.revision:
-            self._roll_back(record, fallback, state)
+        if state.rejected and fallback is not None:
+            self._roll_back(held.record, fallback, state)
         if not _should_run(record):
             self.flows.release(self.id, record.uid, self._epoch(held))
         self.poke()

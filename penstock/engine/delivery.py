@@ -7,6 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+import structlog
+
 from penstock.connectors.base import DeliveryId, Sink, SinkWriter
 from penstock.engine.counters import Counters
 from penstock.engine.failures import failure_of
@@ -14,6 +16,8 @@ from penstock.engine.flow import Flow, Part
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+log = structlog.get_logger()
 
 
 class Drained(Exception):
@@ -34,18 +38,22 @@ class Delivery:
     def __init__(self, flow: Flow, counters: Counters, permitted: Callable[[], None]) -> None:
         self.flow, self.counters, self.permitted = flow, counters, permitted
         self.draining = threading.Event()
+        self.busy = False
         self.error: BaseException | None = None
         self._writers: dict[str, SinkWriter] = {}
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         if self.draining.is_set():
             raise Drained
+        self.busy = True
         try:
             self.permitted()  # invariant 6: who has lost the lease delivers nothing
             self._deliver(df, batch_id)
         except BaseException as error:
             self.error = error  # Spark passes on only its text
             raise
+        finally:
+            self.busy = False
 
     def close(self) -> None:
         """Close every writer."""
@@ -89,6 +97,8 @@ class Delivery:
             delivery = DeliveryId(self.flow.id, sink.id, lineage, batch_id)
             self.counters.acknowledged(sink.id, self._writers[sink.id].write(df, delivery))
         except Exception as error:
-            self.counters.failed(sink.id, failure_of(error).problem.message)
+            message = failure_of(error).problem.message
+            log.warning("delivery failed", pipeline=self.flow.id, sink=sink.id, batch=batch_id, error=message)
+            self.counters.failed(sink.id, message)
             return error
         return None

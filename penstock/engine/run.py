@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 End = Literal["completed", "failed", "stopped"]
 
-SETTLED_S = 5.0
-"""A query that has worked this long on its first batch without failing counts as started."""
+QUIET_S, BUSY_S = 3.0, 30.0
+"""A query counts as started after so long without a failure: with no data yet, or in its first batch."""
 
 WAITING = ("Waiting for data to arrive", "Waiting for next trigger")
 
@@ -67,10 +67,12 @@ class Run:
                     self._seen = _mark(progress)
                     self.counters.progressed(json.loads(progress.json))
         if not self.ready:
-            idle = not ended and query.status["message"] in WAITING
-            settled = not ended and time.monotonic() - self._started_at > SETTLED_S
-            self.ready = self._seen is not None or idle or settled
+            self.ready = self._seen is not None or (not ended and self._has_settled(query))
         return ended
+
+    def _has_settled(self, query: StreamingQuery) -> bool:
+        patience = BUSY_S if self._delivery.busy else QUIET_S
+        return query.status["message"] in WAITING or time.monotonic() - self._started_at > patience
 
     def drain(self, seconds: float) -> None:
         """Let the batch in hand finish and be committed, begin no other, then stop."""

@@ -29,7 +29,7 @@ QUIET_JVM = (
     "org.apache.spark.sql.catalyst.analysis.ResolveWriteToStream",
     "org.apache.spark.util.Utils",
 )
-QUIET_PYTHON = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+QUIET_PYTHON = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j.clientserver")
 
 
 def open_session(settings: Settings) -> SparkSession:

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.control.registry import Registry
+from penstock.control.service import Service
+from penstock.control.worker import Worker
+from penstock.settings import load
+
+
+@pytest.fixture
+def service(spark: SparkSession, tmp_path: Path) -> Iterator[Service]:
+    """A registry, a coordinator and a worker that shares the Spark session of the tests."""
+    overrides = {"home": tmp_path / "home", "worker.drain_ms": 10_000}
+    settings = load(overrides, env={}, cwd=tmp_path).settings
+    registry = Registry.open(settings.registry_url)
+    service = Service(settings, registry)
+    worker = Worker(settings, registry, spark)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    service.coordinator.start()
+    yield service
+    worker.stop()
+    thread.join(60)
+    assert not thread.is_alive()
+    service.coordinator.stop()
+    registry.close()
