@@ -70,6 +70,12 @@ class Product:
         _kill(pid)
         return pid
 
+    def kill_jvm(self) -> None:
+        """Kill -9 of the JVM of a worker, as the kernel does when memory runs out."""
+        worker = psutil.Process(int(self.client.get("/workers").json()[0]["pid"]))
+        (jvm,) = [child for child in worker.children(recursive=True) if child.name() == "java"]
+        _kill(jvm.pid)
+
     def get(self, name: str) -> dict[str, Any]:
         answer = self.client.get(f"/pipelines/{name}")
         assert answer.status_code == 200, answer.text

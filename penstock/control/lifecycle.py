@@ -17,6 +17,7 @@ from penstock.engine.counters import Counters
 from penstock.engine.failures import Failure, failure_of
 from penstock.engine.flow import Flow
 from penstock.engine.run import Run
+from penstock.engine.session import is_alive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,6 +104,9 @@ class Keeper:
             failure, flow = self._attempt()
             if failure is None or self._stop.is_set():
                 break
+            if not is_alive(self._spark):  # not the flow's fault, and not its end: the process is
+                self._become(phase="idle", ready=False)
+                return
             if self._trial and not self.state.ready:
                 self._note(failure)
                 self._become(phase="idle", rejected=True)

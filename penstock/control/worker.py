@@ -19,6 +19,7 @@ from penstock.control.registry.store import Registry
 from penstock.control.rpc import RpcServer
 from penstock.control.state import checkpoint_of, remove_state
 from penstock.engine.flow import resolve_flow
+from penstock.engine.session import is_alive
 from penstock.errors import Fatal, PenstockError, Problem
 from penstock.settings import Settings
 from penstock.specs.references import references_of
@@ -64,6 +65,9 @@ class Worker:
         log.info("worker ready", worker=self.id, url=rpc.url)
         try:
             while not self._stop.is_set():
+                if not is_alive(self.spark):
+                    self.flows.leave(self.id)  # nothing can run here any more, so nothing does
+                    raise Fatal("the JVM of this worker has ended")
                 self._tick()
                 self._wake.wait(min(TICK_S, self.lease_s / 4))
                 self._wake.clear()

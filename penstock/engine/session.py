@@ -58,6 +58,12 @@ def _quieten(spark: Any) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
+def is_alive(spark: Any) -> bool:
+    """Whether the JVM of a session still runs. It may have been killed, or have run out of memory."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    return process is None or process.poll() is None
+
+
 def configuration(settings: Settings) -> dict[str, str]:
     """Every Spark property of a session: Penstock's own choices under the user's."""
     master = settings.spark.get("spark.master", "local[*]")

@@ -48,14 +48,14 @@ def check_a_reader_sees_whole_batches(directory: Path) -> list[int]:
     return numbers
 
 
-@pytest.mark.parametrize(("victim", "times"), [("worker", 3), ("server", 1), ("all", 2)])
+@pytest.mark.parametrize(("victim", "times"), [("worker", 2), ("jvm", 1), ("server", 1), ("all", 2)])
 def test_a_pipeline_survives_kills(product: Product, tmp_path: Path, victim: str, times: int) -> None:
     product.create(counted(tmp_path))
     for _ in range(times):
         product.wait_for_batches("numbers")
         time.sleep(random.uniform(0, 0.5))
-        if victim == "worker":
-            product.kill_worker()
+        if victim in ("worker", "jvm"):
+            product.kill_worker() if victim == "worker" else product.kill_jvm()
             check_a_reader_sees_whole_batches(tmp_path)
         else:
             product.kill_server() if victim == "server" else product.kill_all()
