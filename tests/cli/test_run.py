@@ -25,7 +25,7 @@ kind: Pipeline
 metadata: {name: steady}
 spec:
   source: {type: generate, rate: 2000, COUNT row: {id: seq}}
-  batch: {max_events: 100, max_ms: 50}
+  batch: {max_events: 200, max_ms: 50, max_inflight: 1}
   sinks:
     - {type: file, path: out, format: json}
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import httpx
 import psutil
 import pytest
 
+from penstock.cli.lock import Lock, Taken
 from tests.cli.commands import Penstock, family_of, interrupt, wait_for
 
 STEADY = """\
@@ -79,7 +81,7 @@ def test_up_runs_pipelines_survives_a_kill_and_ends_in_order(penstock: Penstock)
 
 
 @pytest.mark.slow
-def test_without_workers_up_starts_at_once_and_a_second_ctrl_c_ends_it(penstock: Penstock) -> None:
+def test_without_workers_up_serves_documents_alone(penstock: Penstock) -> None:
     process = start(penstock, "--workers", "0")
     assert penstock.json("get", "pipelines")["items"] == []
     refused = penstock("apply", penstock.write("steady.yaml", STEADY))
@@ -127,11 +129,22 @@ def test_a_worker_on_a_leash_ends_with_its_parent_even_while_it_starts(penstock:
     assert not psutil.wait_procs(family, timeout=30)[1]
 
 
+def test_a_second_signal_ends_at_once() -> None:
+    script = (
+        "import time; from penstock.cli.signals import on_stop; "
+        "on_stop(lambda: print('asked', flush=True)); print('ready', flush=True)\n"
+        "while True: time.sleep(0.05)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout.readline() == "asked\n"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 130
+
+
 def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
-    import sys
-
-    from penstock.cli.lock import Lock, Taken
-
     path = tmp_path / "lock"
     script = f"import time; from penstock.cli.lock import *; Lock(Path({str(path)!r}), 'it').__enter__(); "
     holder = subprocess.Popen(
