@@ -12,12 +12,12 @@ def main(source: str, target: str) -> None:
     """Run the job."""
     Path(target).mkdir(parents=True)
     columns = (
-        "{id: 'BIGINT', user: 'VARCHAR', country: 'VARCHAR', amount: 'DOUBLE', at: 'VARCHAR', "
-        "ok: 'BOOLEAN', note: 'VARCHAR'}"
+        "{'id': 'BIGINT', 'user': 'VARCHAR', 'country': 'VARCHAR', 'amount': 'DOUBLE', 'at': 'VARCHAR', "
+        "'ok': 'BOOLEAN', 'note': 'VARCHAR'}"
     )
     duckdb.sql(
         f"""COPY (
-            SELECT id, user, round(amount * 1.19, 2) AS gross, at
+            SELECT id, "user", round(amount * 1.19, 2) AS gross, "at"
             FROM read_json('{source}/part-*.json', format = 'newline_delimited', columns = {columns})
             WHERE ok AND amount > 50
         ) TO '{target}/out.json' (FORMAT json)"""
