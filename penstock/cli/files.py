@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.cli.kinds import PLURALS
 from penstock.cli.output import Usage
-from penstock.errors import Problem
+from penstock.errors import Invalid, Problem
 from penstock.specs.text import SUFFIXES, Unreadable, read_all
 
 STDIN = "-"
@@ -58,7 +58,7 @@ def read_files(paths: Sequence[str]) -> list[Found]:
     for file in _files(paths):
         try:
             found += [Found(file, raw) for raw in read_all(_content(file))]
-        except Unreadable as error:
+        except (Unreadable, Invalid) as error:
             unreadable += [_inside(file, problem) for problem in error.problems]
     if unreadable:
         raise Unreadable(*unreadable)
