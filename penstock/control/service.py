@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import builtins
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import httpx
-
 from penstock.control.coordinator import Coordinator
 from penstock.control.flows import Flows, WorkerInfo
+from penstock.control.judge import Judge, desired_of
 from penstock.control.registry.bundle import Mode
 from penstock.control.registry.changes import require_current
 from penstock.control.registry.records import Change, Diff, Page, Record, Revision
 from penstock.control.registry.store import Registry, name_in_use
 from penstock.control.rpc import RpcClient
 from penstock.control.state import remove_state
-from penstock.control.worker import no_worker
-from penstock.engine.analysis import Analysis, analyse
-from penstock.errors import Conflict, Invalid, Problem, Unavailable
+from penstock.engine.analysis import Analysis
+from penstock.errors import Conflict, Invalid, Problem
 from penstock.settings import Settings
 from penstock.specs.documents import API_VERSION
 
 Action = Literal["pause", "resume", "stop", "start"]
-
-WORKER_WAIT_S = 30.0
-"""How long a question waits for a worker that is still starting."""
 
 SETTLE_S = 30.0
 """How long an edit or an action waits to see its effect before it answers all the same."""
@@ -68,50 +62,7 @@ class Service:
         self.flows = Flows(registry)
         self.rpc = RpcClient()
         self.coordinator = Coordinator(settings, self.flows, self.rpc)
-        self._defaults = settings.defaults.model_dump()
-
-    # Judging documents
-
-    def validate(self, documents: Sequence[Any]) -> builtins.list[Analysis]:
-        """What is wrong with documents that may refer to one another and to what is registered."""
-        worker = self._worker(wait_s=WORKER_WAIT_S)
-        if worker is None:
-            raise Unavailable(no_worker())
-        return self._ask(worker, documents)
-
-    def _analyse(self, raw: Any, *, needs_spark: bool) -> Analysis:
-        """Judge one document as deep as is possible now; as deep as possible if `needs_spark`."""
-        shallow = self._shallow(raw)
-        if not shallow.valid:
-            return shallow
-        worker = self._worker(wait_s=WORKER_WAIT_S if needs_spark else 0.0)
-        if worker is not None:
-            return self._ask(worker, [raw])[0]
-        if needs_spark:
-            raise Unavailable(no_worker())
-        return shallow
-
-    def _shallow(self, raw: Any) -> Analysis:
-        return analyse(raw, lambda *_: None, self.registry.ids, self._defaults)
-
-    def _ask(
-        self, worker: WorkerInfo, documents: Sequence[Any], *, alone: bool = False
-    ) -> builtins.list[Analysis]:
-        try:
-            return self.rpc.analyse(worker, list(documents), alone=alone)
-        except httpx.HTTPError:
-            raise Unavailable(no_worker()) from None
-
-    def _worker(self, wait_s: float) -> WorkerInfo | None:
-        """A worker that can answer; waits for one that is starting."""
-        deadline = time.monotonic() + wait_s
-        while True:
-            able = [w for w in self.flows.workers() if w.alive]
-            if able:
-                return min(able, key=lambda w: w.flows)
-            if time.monotonic() >= deadline or self.settings.workers == 0:
-                return None
-            time.sleep(POLL_S)
+        self.judge = Judge(settings, registry, self.flows, self.rpc)
 
     # Documents
 
@@ -126,11 +77,11 @@ class Service:
     def create(self, kind: str, raw: Any) -> Saved:
         """Save a new document. An active pipeline must be valid; a paused one may be anything."""
         raw = _of_kind(kind, raw)
-        desired = _desired(raw)
+        desired = desired_of(raw)
         if (taken := self.registry.find(kind, _name(raw) or "")) is not None:
             # Told before the document is judged: this is what the person will want to know first.
             raise name_in_use(taken)
-        analysis = self._judge(kind, raw, desired)
+        analysis = self.judge.for_saving(kind, raw, desired)
         record = self.registry.create(
             analysis.document or raw, desired=desired, check_references=desired in (None, "active")
         )
@@ -182,21 +133,13 @@ class Service:
         before = max(1, after - 1) if before is None else before
         return self.registry.diff(kind, name, before, after)
 
-    def _judge(self, kind: str, raw: Any, desired: str | None) -> Analysis:
-        """Judge what is about to be saved; refuse it unless it may be saved as it is."""
-        runs = kind != "Pipeline" or desired in (None, "active")
-        analysis = self._analyse(raw, needs_spark=runs)
-        if not analysis.valid and (runs or not _has_identity(analysis)):
-            raise Invalid(*analysis.errors)
-        return analysis
-
     def _revise(self, kind: str, record: Record, raw: Any, expected: str | None, origin: str) -> Saved:
         require_current(record, expected)
         raw = _of_kind(kind, raw)
-        desired = _desired(raw) or (record.flow.desired if record.flow else None)
-        analysis = self._judge(kind, raw, desired)
+        desired = desired_of(raw) or (record.flow.desired if record.flow else None)
+        analysis = self.judge.for_saving(kind, raw, desired)
         document = analysis.document or raw
-        self._judge_referrers(kind, record, document)
+        self.judge.referrers(record, document)
         was_active = record.flow is not None and record.flow.status == "active"
         if record.flow is not None and not (was_active and desired == "active"):
             self.flows.forget_running(record.uid)  # nothing runs that could be gone back to
@@ -231,7 +174,7 @@ class Service:
                 or now.revision != saved.revision
                 or flow.running_revision == saved.revision
                 or flow.outcome is not None
-                or (flow.worker is None and self._worker(wait_s=0.0) is None)
+                or (flow.worker is None and self.judge.worker(wait_s=0.0) is None)
             )
 
         now = self._settle(saved.id, settled)
@@ -246,28 +189,6 @@ class Service:
                 )
             )
         return now
-
-    def _judge_referrers(self, kind: str, record: Record, document: Mapping[str, Any]) -> None:
-        """Refuse a change to a shared document that would break a pipeline that is running."""
-        if kind == "Pipeline":
-            return
-        affected = [
-            found
-            for referrer in self.registry.referrers(kind, record.id)
-            if referrer.kind == "Pipeline" and (found := self.registry.find("Pipeline", referrer.id))
-        ]
-        running = [p for p in affected if p.flow and p.flow.status == "active"]
-        worker = self._worker(wait_s=WORKER_WAIT_S) if running else None
-        if worker is None:
-            return
-        judged = self._ask(worker, [document, *(p.document for p in running)])[1:]
-        problems = [
-            problem.model_copy(update={"message": f"pipeline '{p.name}' would break: {problem.message}"})
-            for p, analysis in zip(running, judged, strict=True)
-            for problem in analysis.errors
-        ]
-        if problems:
-            raise Invalid(*problems)
 
     # The life of a pipeline
 
@@ -288,9 +209,9 @@ class Service:
         if aim == status:
             return record
         if aim == "active":
-            analysis = self._analyse(record.document, needs_spark=True)
-            if not analysis.valid:
-                raise Invalid(*analysis.errors)
+            analysis = self.judge.for_saving("Pipeline", record.document, "active")
+            if analysis.document != record.document:  # what could not be known when it was saved
+                self.registry.update("Pipeline", record.id, analysis.document or {}, origin="inferred")
         self.flows.aim(record, aim)
         self._poke()
         return self._settle(record.id, _at_rest if aim != "active" else _running)
@@ -318,29 +239,16 @@ class Service:
 
     def import_(self, documents: Sequence[Any], mode: Mode, *, dry_run: bool) -> Sequence[Change]:
         """Save all documents of a bundle or none of them."""
-        judged = self._judge_bundle(documents, mode)
+        judged = self.judge.bundle(documents, mode)
         if dry_run:
             return self.registry.plan_import(judged, mode)
         changes = self.registry.apply_import(judged, mode)
         self._poke()
         return changes
 
-    def _judge_bundle(self, documents: Sequence[Any], mode: Mode) -> builtins.list[Any]:
-        if not documents:
-            return []
-        worker = self._worker(wait_s=WORKER_WAIT_S)
-        if worker is None:
-            raise Unavailable(no_worker())
-        judged = self._ask(worker, documents, alone=mode == "replace")
-        problems = [
-            problem.model_copy(update={"path": f"documents[{i}].{problem.path or ''}".rstrip(".")})
-            for i, (raw, analysis) in enumerate(zip(documents, judged, strict=True))
-            for problem in analysis.errors
-            if _desired(raw) in (None, "active") or not _has_identity(analysis)
-        ]
-        if problems:
-            raise Invalid(*problems)
-        return [analysis.document or raw for raw, analysis in zip(documents, judged, strict=True)]
+    def validate(self, documents: Sequence[Any]) -> Sequence[Analysis]:
+        """What is wrong with documents that may refer to one another and to what is registered."""
+        return self.judge.all(documents)
 
     def readiness(self) -> Readiness:
         """Whether pipelines can run, and how each of them is."""
@@ -397,20 +305,10 @@ def _of_kind(kind: str, raw: Any) -> Any:
     return {"apiVersion": API_VERSION, "kind": kind, **raw}
 
 
-def _desired(raw: Any) -> str | None:
-    status = raw.get("status") if isinstance(raw, Mapping) else None
-    return status if isinstance(status, str) else None
-
-
 def _name(raw: Any) -> str | None:
     metadata = raw.get("metadata") if isinstance(raw, Mapping) else None
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     return name if isinstance(name, str) else None
-
-
-def _has_identity(analysis: Analysis) -> bool:
-    """Whether an invalid document can be kept: its envelope is sound, only its spec is not."""
-    return all((problem.path or "").startswith("spec") for problem in analysis.errors)
 
 
 def _at_rest(record: Record) -> bool:

@@ -20,7 +20,7 @@ from penstock.control.rpc import RpcServer
 from penstock.control.state import checkpoint_of, remove_state
 from penstock.engine.flow import resolve_flow
 from penstock.engine.session import is_alive
-from penstock.errors import Fatal, PenstockError, Problem
+from penstock.errors import Fatal, PenstockError
 from penstock.settings import Settings
 from penstock.specs.references import references_of
 
@@ -227,12 +227,3 @@ class Worker:
 def _should_run(record: Record) -> bool:
     flow = record.flow
     return flow is not None and flow.desired == "active" and flow.outcome is None
-
-
-def no_worker() -> Problem:
-    """Told when a question needs Spark and nobody can answer it."""
-    return Problem(
-        code="no_worker",
-        message="no worker is ready to check this document",
-        hint="wait a moment and try again, or save it with status: paused",
-    )

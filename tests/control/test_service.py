@@ -147,6 +147,17 @@ def test_an_invalid_document_can_be_kept_paused_but_not_run(service: Service) ->
     wait_for("the end", lambda: status(service) == ("completed", "idle"))
 
 
+def test_a_schema_that_could_not_be_known_is_pinned_when_it_can(service: Service, tmp_path: Path) -> None:
+    source = {"type": "file", "path": str(tmp_path / "in"), "format": "json", "finite": True}
+    service.create("Pipeline", pipeline("orders", source=source) | {"status": "paused"})
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text('{"id": 1}\n')
+    service.act("orders", "resume")
+    record = service.get("Pipeline", "orders")
+    assert (record.revision, record.document["spec"]["source"]["schema"]) == (2, "id BIGINT")
+    wait_for("the end", lambda: status(service) == ("completed", "idle"))
+
+
 def test_failures_are_tried_again_and_then_told(service: Service, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     sinks = [{"type": "file", "path": str(tmp_path / "file"), "format": "json"}]

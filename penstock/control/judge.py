@@ -1,0 +1,123 @@
+"""Judging documents before they are saved: alone, as a bundle, and for those who refer to them.
+
+Structure and references are judged here; what needs Spark is asked of a worker.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx
+
+from penstock.control.flows import Flows, WorkerInfo
+from penstock.control.registry.bundle import Mode
+from penstock.control.registry.records import Record
+from penstock.control.registry.store import Registry
+from penstock.control.rpc import RpcClient
+from penstock.engine.analysis import Analysis, analyse
+from penstock.errors import Invalid, Problem, Unavailable
+from penstock.settings import Settings
+
+WORKER_WAIT_S = 30.0
+"""How long a question waits for a worker that is still starting."""
+
+POLL_S = 0.05
+
+
+class Judge:
+    """Says whether documents may be saved."""
+
+    def __init__(self, settings: Settings, registry: Registry, flows: Flows, rpc: RpcClient) -> None:
+        self.settings, self.registry, self.flows, self.rpc = settings, registry, flows, rpc
+        self._defaults = settings.defaults.model_dump()
+
+    def all(self, documents: Sequence[Any], *, alone: bool = False) -> list[Analysis]:
+        """Judge documents that see one another, and what is registered unless they stand `alone`."""
+        worker = self.worker(WORKER_WAIT_S)
+        if worker is None:
+            raise Unavailable(_no_worker())
+        try:
+            return self.rpc.analyse(worker, list(documents), alone=alone)
+        except httpx.HTTPError:
+            raise Unavailable(_no_worker()) from None
+
+    def for_saving(self, kind: str, raw: Any, desired: str | None) -> Analysis:
+        """Judge a document; `Invalid` unless it may be saved as it is.
+
+        A pipeline that rests may be saved with a spec that is not valid. What does not run by itself may
+        be saved while nobody can judge it with Spark: a pipeline that uses it will be.
+        """
+        rests = kind == "Pipeline" and desired not in (None, "active")
+        runs = kind == "Pipeline" and not rests
+        analysis = analyse(raw, lambda *_: None, self.registry.ids, self._defaults)
+        if analysis.valid and (runs or self.worker(0.0 if rests else WORKER_WAIT_S) is not None):
+            (analysis,) = self.all([raw])
+        if not analysis.valid and not (rests and _has_identity(analysis)):
+            raise Invalid(*analysis.errors)
+        return analysis
+
+    def bundle(self, documents: Sequence[Any], mode: Mode) -> list[Any]:
+        """The documents of a bundle with what was inferred; `Invalid` with the problems of all."""
+        if not documents:
+            return []
+        judged = self.all(documents, alone=mode == "replace")
+        problems = [
+            problem.model_copy(update={"path": f"documents[{i}].{problem.path or ''}".rstrip(".")})
+            for i, (raw, analysis) in enumerate(zip(documents, judged, strict=True))
+            for problem in analysis.errors
+            if desired_of(raw) in (None, "active") or not _has_identity(analysis)
+        ]
+        if problems:
+            raise Invalid(*problems)
+        return [analysis.document or raw for raw, analysis in zip(documents, judged, strict=True)]
+
+    def referrers(self, record: Record, document: Mapping[str, Any]) -> None:
+        """Refuse a change to a shared document that would break a pipeline that is running."""
+        affected = [
+            found
+            for referrer in self.registry.referrers(record.kind, record.id)
+            if referrer.kind == "Pipeline" and (found := self.registry.find("Pipeline", referrer.id))
+        ]
+        running = [p for p in affected if p.flow and p.flow.status == "active"]
+        if not running:
+            return
+        judged = self.all([document, *(p.document for p in running)])[1:]
+        problems = [
+            problem.model_copy(update={"message": f"pipeline '{p.name}' would break: {problem.message}"})
+            for p, analysis in zip(running, judged, strict=True)
+            for problem in analysis.errors
+        ]
+        if problems:
+            raise Invalid(*problems)
+
+    def worker(self, wait_s: float) -> WorkerInfo | None:
+        """A worker that can answer; waits for one that is starting."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            able = [worker for worker in self.flows.workers() if worker.alive]
+            if able:
+                return min(able, key=lambda worker: worker.flows)
+            if time.monotonic() >= deadline or self.settings.workers == 0:
+                return None
+            time.sleep(POLL_S)
+
+
+def desired_of(raw: Any) -> str | None:
+    """What a document says it should do once it is saved."""
+    status = raw.get("status") if isinstance(raw, Mapping) else None
+    return status if isinstance(status, str) else None
+
+
+def _has_identity(analysis: Analysis) -> bool:
+    """Whether an invalid document can be kept: its envelope is sound, only its spec is not."""
+    return all((problem.path or "").startswith("spec") for problem in analysis.errors)
+
+
+def _no_worker() -> Problem:
+    return Problem(
+        code="no_worker",
+        message="no worker is ready to check this document",
+        hint="wait a moment and try again, or save it with status: paused",
+    )
