@@ -37,6 +37,7 @@ class SparkSource(Source):
         return self
 
     def read(self, spark: SparkSession, batch: Batch) -> DataFrame:
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
         reader = spark.readStream.format(self.format).options(**self.options)
@@ -44,7 +45,7 @@ class SparkSource(Source):
             reader = reader.schema(parse_schema(spark, self.schema_, field="schema"))
         try:
             return reader.load()
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:  # not all of Spark's have a class in Python
             raise Invalid(_problem(error, self.format)) from None
 
     def trigger(self, batch: Batch) -> dict[str, Any]:
@@ -83,11 +84,13 @@ class _Writer(SinkWriter):
 
 
 def _problem(error: Any, name: str) -> Problem:
-    if error.getCondition() == "DATA_SOURCE_NOT_FOUND":
+    java = getattr(error, "java_exception", None)
+    message = str(java.getMessage() if java is not None else error)
+    if "[DATA_SOURCE_NOT_FOUND]" in message:
         return Problem(
             code="unknown_format",
             message=f"Spark has no data source called '{name}'",
             path="format",
             hint="name its package in spark.jars.packages",
         )
-    return Problem(code="source_error", message=str(error).splitlines()[0], path="options")
+    return Problem(code="source_error", message=message.splitlines()[0], path="options")

@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import structlog
 from pydantic import BaseModel, Field
 
+from penstock.engine.failures import failure_of
 from penstock.engine.flow import Flow, Lookup, resolve_flow
 from penstock.engine.plan import pinned, plan_flow
 from penstock.errors import Invalid, Problem
@@ -22,6 +24,8 @@ from penstock.sql.schemas import parse_schema
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
+
+log = structlog.get_logger()
 
 SECRET = re.compile(r"pass(word|wd|phrase)?$|secret|token|api_?key|access_?key", re.IGNORECASE)
 
@@ -71,6 +75,12 @@ def analyse(
     except Invalid as error:
         document = dict(raw) if isinstance(raw, Mapping) else None
         return Analysis(valid=False, errors=error.problems, document=document)
+    except (
+        Exception
+    ) as error:  # Spark and plugins may raise anything; the other documents are judged all the same
+        log.warning("not judged to the end", error=str(error))
+        problem = failure_of(error).problem.model_copy(update={"path": "spec"})
+        return Analysis(valid=False, errors=[problem], document=dict(raw))
 
 
 def offline(documents: Sequence[Any]) -> tuple[Lookup, Known]:

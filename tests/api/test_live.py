@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.kit import Api, codes, pipeline
+from tests.api.kit import Api, codes, pipeline, stream
 
 pytestmark = pytest.mark.slow
 
@@ -113,3 +113,22 @@ def test_the_columns_between_steps(client: httpx.Client) -> None:
         {"name": "seq", "type": "bigint"},
         {"name": "tag", "type": "string"},
     ]
+
+
+def test_a_format_that_spark_does_not_have(client: httpx.Client) -> None:
+    source = {"type": "spark", "format": "kafak"}
+    refused = client.post("/pipelines", json=pipeline("typo", "active", source=source))
+    assert (refused.status_code, codes(refused)) == (422, ["unknown_format"])
+    assert refused.json()["path"] == "spec.source.format"
+
+
+def test_what_spark_alone_can_refuse_never_hides_the_rest(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a plugin fell over")
+
+    monkeypatch.setattr("penstock.connectors.generate.GenerateSource.read", fail)
+    judged = client.post("/validate", json=[pipeline("odd"), stream("fine")]).json()["documents"]
+    assert [each["valid"] for each in judged] == [False, True]
+    assert judged[0]["errors"][0]["message"] == "a plugin fell over"
