@@ -51,6 +51,7 @@ def _documents() -> dict[str, Any]:
             "documents": several,
         },
         "required": ["kind", "documents"],
+        "additionalProperties": False,
     }
     documents = {"anyOf": [{"$ref": f"{_REF}AnyDocument"}, several, {"$ref": f"{_REF}Bundle"}]}
     return {**schemas, "AnyDocument": each, "Bundle": bundle, "Documents": documents}

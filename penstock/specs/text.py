@@ -11,7 +11,7 @@ import yaml
 from yaml.composer import Composer
 from yaml.constructor import ConstructorError
 
-from penstock.errors import PenstockError, Problem
+from penstock.errors import Invalid, PenstockError, Problem
 
 SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -100,12 +100,8 @@ def read_all(text: str | bytes) -> list[Any]:
     """Every document in a text; a bundle or a list counts as the documents in it."""
     documents: list[Any] = []
     for part in _values(text):
-        if (
-            isinstance(part, dict)
-            and part.get("kind") == "Bundle"
-            and isinstance(part.get("documents"), list)
-        ):
-            documents += part["documents"]
+        if isinstance(part, dict) and part.get("kind") == "Bundle":
+            documents += _in_bundle(part)
         elif isinstance(part, list):
             documents += part
         elif part is not None:
@@ -163,6 +159,25 @@ def to_yaml(value: Any) -> str:
 def to_json(value: Any) -> str:
     """A value as JSON, for people."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def _in_bundle(bundle: dict[str, Any]) -> list[Any]:
+    from penstock.specs.documents import API_VERSION  # brings every connector, and most texts need none
+
+    problems = [
+        Problem(code="unknown_field", message=f"there is no field '{name}' here", path=name)
+        for name in bundle.keys() - {"apiVersion", "kind", "documents"}
+    ]
+    if bundle.get("apiVersion", API_VERSION) != API_VERSION:
+        message, hint = f"{bundle['apiVersion']!r} is not valid here", f"use {API_VERSION}"
+        problems.append(Problem(code="invalid_choice", message=message, path="apiVersion", hint=hint))
+    documents = bundle.get("documents")
+    if not isinstance(documents, list):
+        message = "a bundle has a list of documents"
+        problems.append(Problem(code="wrong_type", message=message, path="documents"))
+    if problems or not isinstance(documents, list):
+        raise Invalid(*problems)
+    return documents
 
 
 def _values(text: str | bytes) -> list[Any]:
