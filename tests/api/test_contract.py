@@ -1,0 +1,77 @@
+"""The server keeps what its OpenAPI document promises, whatever it is sent."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.specs.openapi.checks import negative_data_rejection
+
+from penstock.api.app import create_app
+from tests.api.kit import Api
+from tests.api.test_documents import BODIES
+
+pytestmark = pytest.mark.slow
+
+bounded = settings(
+    max_examples=6,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+# The document does not depend on what is behind the routes.
+DOCUMENT = create_app(SimpleNamespace(registry=None)).openapi()  # type: ignore[arg-type]
+
+EXISTING = "0"
+"""The name that is generated most often."""
+
+
+def promised(*, corner_cases: bool) -> schemathesis.BaseSchema:
+    schema = schemathesis.openapi.from_dict(DOCUMENT)
+    schema.config.phases.coverage.enabled = corner_cases
+    checks = schema.config.checks
+    # What the schema allows may still name a document, a column or a file that does not exist.
+    checks.positive_data_acceptance.enabled = False
+    # A stale `If-Match` is told before the body is looked at.
+    checks.negative_data_rejection.expected_statuses = ["400", "403", "404", "409", "412", "413", "422"]
+    return schema
+
+
+# A stream of events has no end.
+ROUTES = promised(corner_cases=True).exclude(path=["/events", "/bundle", "/validate"]).exclude(method="PUT")
+# The corner cases of these are those of all routes that create something, once more.
+SAVES = promised(corner_cases=False).include(path="/bundle").include(method="PUT")
+# Its answer tells what is wrong with any text that can be read.
+VALIDATION = promised(corner_cases=False).include(path="/validate")
+
+
+@pytest.fixture
+def url(api: Api, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A server with one document of each kind."""
+    monkeypatch.setattr("penstock.control.service.SETTLE_S", 0.1)  # nobody runs what is started here
+    for place, body in BODIES.items():
+        api.client.post(f"/{place}", json={**body, "metadata": {"name": EXISTING}})
+    return api.url
+
+
+@ROUTES.parametrize()
+@bounded
+def test_every_route(case: schemathesis.Case, url: str) -> None:
+    case.call_and_validate(base_url=url)
+
+
+@SAVES.parametrize()
+@bounded
+def test_saves(case: schemathesis.Case, url: str) -> None:
+    case.call_and_validate(base_url=url)
+
+
+@VALIDATION.parametrize()
+@bounded
+def test_validation_with_spark(case: schemathesis.Case, live: Api) -> None:
+    case.call_and_validate(base_url=live.url, excluded_checks=[negative_data_rejection])
