@@ -40,13 +40,13 @@ def render(document: Mapping[str, Any]) -> str:
 
 
 def _operations(document: Mapping[str, Any]) -> Iterator[str]:
-    tag = None
+    by_tag: dict[str, list[str]] = {}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            if operation["tags"][0] != tag:
-                tag = operation["tags"][0]
-                yield f"<h2>{escape(tag)}</h2>"
-            yield _operation(path, method, operation)
+            by_tag.setdefault(operation["tags"][0], []).append(_operation(path, method, operation))
+    for tag, operations in by_tag.items():
+        yield f"<h2>{escape(tag)}</h2>"
+        yield from operations
 
 
 def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from sqlalchemy.exc import OperationalError
 
 from penstock.control.service import Service
 from penstock.errors import Problem, Unavailable
-from tests.api.kit import Api, codes, running, stream
+from tests.api.kit import Api, codes, pipeline, running, stream
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/pipelines/a/b/c", "/", "/streams/"])
@@ -59,10 +59,10 @@ def test_a_registry_that_does_not_answer(api: Api, monkeypatch: pytest.MonkeyPat
 
 
 def test_no_worker(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.control.service.WORKER_WAIT_S", 0.1)
+    monkeypatch.setattr("penstock.control.judge.WORKER_WAIT_S", 0.1)
     with running(service) as api:
-        for path in ("/validate", "/streams", "/bundle"):
-            refused = api.client.post(path, json=stream("orders"))
+        for path in ("/validate", "/pipelines", "/bundle"):
+            refused = api.client.post(path, json=pipeline("orders", "active"))
             assert (refused.status_code, codes(refused)) == (503, ["no_worker"])
             assert int(refused.headers["retry-after"]) > 0
 
