@@ -6,7 +6,8 @@ from typing import Any, Literal
 from fastapi import APIRouter, Response
 
 from penstock.api.errors import Responses
-from penstock.api.views import Status, View
+from penstock.api.pipes import Status
+from penstock.api.views import View
 from penstock.control.service import Service
 from penstock.errors import Problem
 

@@ -9,15 +9,8 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from penstock.api.views import (
-    DocumentInfo,
-    DocumentPage,
-    PipeInfo,
-    PipelinePage,
-    Status,
-    document_info,
-    pipe_info,
-)
+from penstock.api.pipes import PipeInfo, PipelinePage, Status, pipe_info
+from penstock.api.views import DocumentInfo, DocumentPage, document_info
 
 _SORTS: list[JsonValue] = ["name", "-name", "id", "-id", "created", "-created", "updated", "-updated"]
 

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Response
 
 from penstock.api.documents import Name
 from penstock.api.errors import failures
-from penstock.api.views import PipeInfo, Progress, pipe_info
+from penstock.api.pipes import PipeInfo, Progress, pipe_info
 from penstock.control.service import Action, Service
 
 _ACTIONS: dict[Action, tuple[str, str]] = {

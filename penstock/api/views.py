@@ -1,18 +1,16 @@
-"""What the API answers with."""
+"""What the API answers with about documents of any kind."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.control.registry.records import Change, Diff, DiffEntry, Record, Referrer, Revision
 from penstock.engine.analysis import Analysis
 from penstock.errors import Problem
-
-Status = Literal["active", "paused", "completed", "failed", "stopped"]
 
 
 class View(BaseModel):
@@ -48,90 +46,10 @@ class DocumentInfo(View):
     )
 
 
-class RunError(Problem):
-    """Why a pipeline does not run."""
-
-    at: datetime | None = None
-
-
-class Attempt(RunError):
-    """An attempt to run that failed."""
-
-    attempt: int
-
-
-class SinkOps(View):
-    """What one sink has done."""
-
-    model_config = ConfigDict(extra="allow")
-
-    guarantee: str
-    events: int
-    batches: int
-    failures: int
-    missed_batches: int
-    last_error: str | None
-    last_ack_at: datetime | None
-
-
-class Ops(View):
-    """What a pipeline has done so far, over all of its runs."""
-
-    model_config = ConfigDict(extra="allow")
-
-    input_events: int = 0
-    batches: int = 0
-    input_events_per_second: float = 0.0
-    processed_events_per_second: float = 0.0
-    last_batch: dict[str, Any] | None = None
-    sinks: dict[str, SinkOps] = Field(default_factory=dict)
-
-
-class PipeInfo(View):
-    """A pipeline: its live spec, and how it is."""
-
-    name: str
-    id: str = Field(description="Derived from the name; stable for life.")
-    status: Status
-    phase: str = Field(description="What it does right now: waiting, starting, running, draining, …")
-    spec: Any = Field(description="The spec as it was saved.")
-    metadata: MetadataInfo
-    revision: int
-    worker: str | None = Field(description="Id of the worker that runs it.")
-    error: RunError | None = Field(description="The last error.")
-    attempts: list[Attempt] = Field(description="The last attempts that failed.")
-    ops: Ops
-    warnings: list[Problem] | None = Field(
-        default=None, description="What to know about what was just saved; null if nothing was."
-    )
-    created_at: datetime
-    updated_at: datetime
-
-
-class Progress(Ops):
-    """What a pipeline has done, and how it is."""
-
-    name: str
-    status: Status
-    phase: str
-    error: RunError | None
-    attempts: list[Attempt]
-    updated_at: datetime
-
-
 class DocumentPage(View):
     """A part of a list of documents."""
 
     items: list[DocumentInfo]
-    total: int
-    limit: int
-    offset: int
-
-
-class PipelinePage(View):
-    """A part of the list of pipelines."""
-
-    items: list[PipeInfo]
     total: int
     limit: int
     offset: int
@@ -176,25 +94,7 @@ def document_info(
     record: Record, *, referrers: list[Referrer] | None = None, warnings: list[Problem] | None = None
 ) -> DocumentInfo:
     """A record as it is shown."""
-    return DocumentInfo(**_common(record), kind=record.kind, referrers=referrers, warnings=warnings)
-
-
-def pipe_info(record: Record, *, warnings: list[Problem] | None = None) -> PipeInfo:
-    """The record of a pipeline as it is shown."""
-    flow = record.flow
-    assert flow is not None
-    return PipeInfo.model_validate(
-        {
-            **_common(record),
-            "status": flow.status,
-            "phase": flow.phase,
-            "worker": flow.worker,
-            "error": flow.error,
-            "attempts": flow.attempts,
-            "ops": flow.ops,
-            "warnings": warnings,
-        }
-    )
+    return DocumentInfo(**common_fields(record), kind=record.kind, referrers=referrers, warnings=warnings)
 
 
 def revision_summary(revision: Revision) -> RevisionSummary:
@@ -212,7 +112,8 @@ def diff_info(diff: Diff) -> DiffInfo:
     return DiffInfo(entries=diff.entries, text=diff.text)
 
 
-def _common(record: Record) -> dict[str, Any]:
+def common_fields(record: Record) -> dict[str, Any]:
+    """What every kind of document is shown with."""
     return {
         "name": record.name,
         "id": record.id,

@@ -89,6 +89,11 @@ def test_an_invalid_pipeline_can_be_kept_paused(client: httpx.Client) -> None:
     kept = client.post("/pipelines", json=pipeline("draft", sinks=[{"type": "nowhere"}]))
     assert kept.status_code == 201
     assert [warning["code"] for warning in kept.json()["warnings"]] == ["unknown_type"]
+    error = client.get("/pipelines/draft").json()["error"]
+    assert (error["code"], [problem["path"] for problem in error["problems"]]) == (
+        "unknown_type",
+        ["spec.sinks[0].type"],
+    )
     refused = client.post("/pipelines", json=pipeline("draft2", "active", sinks=[{"type": "nowhere"}]))
     assert (refused.status_code, codes(refused)) == (422, ["unknown_type"])
 

@@ -1,0 +1,115 @@
+"""What the API answers with about pipelines."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from penstock.api.views import MetadataInfo, View, common_fields
+from penstock.control.registry.records import Record
+from penstock.errors import Problem
+
+Status = Literal["active", "paused", "completed", "failed", "stopped"]
+
+
+class RunError(Problem):
+    """Why a pipeline does not run."""
+
+    at: datetime | None = None
+    problems: list[Problem] = Field(
+        default_factory=list, description="All of them, if it was saved without being valid."
+    )
+
+
+class Attempt(RunError):
+    """An attempt to run that failed."""
+
+    attempt: int
+
+
+class SinkOps(View):
+    """What one sink has done."""
+
+    model_config = ConfigDict(extra="allow")
+
+    guarantee: str
+    events: int
+    batches: int
+    failures: int
+    missed_batches: int
+    last_error: str | None
+    last_ack_at: datetime | None
+
+
+class Ops(View):
+    """What a pipeline has done so far, over all of its runs."""
+
+    model_config = ConfigDict(extra="allow")
+
+    input_events: int = 0
+    batches: int = 0
+    input_events_per_second: float = 0.0
+    processed_events_per_second: float = 0.0
+    last_batch: dict[str, Any] | None = None
+    sinks: dict[str, SinkOps] = Field(default_factory=dict)
+
+
+class PipeInfo(View):
+    """A pipeline: its live spec, and how it is."""
+
+    name: str
+    id: str = Field(description="Derived from the name; stable for life.")
+    status: Status
+    phase: str = Field(description="What it does right now: waiting, starting, running, draining, …")
+    spec: Any = Field(description="The spec as it was saved.")
+    metadata: MetadataInfo
+    revision: int
+    worker: str | None = Field(description="Id of the worker that runs it.")
+    error: RunError | None = Field(description="The last error.")
+    attempts: list[Attempt] = Field(description="The last attempts that failed.")
+    ops: Ops
+    warnings: list[Problem] | None = Field(
+        default=None, description="What to know about what was just saved; null if nothing was."
+    )
+    created_at: datetime
+    updated_at: datetime
+
+
+class Progress(Ops):
+    """What a pipeline has done, and how it is."""
+
+    name: str
+    status: Status
+    phase: str
+    error: RunError | None
+    attempts: list[Attempt]
+    updated_at: datetime
+
+
+class PipelinePage(View):
+    """A part of the list of pipelines."""
+
+    items: list[PipeInfo]
+    total: int
+    limit: int
+    offset: int
+
+
+def pipe_info(record: Record, *, warnings: list[Problem] | None = None) -> PipeInfo:
+    """The record of a pipeline as it is shown."""
+    flow = record.flow
+    assert flow is not None
+    return PipeInfo.model_validate(
+        {
+            **common_fields(record),
+            "status": flow.status,
+            "phase": flow.phase,
+            "worker": flow.worker,
+            "error": flow.error,
+            "attempts": flow.attempts,
+            "ops": flow.ops,
+            "warnings": warnings,
+        }
+    )
