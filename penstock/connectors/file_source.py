@@ -48,7 +48,7 @@ class FileSource(Source):
         default=None, alias="schema", description="Columns as Spark DDL; absent: inferred and pinned."
     )
     finite: bool = Field(default=False, description="End as `completed` when all files there are were read.")
-    malformed: Literal["fail", "null"] = Field(
+    malformed: Literal["fail", "nulls"] = Field(
         default="fail", description="A record that does not fit: fail the pipeline, or read it as nulls."
     )
     poll_ms: int = Field(default=1_000, ge=10, description="How often to look for new files.")
@@ -103,7 +103,7 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         return re.sub(r"(\w)(\W*)$", r"[\1]\2", path)
 
     def _options(self) -> dict[str, str]:
-        mode = {"fail": "FAILFAST", "null": "PERMISSIVE"}[self.malformed]
+        mode = {"fail": "FAILFAST", "nulls": "PERMISSIVE"}[self.malformed]
         return {"mode": mode, **FORMAT_OPTIONS.get(self.format, {}), **self.options}
 
     def _inferred(self, spark: SparkSession) -> str:

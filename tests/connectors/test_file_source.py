@@ -130,7 +130,7 @@ def test_a_malformed_record_fails_the_pipeline_and_names_it(
 
 def test_a_malformed_record_can_be_read_as_nulls(spark: SparkSession, tmp_path: Path, inbox: Path) -> None:
     (inbox / "c.json").write_text("no json at all\n")
-    state = run(spark, job(tmp_path, {"schema": COLUMNS, "malformed": "null"}), tmp_path / "ck")
+    state = run(spark, job(tmp_path, {"schema": COLUMNS, "malformed": "nulls"}), tmp_path / "ck")
     assert state.outcome == "completed", state.error
     assert len(json_rows(tmp_path / "out")) == 4
 
