@@ -1,5 +1,6 @@
 """What happens to documents and pipelines, as it happens: server-sent events."""
 
+import json
 from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Annotated, Any
@@ -16,7 +17,8 @@ from penstock.control.registry import Event
 _DESCRIPTION = """\
 Each event has the type `created`, `updated`, `deleted` or `status` (of a pipeline), `joined` or `left`
 (of a worker), and as data a JSON object `{id, at, kind, name, type, data}`. Begins after the event of
-`Last-Event-ID` or `after`, else with what happens next."""
+`Last-Event-ID` or `after`, else with what happens next. Only the newest 10,000 events are kept: one who
+comes back later than that is told first, by an event `gap` with `{missed}`, how many are gone."""
 
 _STREAM: Responses = {
     200: {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
@@ -65,6 +67,8 @@ def event_routes(feed: Feed) -> APIRouter:
 
 async def _stream(feed: Feed, position: int) -> AsyncIterator[bytes]:
     yield format_sse_event(comment="connected", retry=1000)
+    if missed := await feed.missed(position):
+        yield format_sse_event(event="gap", data_str=json.dumps({"missed": missed}))
     async for found in feed.follow(position):
         yield b"".join(map(_line, found)) or KEEPALIVE_COMMENT
 

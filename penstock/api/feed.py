@@ -42,6 +42,11 @@ class Feed:
         newest = await self._run(self._registry.last_event_id)
         return newest if after is None else min(after, newest)
 
+    async def missed(self, position: int) -> int:
+        """How many events after a position are no longer kept."""
+        oldest = await self._run(self._registry.first_event_id)
+        return max(0, oldest - position - 1)
+
     async def follow(self, position: int) -> AsyncIterator[list[Event]]:
         """The events after a position as they come; none of them when it was quiet for a while."""
         with self._following():

@@ -13,8 +13,6 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from penstock.api.app import create_app
-from penstock.control.service import Service
 from penstock.errors import PenstockError, Problem
 from penstock.settings import Settings
 
@@ -22,11 +20,6 @@ GRACE_S = 5
 """How long an end waits for requests that are being answered."""
 
 OnReady = Callable[[str], object]
-
-
-def serve(service: Service, settings: Settings, *, on_ready: OnReady | None = None) -> None:
-    """Serve the API until SIGINT or SIGTERM; `on_ready` is told the URL once it answers."""
-    Server(create_app(service), settings, on_ready).run()
 
 
 class Server(uvicorn.Server):

@@ -105,3 +105,15 @@ def test_many_followers_see_the_same(api: Api) -> None:
     for thread in threads:
         thread.join()
     assert seen == [[f"s{i}" for i in range(10)]] * 20
+
+
+def test_one_who_comes_back_too_late_is_told(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.control.registry.events.KEPT_EVENTS", 2)
+    before = api.service.registry.last_event_id()
+    for name in ("a", "b", "c", "d", "e"):
+        api.client.post("/streams", json=stream(name))
+    with api.client.stream("GET", f"/events?after={before}") as response:
+        lines = response.iter_lines()
+        assert next(line for line in lines if line.startswith("event:")) == "event: gap"
+        assert next(lines) == 'data: {"missed": 3}'
+        assert next(events(lines))["name"] == "d"

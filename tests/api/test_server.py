@@ -12,21 +12,22 @@ import httpx
 import pytest
 
 from penstock.api.app import create_app
-from penstock.api.server import Server, serve
+from penstock.api.server import Server
 from penstock.control.service import Service
 from penstock.errors import PenstockError
 
 PROGRAM = """
 import sys
 from pathlib import Path
-from penstock.api.server import serve
+from penstock.api.app import create_app
+from penstock.api.server import Server
 from penstock.control.registry import Registry
 from penstock.control.service import Service
 from penstock.settings import load
 
 settings = load({"home": Path(sys.argv[1]), "port": 0}, env={}, cwd=Path(sys.argv[1])).settings
 service = Service(settings, Registry.open(settings.registry_url))
-serve(service, settings, on_ready=lambda url: print(url, flush=True))
+Server(create_app(service), settings, lambda url: print(url, flush=True)).run()
 print("cleaned up", flush=True)
 """
 
@@ -35,7 +36,7 @@ def test_a_port_that_is_taken_is_named(service: Service) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(PenstockError) as caught:
-            serve(service, service.settings.model_copy(update={"port": port}))
+            Server(create_app(service), service.settings.model_copy(update={"port": port}))
     (problem,) = caught.value.problems
     assert problem.code == "port_in_use"
     assert str(port) in problem.message
@@ -44,7 +45,7 @@ def test_a_port_that_is_taken_is_named(service: Service) -> None:
 
 def test_a_host_that_does_not_exist_is_named(service: Service) -> None:
     with pytest.raises(PenstockError, match=r"nowhere\.invalid.*PENSTOCK_HOST"):
-        serve(service, service.settings.model_copy(update={"host": "nowhere.invalid"}))
+        Server(create_app(service), service.settings.model_copy(update={"host": "nowhere.invalid"}))
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,11 @@ def last_event_id(conn: Connection) -> int:
     return conn.scalar(select(func.max(events.c.id))) or 0
 
 
+def first_event_id(conn: Connection) -> int:
+    """The id of the oldest event that is kept, 0 before the first."""
+    return conn.scalar(select(func.min(events.c.id))) or 0
+
+
 def _append(conn: Connection, pending: list[_Pending]) -> None:
     # Ids are drawn only now and by one transaction at a time: a reader that has seen an id will never
     # find a lower one appear later and miss it.

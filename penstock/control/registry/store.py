@@ -225,6 +225,11 @@ class Registry:
         with self.engine.connect() as conn:
             return events.last_event_id(conn)
 
+    def first_event_id(self) -> int:
+        """The id of the oldest event that is kept, 0 before the first."""
+        with self.engine.connect() as conn:
+            return events.first_event_id(conn)
+
     @contextmanager
     def _changing(self) -> Iterator[Connection]:
         with self.begin() as conn:
