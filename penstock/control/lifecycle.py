@@ -72,6 +72,7 @@ class Keeper:
         self._permitted, self._on_change = permitted, on_change
         self._stop = threading.Event()
         self._abort = threading.Event()
+        self._wake = threading.Event()
         self._counters: Counters | None = None
         self._failures = 0
         self.state = State(ops=earlier_ops or {})
@@ -84,11 +85,12 @@ class Keeper:
     def drain(self) -> None:
         """Ask for the end after the batch in hand. Returns at once."""
         self._stop.set()
+        self._wake.set()
 
     def abort(self) -> None:
         """Ask for the end now: this process has no right to the flow any more."""
         self._abort.set()
-        self._stop.set()
+        self.drain()
 
     def join(self, seconds: float | None = None) -> None:
         """Wait for the end."""
@@ -126,7 +128,14 @@ class Keeper:
         flow: Flow | None = None
         try:
             flow = self._resolve()
-            run = Run(flow, self._spark, self._checkpoint(flow), self._counters_of(flow), self._permitted)
+            run = Run(
+                flow,
+                self._spark,
+                self._checkpoint(flow),
+                self._counters_of(flow),
+                permitted=self._permitted,
+                on_end=self._wake.set,
+            )
             run.start()
         except Exception as error:
             return failure_of(error), flow
@@ -134,6 +143,8 @@ class Keeper:
             self._watch(run)
         except Exception as error:  # Spark itself is gone
             return failure_of(error), flow
+        finally:
+            run.close()
         if run.end == "completed":
             self._become(phase="idle", outcome="completed", ready=True)
         return (run.failure if run.end == "failed" else None), flow
@@ -145,7 +156,9 @@ class Keeper:
             self._take_notice(run)
             if ended:
                 return
-            if self._stop.wait(poll):
+            self._wake.wait(poll)
+            self._wake.clear()
+            if self._stop.is_set():
                 break
             poll = min(poll * 1.2, SLOWEST_POLL_S) if run.ready else FIRST_POLL_S
         if self._abort.is_set():

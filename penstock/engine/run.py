@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
@@ -36,8 +38,10 @@ class Run:
         checkpoint: str,
         counters: Counters,
         permitted: Callable[[], None] = lambda: None,
+        on_end: Callable[[], None] = lambda: None,
     ) -> None:
         self.flow, self.counters, self.checkpoint = flow, counters, checkpoint
+        self._on_end = on_end
         self._spark = spark
         self._delivery = Delivery(flow, counters, permitted)
         self._query: StreamingQuery | None = None
@@ -55,6 +59,12 @@ class Run:
         writer = writer.trigger(**self.flow.source.component.trigger(self.flow.batch))
         self._started_at = time.monotonic()
         self._query = writer.start()
+        threading.Thread(target=self._await_end, name=f"end of {self.flow.id}", daemon=True).start()
+
+    def _await_end(self) -> None:
+        with contextlib.suppress(Exception):  # raises the query's failure, which `failure` tells better
+            self._running.awaitTermination()
+        self._on_end()
 
     def observe(self) -> bool:
         """Take notice of progress; true when the query has ended."""
@@ -87,11 +97,15 @@ class Run:
     def stop(self) -> None:
         """Stop now; the batch in hand is given up and will be repeated."""
         self._stopping = True
+        self._delivery.draining.set()  # whatever may still call it delivers nothing more
         try:
             self._running.stop()
         finally:
             self.observe()
-            self._delivery.close()
+
+    def close(self) -> None:
+        """Let go of what the sinks hold."""
+        self._delivery.close()
 
     @property
     def end(self) -> End:
