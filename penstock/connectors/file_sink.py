@@ -125,7 +125,7 @@ class _Writer(SinkWriter):
             self.storage = storage
             self._clean(storage, owner)
         if storage.exists(target):
-            return df.sparkSession.read.format(self.sink.format).schema(df.schema).load(target).count()
+            return self._read(df, target).count()
         events = write_counted(df, lambda counted: self._stage(counted, staged))
         if events:
             staged = self._rolled(df, storage, staged, events)
@@ -137,13 +137,21 @@ class _Writer(SinkWriter):
     def close(self) -> None:
         self.storage = None
 
+    @property
+    def _options(self) -> dict[str, str]:
+        return {**FORMAT_OPTIONS.get(self.sink.format, {}), **self.sink.options}
+
+    def _read(self, like: DataFrame, path: str) -> DataFrame:
+        reader = like.sparkSession.read.format(self.sink.format).schema(like.schema)
+        return reader.options(**self._options).load(path)
+
     def _stage(self, df: DataFrame, path: str) -> None:
         writer = (
             df.write.format(self.sink.format)
             .mode("overwrite")
             .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
             .option("mapreduce.fileoutputcommitter.algorithm.version", "2")
-            .options(**{**FORMAT_OPTIONS.get(self.sink.format, {}), **self.sink.options})
+            .options(**self._options)
         )
         if self.events_per_file:
             writer = writer.option("maxRecordsPerFile", self.events_per_file)
@@ -166,9 +174,7 @@ class _Writer(SinkWriter):
         self.events_per_file = events_per_file
         if not oversized:
             return staged
-        again = df.sparkSession.read.format(self.sink.format).schema(df.schema)
-        again = again.options(**{**FORMAT_OPTIONS.get(self.sink.format, {}), **self.sink.options})
-        self._stage(again.load(staged), f"{staged}-rolled")
+        self._stage(self._read(df, staged), f"{staged}-rolled")
         storage.remove(staged)
         return f"{staged}-rolled"
 

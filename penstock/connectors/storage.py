@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from abc import ABC, abstractmethod
@@ -64,6 +65,8 @@ class LocalStorage(Storage):
             if not os.path.exists(target):
                 raise
             shutil.rmtree(source, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.rmdir(os.path.dirname(source))  # if nothing else is under way there
 
     def remove(self, path: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
