@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cli.commands import QUICK_JAVA
 from tests.servers import connect, postgres
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from penstock.engine.session import open_session
     from penstock.settings import load
 
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA)
     home = tmp_path_factory.mktemp("spark")
     overrides = {
         "home": home,

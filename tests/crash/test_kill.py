@@ -1,8 +1,10 @@
-"""Kill -9 of a worker, of the server, of everything: nothing lost, nothing repeated, nobody has to help."""
+"""Kill -9 of a worker, its JVM, the server, everything: nothing lost or repeated, and nobody has to help."""
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,93 +12,102 @@ from typing import Any
 
 import pytest
 
+from tests.cli.commands import wait_for
 from tests.flows import json_rows
 from tests.product import Product
 
 pytestmark = pytest.mark.slow
 
-EVENTS = 4000
+EVENTS, RATE = 4000, 400
 
 
-@pytest.fixture
-def product(tmp_path: Path) -> Iterator[Product]:
-    found = Product(tmp_path)
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    found = Product(tmp_path_factory.mktemp("product"))
     found.up()
     yield found
     found.close()
 
 
-def counted(directory: Path) -> dict[str, Any]:
+def numbers(name: str, out: Path, **changes: Any) -> dict[str, Any]:
     """A finite stream of numbers, slow enough to be killed in, into exactly-once files."""
     return {
         "kind": "Pipeline",
-        "metadata": {"name": "numbers"},
+        "metadata": {"name": name},
         "spec": {
-            "source": {"type": "generate", "rate": 400, "count": EVENTS},
+            "source": {"type": "generate", "rate": RATE, "count": EVENTS},
             "processors": [{"type": "sql", "query": "SELECT seq, seq * 2 AS twice FROM input"}],
-            "sinks": [{"type": "file", "path": str(directory / "out"), "format": "json"}],
+            "sinks": [{"type": "file", "path": str(out), "format": "json"}],
             "batch": {"max_ms": 100},
             "restart": {"backoff_ms": 100},
         },
+        **changes,
     }
 
 
-def check_a_reader_sees_whole_batches(directory: Path) -> list[int]:
+def check_a_reader_sees_whole_batches(out: Path) -> int:
     """What is visible now: a prefix of the numbers, each once, every line complete (invariants 3, 4)."""
-    numbers = sorted(row["seq"] for row in json_rows(directory / "out"))
-    assert numbers == list(range(len(numbers)))
-    return numbers
+    seen = sorted(row["seq"] for row in json_rows(out))
+    assert seen == list(range(len(seen)))
+    return len(seen)
 
 
-@pytest.mark.parametrize(("victim", "times"), [("worker", 2), ("jvm", 1), ("server", 1), ("all", 2)])
-def test_a_pipeline_survives_kills(product: Product, tmp_path: Path, victim: str, times: int) -> None:
-    product.create(counted(tmp_path))
-    for _ in range(times):
-        product.wait_for_batches("numbers")
+def kill(product: Product, victim: str) -> None:
+    {
+        "worker": product.kill_worker,
+        "jvm": product.kill_jvm,
+        "server": product.kill_server,
+        "all": product.kill_all,
+    }[victim]()
+
+
+def survives(product: Product, name: str, out: Path, victims: list[str]) -> None:
+    product.create(numbers(name, out))
+    for victim in victims:
+        product.wait_for_batches(name)
         time.sleep(random.uniform(0, 0.5))
-        if victim in ("worker", "jvm"):
-            product.kill_worker() if victim == "worker" else product.kill_jvm()
-            check_a_reader_sees_whole_batches(tmp_path)
-        else:
-            product.kill_server() if victim == "server" else product.kill_all()
-            check_a_reader_sees_whole_batches(tmp_path)
+        kill(product, victim)
+        check_a_reader_sees_whole_batches(out)
+        if victim in ("server", "all"):
             product.up()
-    info = product.wait_for_status("numbers", "completed")
+    info = product.wait_for_status(name, "completed")
     assert info["error"] is None
-    assert check_a_reader_sees_whole_batches(tmp_path) == list(range(EVENTS))
-    assert product.down() == 0
+    assert check_a_reader_sees_whole_batches(out) == EVENTS
+
+
+@pytest.mark.parametrize("victims", ["worker worker", "jvm", "server", "all all"])
+def test_a_pipeline_survives_kills(product: Product, tmp_path: Path, victims: str) -> None:
+    survives(product, victims.replace(" ", "-"), tmp_path / "out", victims.split())
 
 
 def test_what_was_saved_is_there_after_a_kill(product: Product, tmp_path: Path) -> None:
-    product.create(counted(tmp_path) | {"status": "paused"})
-    changed = product.client.patch("/pipelines/numbers", json={"spec": {"batch": {"max_ms": 200}}})
+    product.create(numbers("kept", tmp_path / "out", status="paused"))
+    changed = product.client.patch("/pipelines/kept", json={"spec": {"batch": {"max_ms": 200}}})
     assert changed.status_code == 200, changed.text
     product.kill_all()
     product.up()
-    info = product.get("numbers")
+    info = product.get("kept")
     assert (info["status"], info["revision"], info["spec"]["batch"]["max_ms"]) == ("paused", 2, 200)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_worker_that_stops_answering_is_replaced_and_fenced(tmp_path: Path) -> None:
+def test_the_same_on_postgresql_with_a_worker_that_wakes_up_too_late(
+    postgres_database: str, tmp_path: Path
+) -> None:
     """SIGSTOP: the process is there and does nothing, until it wakes up after its lease has ended."""
-    import os
-    import signal
-
-    product = Product(tmp_path, options=("--workers", "2"), env={"PENSTOCK_WORKER_LEASE_MS": "3000"})
+    env = {"PENSTOCK_WORKER_LEASE_MS": "3000", "PENSTOCK_REGISTRY_URL": postgres_database}
+    product = Product(tmp_path, options=("--workers", "2"), env=env)
     product.up()
     try:
-        product.create(counted(tmp_path))
+        product.create(numbers("numbers", tmp_path / "out"))
         product.wait_for_batches("numbers")
         workers = {w["id"]: w["pid"] for w in product.client.get("/workers").json()}
         first = product.get("numbers")["worker"]
         os.kill(workers[first], signal.SIGSTOP)
-        deadline = time.monotonic() + 60
-        while product.get("numbers")["worker"] in (first, None) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert product.get("numbers")["worker"] not in (first, None)
+        wait_for("another worker", lambda: product.get("numbers")["worker"] not in (first, None))
         os.kill(workers[first], signal.SIGCONT)
         product.wait_for_status("numbers", "completed")
-        assert check_a_reader_sees_whole_batches(tmp_path) == list(range(EVENTS))
+        assert check_a_reader_sees_whole_batches(tmp_path / "out") == EVENTS
+        assert product.down() == 0
     finally:
         product.close()
