@@ -40,6 +40,10 @@ class Judge:
             raise Unavailable(_no_worker())
         try:
             return self.rpc.analyse(worker, list(documents), alone=alone)
+        except httpx.HTTPStatusError as error:
+            message = f"worker {worker.id} could not judge it: {error.response.status_code}"
+            hint = "its log says why"
+            raise Unavailable(Problem(code="worker_failed", message=message, hint=hint)) from None
         except httpx.HTTPError:
             raise Unavailable(_no_worker()) from None
 

@@ -6,7 +6,6 @@ and the references to other documents. What only Spark can know comes later, in 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -116,13 +115,12 @@ def _rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
 def _unique(
     entries: Any, what: str, path: str, default: Callable[[Mapping[str, Any]], Any] = lambda _: None
 ) -> Iterator[Problem]:
-    rows = [e for e in entries if isinstance(e, Mapping)] if isinstance(entries, list) else []
-    found = [entry.get("id") or default(entry) for entry in rows]
-    ids = [name if isinstance(name, str) else None for name in found]
-    twice = {name for name, count in Counter(filter(None, ids)).items() if count > 1}
-    seen: set[Any] = set()
-    for i, name in enumerate(ids):
-        if name in twice and name in seen:
+    seen: set[str] = set()
+    for i, entry in enumerate(entries if isinstance(entries, list) else ()):
+        name = (entry.get("id") or default(entry)) if isinstance(entry, Mapping) else None
+        if not isinstance(name, str):
+            continue
+        if name in seen:
             yield Problem(
                 code="duplicate_id",
                 message=f"two {what}s are called '{name}'",
