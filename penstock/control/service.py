@@ -242,7 +242,12 @@ class Service:
         judged = self.judge.bundle(documents, mode)
         if dry_run:
             return self.registry.plan_import(judged, mode)
+        before = {record.id: record for record in self.registry.list("Pipeline", limit=None).items}
         changes = self.registry.apply_import(judged, mode)
+        for change in changes:
+            gone = before.get(change.id) if (change.action, change.kind) == ("delete", "Pipeline") else None
+            if gone is not None and gone.flow is not None and gone.flow.worker is None:
+                remove_state(self.settings, gone)  # a worker that holds it does so when it has stopped
         self._poke()
         return changes
 

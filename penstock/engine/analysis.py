@@ -173,17 +173,25 @@ def _batch_warnings(flow: Flow) -> Iterator[Problem]:
         )
 
 
+NOT_USED_YET = {
+    "Pipeline": ("buffer", "dead_letters"),
+    "Source": ("stream",),
+    "Task": ("input", "outputs"),
+    "Sink": ("stream",),
+}
+"""Fields that wait for the log of streams: kept, checked and referred to, but nothing reads them."""
+
+
 def _warnings(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    yield from _plain_secrets(raw.get("spec"), "spec")
-    spec = raw.get("spec")
-    if raw.get("kind") == "Pipeline" and isinstance(spec, Mapping):
-        for name in ("buffer", "dead_letters"):
-            if spec.get(name) is not None:
-                yield Problem(
-                    code="no_effect",
-                    message=f"'{name}' is kept with the document but not used by this version",
-                    path=f"spec.{name}",
-                )
+    kind, spec = str(raw.get("kind")), raw.get("spec") or {}
+    yield from _plain_secrets(spec, "spec")
+    for name in NOT_USED_YET.get(kind, ()):
+        if spec.get(name):
+            message = f"'{name}' is kept with the document but not used by this version"
+            yield Problem(code="no_effect", message=message, path=f"spec.{name}")
+    if kind == "Stream":
+        message = "a stream can be declared and referred to; this version has no log behind it"
+        yield Problem(code="no_effect", message=message, path="spec")
 
 
 def _plain_secrets(node: Any, path: str) -> Iterator[Problem]:

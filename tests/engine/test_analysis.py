@@ -96,6 +96,18 @@ def test_what_has_no_effect_is_a_warning(spark: SparkSession, tmp_path: Path) ->
     }
 
 
+def test_what_waits_for_the_log_of_streams_is_a_warning() -> None:
+    stream = {"kind": "Stream", "metadata": {"name": "s"}}
+    processors = [{"type": "filter", "where": "x > 1"}]
+    task = {
+        "kind": "Task",
+        "metadata": {"name": "t"},
+        "spec": {"input": "s", "outputs": [{"stream": "s"}], "processors": processors},
+    }
+    assert [w.path for w in judged(None, stream).warnings] == ["spec"]
+    assert [w.path for w in judged(None, task, stream).warnings] == ["spec.input", "spec.outputs"]
+
+
 def test_without_spark_only_the_structure_is_judged() -> None:
     steps = [{"type": "sql", "query": "SELECT nothing FROM nowhere"}]
     assert judged(None, pipeline(processors=steps)).valid
