@@ -23,6 +23,8 @@ _STATE = "org.apache.spark.sql.execution.streaming.state"
 
 JAVA_NEEDED = 17
 
+JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+
 QUIET_JVM = (
     "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution",  # a stack for each query's end
     "org.apache.spark.sql.execution.streaming.runtime.ResolveWriteToStream",
@@ -77,6 +79,9 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(settings.home / "spark-warehouse"),
         # Users' SQL may not name a path as a table.
         "spark.sql.runSQLOnFiles": "false",
+        # Events that a filter drops inside the reader would not be counted as read.
+        "spark.sql.json.filterPushdown.enabled": "false",
+        "spark.sql.csv.filterPushdown.enabled": "false",
         # TCP's delayed acknowledgement costs 40 ms per Python task on loopback.
         "spark.python.unix.domain.socket.enabled": "true",
         # 0, the default, waits for ever on a query that does not end.
@@ -90,6 +95,7 @@ def configuration(settings: Settings) -> dict[str, str]:
         chosen |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.extraJavaOptions": "" if _collector_chosen() else "-XX:+UseParallelGC",
             # Spark's default of 200 makes a small stateful batch take seconds on a few cores.
             "spark.sql.shuffle.partitions": str(_local_cores(master)),
         }
@@ -130,6 +136,14 @@ def _java_major(java: str) -> int | None:
         return None
     match = re.search(r'version "(?:1\.)?(\d+)', told)
     return int(match.group(1)) if match else None
+
+
+def _collector_chosen() -> bool:
+    """Whether the environment picks a garbage collector: Java does not start with two.
+
+    Where it does not, the parallel one is a fifth faster than Java's default on a few cores.
+    """
+    return any("-XX:+Use" in os.environ.get(name, "") for name in JAVA_VARIABLES)
 
 
 def _local_cores(master: str) -> int:

@@ -57,7 +57,8 @@ def _problem(details: ErrorDetails, model: type[BaseModel]) -> Problem:
     elif code == "wrong_type":
         # A union reports each of its branches under the branch's own name; only the field is a place.
         path = path_of(p for p in location if p not in ("int", "str", "literal['auto']"))
-        message = f"{message}, not {type(details['input']).__name__}"
+        wanted = message.replace("Input should be", "must be", 1)
+        message = f"{wanted}, not {type(details['input']).__name__}"
     else:
         message = message.removeprefix("Value error, ")
     return Problem(code=code, message=message, path=path, hint=hint)

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 
 PATIENCE_S = 120
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK_JAVA = "-XX:TieredStopAtLevel=1"
 """A JVM that lives for seconds wastes them on compiling well."""
 
 

@@ -135,6 +135,18 @@ def test_a_malformed_record_can_be_read_as_nulls(spark: SparkSession, tmp_path: 
     assert len(json_rows(tmp_path / "out")) == 4
 
 
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_events_that_a_filter_drops_were_read_all_the_same(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    rows = spark.range(10).selectExpr("id", "'x' AS name")
+    rows.write.format(kind).option("header", "true").save(str(tmp_path / "in"))
+    steps = [{"type": "filter", "where": "id >= 7"}]
+    raw = job(tmp_path, {"format": kind, "schema": COLUMNS}, processors=steps)
+    ops = run(spark, raw, tmp_path / "ck").ops
+    assert (ops["input_events"], ops["sinks"]["file"]["events"]) == (10, 3)
+
+
 def test_max_bytes_and_max_inflight_bound_a_micro_batch(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for i in range(6):

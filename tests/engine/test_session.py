@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.engine.session import configuration, require_java
+from penstock.errors import PenstockError
+from penstock.settings import load
+
+
+def configured(tmp_path: Path, **overrides: Any) -> dict[str, str]:
+    named = {name.replace("__", "."): value for name, value in overrides.items()}
+    return configuration(load({"home": tmp_path, **named}, env={}, cwd=tmp_path).settings)
+
+
+def test_what_the_user_sets_wins(tmp_path: Path) -> None:
+    assert configured(tmp_path)["spark.driver.memory"] == "2g"
+    assert configured(tmp_path, spark__driver__memory="5g")["spark.driver.memory"] == "5g"
+    assert configured(tmp_path, spark__x__y=True)["spark.x.y"] == "true"
+
+
+def test_the_quick_checkpoint_manager_is_for_local_checkpoints_only(tmp_path: Path) -> None:
+    quick = "spark.sql.streaming.checkpointFileManagerClass"
+    assert quick in configured(tmp_path)
+    assert quick in configured(tmp_path, checkpoints="file:///data/checkpoints")
+    assert quick not in configured(tmp_path, checkpoints="hdfs://name/checkpoints")
+
+
+def test_a_cluster_keeps_its_own_defaults(tmp_path: Path) -> None:
+    cluster = configured(tmp_path, spark__master="spark://127.0.0.1:7077")
+    assert cluster["spark.master"] == "spark://127.0.0.1:7077"
+    assert "spark.driver.bindAddress" not in cluster
+    assert "spark.sql.shuffle.partitions" not in cluster
+    assert configured(tmp_path, spark__master="local[3]")["spark.sql.shuffle.partitions"] == "3"
+
+
+def test_two_garbage_collectors_are_never_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+    assert configured(tmp_path)["spark.driver.extraJavaOptions"] == "-XX:+UseParallelGC"
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseZGC")
+    assert configured(tmp_path)["spark.driver.extraJavaOptions"] == ""
+
+
+def test_a_machine_without_java_is_told_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(PenstockError) as caught:
+        require_java()
+    (problem,) = caught.value.problems
+    assert problem.code == "no_java"
+    for line in ("apt-get install openjdk-17-jre-headless", "brew install", "winget install"):
+        assert line in (problem.hint or "")
+    old = tmp_path / "java"
+    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(PenstockError, match="there is Java 11 here"):
+        require_java()
