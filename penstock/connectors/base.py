@@ -27,6 +27,9 @@ class Source(Component):
     batch_fields: ClassVar[frozenset[str]] = frozenset()
     """The thresholds of `batch:` this source honours."""
 
+    push: ClassVar[bool] = False
+    """Whether events are sent to it: a server takes them in, and no flow runs for a Source of this type."""
+
     def pinned(self, spark: SparkSession) -> Self:
         """This source with all it would have to guess made explicit, such as an inferred schema.
 

@@ -17,7 +17,7 @@ from penstock.engine.failures import failure_of
 from penstock.engine.flow import Flow, Lookup, resolve_flow
 from penstock.engine.plan import pinned, plan_flow
 from penstock.errors import Invalid, Problem
-from penstock.specs.documents import derive_id
+from penstock.specs.documents import SourceBinding, derive_id
 from penstock.specs.validation import Known, parse
 from penstock.sql.schemas import parse_schema
 
@@ -118,7 +118,7 @@ def _deepen(
                 "kind": "Pipeline",
                 "metadata": raw["metadata"],
                 "spec": {
-                    "source": {k: v for k, v in spec.items() if k != "stream"},
+                    "source": {k: v for k, v in spec.items() if k not in SourceBinding.model_fields},
                     "sinks": [{"type": "drop"}],
                 },
             },

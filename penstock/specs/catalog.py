@@ -76,7 +76,8 @@ def _bound(cls: type[Component], binding: type[Spec]) -> type[Component]:
         return cls
     # FileSink as part of a pipeline is FileSinkEntry, by itself FileSinkBinding: JSON Schema needs two names.
     use = re.sub("^(Source|Sink|Processor)", "", binding.__name__)
-    return create_model(cls.__name__ + use, __base__=(binding, cls), __doc__=cls.__doc__)  # type: ignore[arg-type]
+    # The component first: a field that both have means what the component says.
+    return create_model(cls.__name__ + use, __base__=(cls, binding), __doc__=cls.__doc__)  # type: ignore[arg-type]
 
 
 def _tag(value: Any) -> str | None:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from penstock.specs.base import Spec
-from penstock.specs.catalog import union
+from penstock.specs.base import Component, Spec
+from penstock.specs.catalog import Role, catalog, union
 from penstock.specs.policies import Batch, CommitPolicy, Restart
+from penstock.specs.positions import PositionText
 from penstock.specs.stream import StreamSpec
 
 API_VERSION = "penstock/v1"
 KINDS = ("Stream", "Source", "Task", "Sink", "Pipeline")
+RUNNABLE = ("Source", "Task", "Sink", "Pipeline")
+"""Kinds whose documents can be flows; `runs` says which of them are."""
+
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 _.-]{0,126}[A-Za-z0-9_-])?")
 
 DesiredStatus = Literal["active", "paused", "stopped"]
+
+POSITION = "Where it begins: earliest, latest, offset:N or time:ISO 8601."
+STATUS = "What it should do once it is saved"
 
 
 def derive_id(name: str) -> str:
@@ -88,13 +96,27 @@ class ProcessorEntry(Spec):
 class SourceBinding(Spec):
     """Where a registered source publishes."""
 
-    stream: str | None = Field(default=None, description="Id of the Stream it publishes into.")
+    stream: str | None = Field(
+        default=None, description="Id of the Stream it publishes into; with it the source runs by itself."
+    )
+    auto_create_stream: bool = Field(
+        default=False,
+        description="Make the stream with the defaults if it does not exist; without `stream`, it is called "
+        "like the source.",
+    )
+    batch: Batch = Field(default_factory=Batch, description="When a batch is complete.")
+    restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
 
 
 class SinkBinding(Spec):
     """What a registered sink subscribes to."""
 
-    stream: str | None = Field(default=None, description="Id of the Stream it subscribes to.")
+    stream: str | None = Field(
+        default=None, description="Id of the Stream it subscribes to; with it the sink runs by itself."
+    )
+    position: PositionText = Field(default="earliest", description=POSITION)
+    batch: Batch = Field(default_factory=Batch, description="When a batch is complete.")
+    restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
 
 
 AnySource: Any = union("source", Spec, SourceRef)
@@ -138,9 +160,14 @@ class TaskOutput(Spec):
 class TaskSpec(Spec):
     """Reads one stream, runs processors, publishes to one or more streams."""
 
-    input: str | None = Field(default=None, description="Id of the Stream it reads.")
+    input: str | None = Field(
+        default=None, description="Id of the Stream it reads; with it and `outputs` the task runs by itself."
+    )
+    position: PositionText = Field(default="earliest", description=POSITION)
     processors: list[AnyProcessor] = Field(min_length=1, description="Steps, in order.")
     outputs: list[TaskOutput] = Field(default_factory=list, description="Streams it publishes to.")
+    batch: Batch = Field(default_factory=Batch, description="When a batch is complete.")
+    restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
 
 
 class StreamDocument(Document):
@@ -155,6 +182,7 @@ class SourceDocument(Document):
 
     kind: Literal["Source"]
     spec: union("source", SourceBinding)  # type: ignore[valid-type]
+    status: DesiredStatus = Field(default="active", description=f"{STATUS}, if it runs by itself.")
 
 
 class TaskDocument(Document):
@@ -162,6 +190,7 @@ class TaskDocument(Document):
 
     kind: Literal["Task"]
     spec: TaskSpec
+    status: DesiredStatus = Field(default="active", description=f"{STATUS}, if it runs by itself.")
 
 
 class SinkDocument(Document):
@@ -169,6 +198,7 @@ class SinkDocument(Document):
 
     kind: Literal["Sink"]
     spec: union("sink", SinkBinding)  # type: ignore[valid-type]
+    status: DesiredStatus = Field(default="active", description=f"{STATUS}, if it runs by itself.")
 
 
 class PipelineDocument(Document):
@@ -176,7 +206,7 @@ class PipelineDocument(Document):
 
     kind: Literal["Pipeline"]
     spec: PipelineSpec
-    status: DesiredStatus = Field(default="active", description="What it should do once it is saved.")
+    status: DesiredStatus = Field(default="active", description=f"{STATUS}.")
 
 
 class Models:
@@ -189,3 +219,40 @@ class Models:
         "Sink": SinkDocument,
         "Pipeline": PipelineDocument,
     }
+
+
+def runs(document: Mapping[str, Any]) -> bool:
+    """Whether a document runs by itself, as a flow. One that does not is there for others to refer to.
+
+    Takes raw mappings, so that broken documents can be asked too.
+    """
+    kind, spec = document.get("kind"), document.get("spec")
+    if kind == "Pipeline":
+        return True
+    if not isinstance(spec, Mapping):
+        return False
+    if kind == "Task":
+        return _named(spec.get("input")) and isinstance(spec.get("outputs"), list) and bool(spec["outputs"])
+    if kind == "Sink":
+        return _named(spec.get("stream")) and not has_own_stream("sink", spec)
+    if kind == "Source":
+        publishes = _named(spec.get("stream")) or spec.get("auto_create_stream") is True
+        # One of an unknown type counts as one that pulls: its validation tells what is wrong.
+        pushed = bool(getattr(_component("source", spec), "push", False))
+        return publishes and not pushed and not has_own_stream("source", spec)
+    return False
+
+
+def has_own_stream(role: Role, spec: Mapping[str, Any]) -> bool:
+    """Whether `stream` is a field of the connector itself, so that it cannot name what it is bound to."""
+    component = _component(role, spec)
+    return component is not None and "stream" in component.model_fields
+
+
+def _component(role: Role, spec: Mapping[str, Any]) -> type[Component] | None:
+    name = spec.get("type")
+    return catalog(role).classes.get(name) if isinstance(name, str) else None
+
+
+def _named(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)

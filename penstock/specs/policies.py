@@ -35,9 +35,7 @@ class Restart(Spec):
     """What happens when a running pipeline fails. Every committed batch resets the count of attempts."""
 
     policy: Literal["on_failure", "never"] = Field(default="on_failure", description="Whether to try again.")
-    max_attempts: int = Field(
-        default=5, ge=1, description="Failures in a row before the pipeline is `failed`."
-    )
+    max_attempts: int = Field(default=5, ge=1, description="Failures in a row before it is `failed`.")
     backoff_ms: int = Field(
         default=1_000, ge=0, description="Wait before the second attempt; doubles each time."
     )

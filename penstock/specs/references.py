@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.specs.documents import derive_id
+from penstock.specs.documents import API_VERSION, NAME, derive_id
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A place in a document that names another one."""
+    """A place in a document that names another one, which is `made` with it if it does not exist."""
 
     kind: str
     id: str
     path: str
+    made: bool = False
 
 
 def references_of(document: dict[str, Any]) -> list[Reference]:
@@ -29,11 +30,37 @@ def references_of(document: dict[str, Any]) -> list[Reference]:
         "Source": _bound,
         "Sink": _bound,
     }.get(str(document.get("kind")))
-    return [
+    references = [
         Reference(kind, derive_id(value), path)
         for kind, value, path in (found(spec) if found else ())
         if isinstance(value, str) and value
     ]
+    if (made := made_stream(document)) is not None:
+        path = "spec.stream" if spec.get("stream") else "spec.auto_create_stream"
+        return [Reference("Stream", derive_id(made["metadata"]["name"]), path, made=True)]
+    return references
+
+
+def publishes_to(source: Mapping[str, Any]) -> str | None:
+    """The name or id of the stream that a Source document publishes into."""
+    spec, metadata = source.get("spec"), source.get("metadata")
+    if not isinstance(spec, Mapping):
+        return None
+    name = spec.get("stream")
+    if not name and spec.get("auto_create_stream") is True and isinstance(metadata, Mapping):
+        name = metadata.get("name")
+    return name if isinstance(name, str) and name else None
+
+
+def made_stream(document: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The Stream document that is made with a Source, unless it exists; None if none is asked for."""
+    spec = document.get("spec")
+    if document.get("kind") != "Source" or not isinstance(spec, Mapping):
+        return None
+    name = publishes_to(document) if spec.get("auto_create_stream") is True else None
+    if name is None or not NAME.fullmatch(name):
+        return None
+    return {"apiVersion": API_VERSION, "kind": "Stream", "metadata": {"name": name}, "spec": {}}
 
 
 Found = Iterator[tuple[str, Any, str]]

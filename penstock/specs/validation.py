@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from penstock.errors import Invalid, Problem, did_you_mean
-from penstock.specs.documents import KINDS, Document, Models
+from penstock.specs.documents import KINDS, NAME, RUNNABLE, Document, Models, has_own_stream
 from penstock.specs.problems import problems_of
 from penstock.specs.references import references_of
 
@@ -62,7 +62,7 @@ def unknown_references(raw: Mapping[str, Any], known: Known) -> list[Problem]:
             hint=did_you_mean(reference.id, ids) if (ids := known(reference.kind)) else None,
         )
         for reference in references_of(dict(raw))
-        if reference.id not in known(reference.kind)
+        if not reference.made and reference.id not in known(reference.kind)
     ]
 
 
@@ -106,8 +106,11 @@ def _rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
         yield from _unique(spec.get("sinks"), "sink", "spec.sinks", lambda s: s.get("ref") or s.get("type"))
         yield from _either(spec)
         yield from _commit_policy(spec)
+    if raw.get("kind") in RUNNABLE:
         yield from _restart(spec.get("restart"))
         yield from _inflight(spec.get("batch"))
+    if raw.get("kind") == "Source":
+        yield from _auto_created(spec)
     if raw.get("kind") == "Stream":
         yield from _storage(spec)
 
@@ -193,6 +196,26 @@ def _inflight(batch: Any) -> Iterator[Problem]:
             message="at least one batch is in flight",
             path="spec.batch.max_inflight",
             hint="a number from 1, or auto",
+        )
+
+
+def _auto_created(spec: Mapping[str, Any]) -> Iterator[Problem]:
+    if spec.get("auto_create_stream") is not True:
+        return
+    name = spec.get("stream")
+    if has_own_stream("source", spec):
+        yield Problem(
+            code="exclusive_fields",
+            message=f"a source of type '{spec['type']}' reads its stream and publishes into none",
+            path="spec.auto_create_stream",
+            hint="leave it out",
+        )
+    elif isinstance(name, str) and not NAME.fullmatch(name):
+        yield Problem(
+            code="invalid_value",
+            message=f"no stream can be called '{name}'",
+            path="spec.stream",
+            hint="1 to 128 letters, digits, spaces, '_', '-' or '.'",
         )
 
 
