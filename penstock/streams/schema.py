@@ -1,0 +1,88 @@
+"""Schemas of typed streams: Spark DDL as Arrow, and the changes of it that stored events can follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import pyarrow as pa
+
+from penstock.errors import Invalid, Problem
+from penstock.streams.casting import is_wider
+from penstock.streams.ddl import Parser
+
+RESERVED = ("_key", "_headers", "_offset", "_time")
+"""Columns that every event has beside its own; readers see them next to the schema."""
+
+
+@lru_cache(maxsize=1024)
+def arrow_schema(ddl: str) -> pa.Schema:
+    """The Arrow schema of a Spark DDL, with the types that Spark's own conversion gives.
+
+    Raises `Invalid` if the text is no list of columns, or has one that a stream cannot hold.
+    """
+    fields = list(Parser(ddl).columns())
+    for field in fields:
+        if field.name.lower() in RESERVED:
+            raise Invalid(
+                Problem(
+                    code="reserved_column",
+                    message=f"the column '{field.name}' has a name that Penstock needs for itself",
+                    path="schema",
+                    hint=f"choose a name other than {', '.join(RESERVED)}",
+                )
+            )
+    if [(field.name, field.type) for field in fields] == [("value", pa.binary())]:
+        raise Invalid(
+            Problem(
+                code="raw_schema",
+                message="a single column 'value BINARY' is what a raw stream has",
+                path="schema",
+                hint="leave the schema out",
+            )
+        )
+    return pa.schema(fields)
+
+
+def same_or_wider(old: pa.Schema, new: pa.Schema) -> list[Problem]:
+    """The changes from `old` to `new` that stored events cannot follow.
+
+    Columns may be left out, added if they may be null, and widened, such as INT to BIGINT.
+    """
+    before = {field.name.lower(): field for field in old}
+    problems = [problem for field in new for problem in _change(before.get(field.name.lower()), field)]
+    if not before.keys() & {field.name.lower() for field in new}:
+        problems.append(
+            Problem(
+                code="incompatible_schema",
+                message="no column of the stored events is left",
+                path="schema",
+                hint="keep at least one column, or make another stream",
+            )
+        )
+    return problems
+
+
+def _change(old: pa.Field | None, new: pa.Field) -> Iterator[Problem]:
+    if old is None:
+        if not new.nullable:
+            yield Problem(
+                code="required_column",
+                message=f"stored events have no column '{new.name}', so it cannot be NOT NULL",
+                path="schema",
+                hint=f"declare '{new.name}' without NOT NULL",
+            )
+    elif old.name != new.name or not is_wider(old.type, new.type):
+        yield Problem(
+            code="incompatible_type",
+            message=f"stored events have '{old.name}' as {old.type}, not '{new.name}' as {new.type}",
+            path="schema",
+            hint="keep the type, widen it (INT to BIGINT), or add a column of another name",
+        )
+    elif old.nullable and not new.nullable:
+        yield Problem(
+            code="required_column",
+            message=f"stored events may have null in '{new.name}', so it cannot become NOT NULL",
+            path="schema",
+            hint=f"declare '{new.name}' without NOT NULL",
+        )
