@@ -61,6 +61,16 @@ class WorkerSettings(_Section):
     )
 
 
+class StreamSettings(_Section):
+    """How the logs of streams use this machine."""
+
+    free_bytes: int = Field(
+        default=256 * 1024 * 1024,
+        ge=0,
+        description="Appends are refused while the volume of the streams has less free space, in bytes.",
+    )
+
+
 class LogSettings(_Section):
     """What the processes say about themselves."""
 
@@ -101,6 +111,7 @@ class Settings(_Section):
     )
     registry: RegistrySettings = Field(default_factory=RegistrySettings)
     worker: WorkerSettings = Field(default_factory=WorkerSettings)
+    streams: StreamSettings = Field(default_factory=StreamSettings)
     log: LogSettings = Field(default_factory=LogSettings)
     spark: dict[str, str] = Field(
         default={"spark.master": "local[*]"},

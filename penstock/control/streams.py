@@ -1,0 +1,150 @@
+"""The logs behind the streams of a registry."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import structlog
+
+from penstock.control.registry.records import Record
+from penstock.control.registry.store import Registry
+from penstock.errors import NotFound, Problem, did_you_mean
+from penstock.settings import Settings
+from penstock.specs.documents import PipelineDocument, StreamDocument, derive_id
+from penstock.specs.stream import StreamBuffer, StreamSpec, Wal
+from penstock.specs.validation import parse
+from penstock.streams.home import StreamHome, StreamPlace, dead_id
+from penstock.streams.log import Log
+from penstock.streams.pool import Pool
+
+log = structlog.get_logger()
+
+MAINTAIN_S = 2.0
+
+INPUT = ".in"
+"""After a pipeline's id: the stream that holds what is pushed to it."""
+
+
+def input_id(pipeline: str) -> str:
+    """The id of the stream that holds what is pushed to a pipeline."""
+    return pipeline + INPUT
+
+
+class Streams:
+    """Finds, makes and looks after the logs. Registered streams have one each; so have, unregistered, the
+    input of a pipeline that is pushed to, and what did not fit the schema of a typed stream.
+    """
+
+    def __init__(self, settings: Settings, registry: Registry) -> None:
+        self.home = StreamHome.of(settings)
+        self._registry, self._defaults = registry, settings.defaults.model_dump()
+        self._pool = Pool()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def place(self, name: str) -> StreamPlace:
+        """Where a stream lies; NotFound if there is no such stream."""
+        found = self._place(derive_id(name))
+        if found is None:
+            ids = self._registry.ids("Stream")
+            hint = did_you_mean(name, ids) if ids else "create one first"
+            raise NotFound(Problem(code="not_found", message=f"there is no stream '{name}'", hint=hint))
+        return found
+
+    def log(self, name: str) -> Log:
+        """The log of a stream; NotFound if there is no such stream."""
+        return self._pool.log(self.place(name).directory)
+
+    def all(self) -> Iterator[StreamPlace]:
+        """Every stream, also those that are not registered themselves."""
+        for record in self._registry.list("Stream", limit=None).items:
+            yield (place := self._registered(record))
+            if place.spec.schema_ is not None and (dead := self._place(dead_id(record.id))):
+                yield dead
+        for record in self._registry.list("Pipeline", limit=None).items:
+            if self._is_pushed_to(record) and (place_ := self._place(input_id(record.id))):
+                yield place_
+
+    def ensure(self, record: Record) -> None:
+        """A stream was saved: make its log, or let it know its new settings."""
+        self._registered(record)
+
+    def remove(self, record: Record) -> None:
+        """A stream, or a pipeline with an input of its own, was deleted."""
+        id = record.id if record.kind == "Stream" else input_id(record.id)
+        self._pool.drop(self.home.directory(id, record.uid))
+        self.home.remove(id, record.uid)
+
+    def forget_reader(self, reader: str) -> None:
+        """A flow is gone for good: no stream waits for it any more."""
+        for place in self.all():
+            self._pool.log(place.directory).storage.forget_cursor(reader)
+
+    # The life of a server
+
+    def start(self) -> None:
+        """What transient streams held is gone; every log knows its settings and is looked after."""
+        self.home.forget_transient()
+        for _ in self.all():
+            pass
+        self._thread = threading.Thread(target=self._maintain_all, name="streams", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close every log."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._pool.close()
+
+    def _maintain_all(self) -> None:
+        while not self._stop.wait(MAINTAIN_S):
+            try:
+                places = list(self.all())
+            except Exception as error:  # the registry may be out of reach for a while
+                log.warning("streams are not looked after", error=str(error))
+                continue
+            for place in places:
+                try:
+                    self._pool.log(place.directory).storage.maintain()
+                except Exception as error:
+                    log.warning("a stream is not looked after", stream=place.id, error=str(error))
+
+    # From ids to directories
+
+    def _place(self, id: str) -> StreamPlace | None:
+        if (record := self._registry.find("Stream", id)) is not None:
+            return self._registered(record)
+        owner, _, suffix = id.rpartition(".")
+        if suffix == "dead" and (record := self._registry.find("Stream", owner)) is not None:
+            self._registered(record)
+            return self._at(id, record.uid, StreamSpec())
+        if suffix == "in" and (record := self._registry.find("Pipeline", owner)) is not None:
+            return self._input(record)
+        return None
+
+    def _registered(self, record: Record) -> StreamPlace:
+        document = parse(record.document, self._defaults)
+        assert isinstance(document, StreamDocument)
+        return self._at(record.id, record.uid, document.spec)
+
+    def _input(self, record: Record) -> StreamPlace:
+        document = parse(record.document, self._defaults)
+        assert isinstance(document, PipelineDocument)
+        return self._at(input_id(record.id), record.uid, input_spec(document))
+
+    def _at(self, id: str, uid: str, spec: StreamSpec) -> StreamPlace:
+        return StreamPlace(id, spec, self.home.ensure(id, uid, spec))
+
+    def _is_pushed_to(self, record: Record) -> bool:
+        return (self.home.root / input_id(record.id)).is_dir()
+
+
+def input_spec(document: PipelineDocument) -> StreamSpec:
+    """The stream that holds what is pushed to a pipeline, as its `buffer` says."""
+    kind = document.spec.buffer.type if document.spec.buffer else "memory"
+    schema = getattr(document.spec.source, "schema_", None)
+    if kind == "memory":
+        return StreamSpec(schema_=schema, wal=Wal(enabled=False), buffer=StreamBuffer(spill=True))
+    return StreamSpec(schema_=schema, storage="sqlite" if kind == "sqlite" else "local")

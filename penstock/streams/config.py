@@ -1,0 +1,79 @@
+"""What a stream's directory says of itself.
+
+The registry is where a stream is declared; whoever saves it there writes this file. So every process that
+has the directory can read and append under the same settings, and a change is seen by all of them at
+their next append.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.specs.stream import StreamSpec
+from penstock.streams.files import Files
+
+FILE = "stream.json"
+
+
+@dataclass(frozen=True)
+class StreamConfig:
+    """A stream as its log needs to know it."""
+
+    id: str
+    spec: StreamSpec
+    memory: Path | None = None
+    """Where a transient stream keeps its segments."""
+    free_bytes: int = 0
+    """Appends are refused when the volume has less room than this."""
+    dead_letters: Path | None = None
+    """The directory of the stream for what does not fit the schema."""
+
+    @property
+    def transient(self) -> bool:
+        """Whether events are gone after a restart."""
+        return not self.spec.wal.enabled
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of the file."""
+        return {
+            "id": self.id,
+            "memory": str(self.memory) if self.memory else None,
+            "free_bytes": self.free_bytes,
+            "dead_letters": str(self.dead_letters) if self.dead_letters else None,
+            "spec": self.spec.model_dump(by_alias=True),
+        }
+
+
+def write_config(directory: Path, config: StreamConfig, files: Files | None = None) -> bool:
+    """Make the directory of a stream, or change its settings; false if it was so already."""
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        if read_config(directory) == config:
+            return False
+    except (OSError, ValueError):  # none yet, or not readable: written anew
+        pass
+    text = json.dumps(config.to_json(), indent=2).encode()
+    (files or Files()).replace(directory / FILE, text, durable=True)
+    return True
+
+
+def read_config(directory: Path) -> StreamConfig:
+    """The settings of a stream; OSError or ValueError if there are none."""
+    found = json.loads((directory / FILE).read_bytes())
+    return StreamConfig(
+        found["id"],
+        StreamSpec.model_validate(found["spec"]),
+        Path(found["memory"]) if found["memory"] else None,
+        found["free_bytes"],
+        Path(found["dead_letters"]) if found["dead_letters"] else None,
+    )
+
+
+def config_version(directory: Path) -> tuple[int, int]:
+    """Changes when the settings do; costs one system call."""
+    found = os.stat(directory / FILE)
+    return found.st_mtime_ns, found.st_ino

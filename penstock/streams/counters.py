@@ -1,0 +1,72 @@
+"""Counters of a stream, shared by all processes and kept over restarts."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import struct
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+NAMES = (
+    "dropped_buffer_full",
+    "dropped_timeout",
+    "dropped_no_reader",
+    "evicted_retention_ms",
+    "evicted_retention_bytes",
+    "evicted_max_segments",
+    "evicted_unread",
+    "damaged",
+    "dead_letters",
+    "duplicates",
+    "skipped_by_readers",
+)
+"""In the order of the file: new ones go to the end."""
+
+_SLOT = struct.Struct("<Q")
+SIZE = 512
+
+
+class Counters:
+    """Numbers that only grow. Where nothing can be written, nothing is counted."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd: int | None = None
+        self._map: mmap.mmap | None = None
+        self._mutex = threading.Lock()  # threads of a process share a file lock
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            if os.fstat(self._fd).st_size < SIZE:
+                os.ftruncate(self._fd, SIZE)
+            self._map = mmap.mmap(self._fd, SIZE)
+        except OSError:  # a read-only directory or a full disk
+            self.close()
+
+    def add(self, counts: Mapping[str, int]) -> None:
+        """Add to some of the counters."""
+        if self._map is None or self._fd is None:
+            return
+        with self._mutex:
+            fcntl.flock(self._fd, fcntl.LOCK_EX)  # of this file alone, and never held for long
+            try:
+                for name, count in counts.items():
+                    at = NAMES.index(name) * _SLOT.size
+                    _SLOT.pack_into(self._map, at, _SLOT.unpack_from(self._map, at)[0] + count)
+            finally:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def all(self) -> dict[str, int]:
+        """Every counter."""
+        if self._map is None:
+            return dict.fromkeys(NAMES, 0)
+        return {name: _SLOT.unpack_from(self._map, i * _SLOT.size)[0] for i, name in enumerate(NAMES)}
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._map is not None:
+            self._map.close()
+        if self._fd is not None:
+            os.close(self._fd)
+        self._fd = self._map = None

@@ -1,0 +1,80 @@
+"""Cursors: each reader's progress in a small file of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from urllib.parse import quote
+
+import google_crc32c
+
+from penstock.streams.files import Files
+from penstock.streams.storage import Cursor, Fenced
+
+SUFFIX = ".cursor"
+
+
+class Cursors:
+    """The cursors of a stream."""
+
+    def __init__(self, directory: Path, files: Files) -> None:
+        self._directory, self._files = directory, files
+
+    def all(self) -> list[Cursor]:
+        """Every cursor that can be read."""
+        try:
+            names = sorted(os.listdir(self._directory))
+        except FileNotFoundError:
+            return []
+        found = (read_cursor(self._directory / name) for name in names if name.endswith(SUFFIX))
+        return [cursor for cursor in found if cursor is not None]
+
+    def move(self, cursor: Cursor, *, durable: bool) -> None:
+        """Keep a reader's progress; raises `Fenced` if a later epoch has done so (invariant 6)."""
+        path = self._path(cursor.reader)
+        with self._locked():
+            known = read_cursor(path)
+            if known is not None and known.epoch > cursor.epoch:
+                raise Fenced(f"reader '{cursor.reader}' is at epoch {known.epoch}, not {cursor.epoch}")
+            self._files.step("cursor")
+            self._files.replace(path, encode_cursor(cursor), durable=durable)
+
+    def forget(self, reader: str) -> None:
+        """Remove a reader's cursor."""
+        with self._locked():
+            self._files.remove(self._path(reader))
+
+    def _path(self, reader: str) -> Path:
+        return self._directory / f"{quote(reader, safe=':')}{SUFFIX}"
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        self._directory.mkdir(exist_ok=True)
+        fd = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)  # and with it the lock
+
+
+def encode_cursor(cursor: Cursor) -> bytes:
+    """The content of a cursor file: a checksum and a line of JSON."""
+    text = json.dumps(asdict(cursor)).encode()
+    return b"%08x %s\n" % (google_crc32c.value(text), text)
+
+
+def read_cursor(path: Path) -> Cursor | None:
+    """The cursor in a file, or None if there is no sound one."""
+    try:
+        checksum, _, text = path.read_bytes().rstrip(b"\n").partition(b" ")
+        if int(checksum, 16) != google_crc32c.value(text):
+            return None
+        return Cursor(**json.loads(text))
+    except (OSError, ValueError, TypeError):
+        return None

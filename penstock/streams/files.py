@@ -1,0 +1,99 @@
+"""The file layer: every change the log makes to a disk goes through here.
+
+One place to see what is written, synced, renamed and removed in which order; and one place where tests
+put a disk that fails, tears a write, forgets what was not synced, or a process that dies at a named step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+
+class Files:
+    """The operating system's files."""
+
+    def step(self, name: str) -> None:
+        """A named point between two changes. Nothing happens here, except in a test that kills."""
+
+    def create(self, path: Path) -> int:
+        """A descriptor of a new, empty file."""
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+
+    def open(self, path: Path) -> int:
+        """A descriptor of a file to be written to."""
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+    def write(self, fd: int, data: bytes, position: int) -> None:
+        """Write all of `data`, or raise. A short write is gone on with: the reason of it comes then."""
+        view = memoryview(data)
+        while view:
+            done = self.pwrite(fd, view, position)
+            view, position = view[done:], position + done
+
+    def pwrite(self, fd: int, data: memoryview, position: int) -> int:
+        """One call of the operating system."""
+        return os.pwrite(fd, data, position)
+
+    def truncate(self, fd: int, size: int) -> None:
+        """Cut a file."""
+        os.ftruncate(fd, size)
+
+    def sync(self, fd: int) -> None:
+        """Return when the disk has the content of a file."""
+        os.fdatasync(fd) if hasattr(os, "fdatasync") else os.fsync(fd)
+
+    def sync_directory(self, directory: Path) -> None:
+        """Return when the disk has the names of the files in a directory."""
+        fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Give a file another name, replacing who has it."""
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file; it may be gone already."""
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+
+    def free_bytes(self, directory: Path) -> int:
+        """How much more fits on the volume."""
+        found = os.statvfs(directory)
+        return found.f_bavail * found.f_frsize
+
+    def replace(self, path: Path, data: bytes, *, durable: bool) -> None:
+        """Write a small file whole or not at all."""
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        fd = self.create(temporary)
+        try:
+            self.write(fd, data, 0)
+            if durable:
+                self.sync(fd)
+        except BaseException:
+            self.remove(temporary)
+            raise
+        finally:
+            os.close(fd)
+        self.step("rename")
+        self.rename(temporary, path)
+        if durable:
+            self.step("directory sync")
+            self.sync_directory(path.parent)
+
+
+def read_at(fd: int, size: int, position: int) -> bytes:
+    """Up to `size` bytes; fewer only at the end of the file."""
+    data = os.pread(fd, size, position)
+    if len(data) in (0, size):
+        return data
+    parts = [data]
+    got = len(data)
+    while got < size and (more := os.pread(fd, size - got, position + got)):
+        parts.append(more)
+        got += len(more)
+    return b"".join(parts)

@@ -1,0 +1,508 @@
+"""`storage: local`: a log in segment files, appended to by many processes.
+
+stream.json    settings (see config.py)
+lock           held by the process that appends, for the append only
+tail           where the log ends (see tail.py)
+counters       what was dropped, and why
+cursors/       one file per reader
+NNN.log        segments by base offset; NNN.index beside each closed one
+spill/         segments of a transient stream that found no room in memory
+floor          no offset below it is given out again after a transient stream was lost
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import itertools
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import structlog
+
+from penstock.streams.config import StreamConfig, config_version, read_config
+from penstock.streams.counters import Counters
+from penstock.streams.cursors import Cursors
+from penstock.streams.files import Files
+from penstock.streams.frames import Body, Frame
+from penstock.streams.producers import Producers, highest
+from penstock.streams.reader import Reader
+from penstock.streams.recovery import find_end, follow, leftovers, load_producers
+from penstock.streams.retention import Closed, Retention
+from penstock.streams.segments import build_index, index_path, list_segments, segment_path
+from penstock.streams.storage import (
+    Append,
+    Appended,
+    Bounds,
+    Cursor,
+    Fenced,
+    Full,
+    Span,
+    Storage,
+    Usage,
+    WriteFailed,
+)
+from penstock.streams.tail import Tail, TailFile
+
+log = structlog.get_logger()
+
+BACKWARDS_US = 60_000_000
+"""A clock that went back by less than this is waited for by repeating the last time."""
+
+RESERVED = 1_000_000
+"""Offsets that a transient stream reserves at once, so that a restart never gives one out again."""
+
+
+class LocalStorage(Storage):
+    """The log in a directory."""
+
+    def __init__(self, directory: Path, files: Files | None = None) -> None:
+        self.directory, self.files = directory, files or Files()
+        self.config: StreamConfig = read_config(directory)
+        self._config_version = config_version(directory)
+        self.spec = self.config.spec
+        self._tail_file = TailFile(directory / "tail")
+        self._lock_fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._mutex = threading.RLock()
+        self._held = 0
+        self.counters = Counters(directory / "counters")
+        self._cursors = Cursors(directory / "cursors", self.files)
+        self.reader = Reader(self.directories, self.tail)
+        self._fd: int | None = None
+        self._path = directory
+        self._base = -1
+        self._began_us = 0  # when the active segment got its first event
+        self._closed: tuple[tuple[int, int], list[Closed]] | None = None
+        self._known = Tail(0, 0, -1, 0)
+        self._producers = Producers()
+        self._last_us = 0
+        self._dirty_since: float | None = None
+        self._sick = False
+        self._reserved = 0
+        self.retention = Retention(self)
+
+    # Reading
+
+    def bounds(self) -> Bounds:
+        tail = self.tail()
+        return Bounds(tail.first, tail.next)
+
+    def spans(self, start: int) -> Iterator[Span]:
+        return self.reader.spans(start)
+
+    def fetch(self, span: Span) -> pa.RecordBatch:
+        return self.reader.fetch(span)
+
+    def transactions(self, first: int, next: int) -> list[tuple[int, int, str, bool]]:
+        marks = []
+        for span in self.spans(first):
+            if span.base >= next:
+                break
+            for begin, end, id, closed in self.reader.meta(span).get("tx", ()):  # type: ignore[attr-defined]
+                marks.append((begin, end, id, closed))
+        return marks
+
+    def offset_at(self, time_us: int) -> int:
+        return self.reader.offset_at(time_us)
+
+    def tail(self) -> Tail:
+        """Where the log ends; recovered first if nothing reliable says so."""
+        tail = self._tail_file.read()
+        if tail is not None and tail.exact:
+            return tail
+        with self.locked():
+            return self._known
+
+    def directories(self) -> list[Path]:
+        """Where segments may lie."""
+        found = [self.directory]
+        if self.config.memory is not None:
+            found += [self.directory / "spill", self.config.memory]
+        return found
+
+    def closed(self) -> list[Closed]:
+        """The closed segments, oldest first."""
+        tail = self.tail()
+        if self._closed is None or self._closed[0] != (tail.first, tail.base):
+            segments = list(self.reader.segments(tail).items())
+            found = [
+                Closed(base, after, path, path.stat().st_size)
+                for (base, path), (after, _) in itertools.pairwise(segments)
+            ]
+            self._closed = (tail.first, tail.base), found
+        return self._closed[1]
+
+    def active_in(self, directory: Path | None) -> bool:
+        """Whether the active segment lies in a directory."""
+        return self._path.parent == directory
+
+    def usage(self) -> Usage:
+        tail = self.tail()
+        segments = self.reader.segments(tail)
+        sizes, memory = 0, 0
+        details: list[dict[str, object]] = []
+        for base, path in segments.items():
+            with contextlib.suppress(FileNotFoundError):
+                size = tail.position if base == tail.base else path.stat().st_size
+                sizes += size
+                memory += size if path.parent == self.config.memory else 0
+                details.append({"base": base, "bytes": size, "memory": path.parent == self.config.memory})
+        if tail.first == tail.next:
+            return Usage(sizes, len(details), None, None, memory, details)
+        ends = [self.reader.index(base, tail) for base in (min(segments), max(segments))]
+        oldest, newest = (index for index in ends)
+        return Usage(
+            sizes,
+            len(details),
+            oldest.first_us or None if oldest else None,
+            (newest.last_us if newest else 0) or (oldest.last_us if oldest else 0) or None,
+            memory,
+            details,
+        )
+
+    # Cursors and counters
+
+    def cursors(self) -> list[Cursor]:
+        return self._cursors.all()
+
+    def move_cursor(self, cursor: Cursor) -> None:
+        self._cursors.move(replace(cursor, at=cursor.at or time.time()), durable=self.spec.wal.sync)
+
+    def forget_cursor(self, reader: str) -> None:
+        self._cursors.forget(reader)
+
+    def count(self, **counts: int) -> None:
+        self.counters.add(counts)
+
+    def counts(self) -> Mapping[str, int]:
+        return self.counters.all()
+
+    # Writing
+
+    def write(self, appends: Sequence[Append]) -> list[Appended | Fenced]:
+        with self.locked():
+            self._reconfigure()
+            frames, results, producers = self._frames(appends)
+            if frames:
+                parts = [part for frame in frames for part in frame.encode()]
+                data = b"".join(parts)
+                self.retention.make_room(len(data), sum(frame.body.count for frame in frames))
+                if self._must_roll(len(data)):
+                    self._roll()
+                self._put(data, frames[-1].base + frames[-1].body.count)
+                self._producers = producers
+                self._last_us = frames[-1].time_us
+                self._began_us = self._began_us or self._last_us
+            return results
+
+    def maintain(self) -> None:
+        with self.locked():
+            self._reconfigure()
+            if self._must_roll(0):
+                self._roll()
+            self.retention.expire()
+            self._index_closed()
+            self.flush()
+
+    def flush(self) -> None:
+        """Have on disk what was acknowledged without a sync."""
+        with self._mutex:
+            if self._dirty_since is not None and self._fd is not None:
+                self._dirty_since = None
+                try:
+                    self.files.sync(self._fd)
+                except OSError as error:
+                    self._distrust(error)
+
+    @property
+    def dirty_since(self) -> float | None:
+        """Since when something waits to be synced."""
+        return self._dirty_since
+
+    def close(self) -> None:
+        with self._mutex:
+            self.flush()
+            if self._fd is not None:
+                os.close(self._fd)
+                self._fd = None
+            os.close(self._lock_fd)
+            self._tail_file.close()
+            self.counters.close()
+
+    def _frames(self, appends: Sequence[Append]) -> tuple[list[Frame], list[Appended | Fenced], Producers]:
+        """The frames to write, and what is to be told of each append once they are written."""
+        offset, now = self._known.next, self._now()
+        frames: list[Frame] = []
+        results: list[Appended | Fenced] = []
+        producers = self._producers.copy() if any(a.producer for a in appends) else self._producers
+        for append in appends:
+            verdict = producers.judge(append.producer) if append.producer else None
+            if verdict is not None:
+                results.append(verdict)
+                continue
+            first, next = offset, offset + append.events
+            for i, body in enumerate(append.bodies):
+                last = i == len(append.bodies) - 1
+                meta: dict[str, object] = {}
+                if last and append.producer is not None:
+                    p = append.producer
+                    meta["producers"] = [[first, next, p.id, p.epoch, p.batch]]
+                    producers.note(p.id, p.epoch, p.batch, first, next)
+                if last and append.tx:
+                    meta["tx"] = [[first + b, first + e, id, closed] for b, e, id, closed in append.tx]
+                frames.append(Frame(offset, now, body, meta, more=not last))
+                offset += body.count
+            results.append(Appended(first, next))
+        return frames, results, producers
+
+    def _put(self, data: bytes, next: int) -> None:
+        """Write frames behind the last ones, and let them be seen."""
+        assert self._fd is not None
+        position = self._known.position
+        try:
+            self.files.step("append")
+            self.files.write(self._fd, data, position)
+            self.files.step("written")
+            if self.spec.wal.sync and not self.config.transient:
+                self.files.sync(self._fd)
+        except OSError as error:
+            self._undo(position, error)
+        if self._dirty_since is None and not self.spec.wal.sync:
+            self._dirty_since = time.monotonic()
+        self.files.step("publish")
+        self._publish(replace(self._known, next=next, position=position + len(data)))
+
+    def _undo(self, position: int, error: OSError) -> None:
+        """Nothing of a write that failed may stay, and its segment is not trusted with another one.
+
+        After a failed sync nobody knows which of its pages are on disk: a second sync would say that all
+        is well. The segment is closed where it was good, and read again to see whether it is.
+        """
+        with contextlib.suppress(OSError):
+            assert self._fd is not None
+            self.files.truncate(self._fd, position)
+        self._distrust(error)
+        if error.errno in (28, 122):  # no space, no quota
+            raise Full("disk_full") from error
+        raise WriteFailed(f"the disk refused: {error.strerror}") from error
+
+    def _distrust(self, error: OSError) -> None:
+        self._sick = True
+        log.error("a write to a stream failed", stream=self.config.id, error=str(error))
+        if self._fd is not None and hasattr(os, "posix_fadvise"):
+            with contextlib.suppress(OSError):  # so that it is read from the disk, not from memory
+                os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        if damaged := find_end(self._path, self._base).damaged:
+            log.error("events are damaged", stream=self.config.id, segment=self._path.name, events=damaged)
+
+    def _publish(self, tail: Tail) -> None:
+        self._tail_file.publish(tail)
+        self._known = tail
+
+    def _now(self) -> int:
+        now = time.time_ns() // 1000
+        return self._last_us if 0 < self._last_us - now < BACKWARDS_US else now
+
+    # The lock, and catching up with other writers
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the only writer, and know where the log ends."""
+        with self._mutex:
+            if self._held == 0:
+                fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+            self._held += 1
+            try:
+                if self._held == 1:
+                    self._catch_up()
+                yield
+            finally:
+                self._held -= 1
+                if self._held == 0:
+                    fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
+
+    def _catch_up(self) -> None:
+        """Learn what other processes have appended, and take back what one left behind half done."""
+        tail = self._tail_file.read()
+        if tail is None or not tail.exact:
+            self._recover(tail)
+            return
+        if tail == self._known and self._fd is not None:
+            return
+        try:
+            self._adopt(tail)
+        except FileNotFoundError:
+            self._recover(tail)
+
+    def _adopt(self, tail: Tail) -> None:
+        segments = list_segments(self.directories())
+        if tail.base != self._base or self._fd is None:
+            path = segments[tail.base] if tail.base in segments else segment_path(self.directory, tail.base)
+            fd = self.files.open(path)
+            if os.fstat(fd).st_size < tail.position:  # not the file that the tail speaks of
+                os.close(fd)
+                raise FileNotFoundError(path)
+            self._switch(fd, tail.base, path)
+            known = [(base, path) for base, path in segments.items() if base <= tail.base]
+            self._producers = load_producers(known, tail.next, tail.position)
+            self._sick = False
+        else:
+            before = self._known
+            follow(self._fd, before.position, tail.position, before.next, tail.next, self._producers)
+        self._known = tail
+        if not self._began_us and (index := self.reader.index(tail.base, tail)):
+            self._began_us = index.first_us
+
+    def _recover(self, hint: Tail | None) -> None:
+        """Find out from the segments how the log ends."""
+        for path in leftovers(self.directories()):
+            self.files.remove(path)
+        segments = list(list_segments(self.directories()).items())
+        witnesses = [highest(self.cursors()), hint.next if hint else 0, self._floor()]
+        if not segments:
+            self._begin(max(witnesses), first=max(witnesses), producers=Producers())
+            return
+        base, path = segments[-1]
+        end = find_end(path, base)
+        first = max(segments[0][0], hint.first if hint else 0)
+        self._producers = load_producers(segments, end.next, end.position)
+        if end.damaged:
+            self.count(damaged=end.damaged)
+        self.files.step("recovery")
+        fd = self.files.open(path)
+        self.files.truncate(fd, end.position)
+        self._switch(fd, base, path)
+        self._known = Tail(min(first, end.next), end.next, base, end.position)
+        beyond = max(witnesses)
+        if end.position == 0 or beyond > end.next:
+            lost = max(0, beyond - end.next)
+            if lost:
+                self.count(damaged=lost)
+                log.warning("events were lost", stream=self.config.id, first=end.next, next=beyond)
+            if end.position:
+                self._seal()
+            else:  # there is not one sound frame in it
+                self.files.remove(path)
+            self._begin(max(beyond, end.next), first=self._known.first, producers=self._producers)
+            return
+        self._publish(self._known)
+        log.info("stream recovered", stream=self.config.id, next=end.next, damaged=end.damaged)
+
+    def _switch(self, fd: int, base: int, path: Path) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+        self._fd, self._base, self._path, self._began_us = fd, base, path, 0
+        self._forget_listing()
+
+    def _forget_listing(self) -> None:
+        self._closed = None
+        self.reader.forget()
+
+    def move_first(self, first: int) -> None:
+        """Let nobody read below an offset any more: what is there is about to be removed."""
+        self._publish(replace(self._known, first=first))
+
+    # Segments
+
+    def _must_roll(self, size: int) -> bool:
+        tail = self._known
+        if self._sick or self._path.parent != self.retention.place():
+            return True
+        if tail.next == tail.base:
+            return False
+        most = self.retention.segment_events
+        return (
+            tail.position + size > self.retention.segment_bytes
+            or (most is not None and tail.next - tail.base >= most)
+            or time.time() * 1000 - self._began_us / 1000 >= self.spec.wal.segment_ms
+        )
+
+    def _roll(self) -> None:
+        """Close the active segment and begin another."""
+        if self._known.next > self._base:
+            self._seal()
+        else:  # an empty one is not closed but replaced
+            self.files.remove(self._path)
+        self._begin(self._known.next, first=self._known.first, producers=self._producers)
+        self.retention.expire()
+
+    def _seal(self) -> None:
+        assert self._fd is not None
+        path, tail = self._path, self._known
+        if path.parent != self.config.memory:
+            self.files.step("seal")
+            with contextlib.suppress(OSError) if self._sick else contextlib.nullcontext():
+                self.files.sync(self._fd)
+            self._dirty_since = None
+        self._write_index(path, tail.base, tail.position, tail.next)
+
+    def _write_index(self, path: Path, base: int, end: int, limit: int) -> None:
+        self.files.step("index")
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            data = build_index(fd, base, end, limit).encode()
+        finally:
+            os.close(fd)
+        self.files.replace(index_path(path), data, durable=path.parent != self.config.memory)
+
+    def _index_closed(self) -> None:
+        """Write the indexes that a crash has kept from being written."""
+        for segment in self.closed():
+            if not index_path(segment.path).exists():
+                self._write_index(segment.path, segment.base, segment.bytes, segment.next)
+
+    def _begin(self, base: int, first: int, producers: Producers) -> None:
+        """Begin a segment, and publish it."""
+        directory = self.retention.place()
+        directory.mkdir(parents=True, exist_ok=True)
+        path, durable = segment_path(directory, base), directory != self.config.memory
+        if not durable:
+            self._reserve(base)
+        frame = Frame(base, self._now(), Body(b"", 0, 0), producers.state(), control=True)
+        data = b"".join(frame.encode())
+        self.files.step("roll")
+        fd = -1
+        try:
+            fd = self.files.create(path)
+            self.files.write(fd, data, 0)
+            if durable:
+                self.files.sync(fd)
+                self.files.step("directory sync")
+                self.files.sync_directory(directory)
+        except OSError as error:
+            if fd >= 0:
+                os.close(fd)
+            with contextlib.suppress(OSError):
+                self.files.remove(path)
+            raise (Full("disk_full") if error.errno in (28, 122) else WriteFailed(str(error))) from error
+        self._switch(fd, base, path)
+        self._producers, self._sick = producers, False
+        self.files.step("publish")
+        self._publish(Tail(min(first, base), base, base, len(data)))
+
+    # What a transient stream leaves behind
+
+    def _floor(self) -> int:
+        try:
+            return int((self.directory / "floor").read_text())
+        except (OSError, ValueError):
+            return 0
+
+    def _reserve(self, base: int) -> None:
+        """Offsets of a transient stream are not on disk, so a bound of them is."""
+        if base + RESERVED // 2 > self._reserved:
+            self._reserved = base + RESERVED
+            text = str(self._reserved).encode()
+            self.files.replace(self.directory / "floor", text, durable=True)
+
+    def _reconfigure(self) -> None:
+        version = config_version(self.directory)
+        if version != self._config_version:
+            self.config, self._config_version = read_config(self.directory), version
+            self.spec = self.config.spec
+            self._forget_listing()

@@ -1,0 +1,425 @@
+"""A stream in a process: the bounded buffer before its storage, group commit, and reading.
+
+Appends of all threads wait in one buffer; a committer takes what is there, writes it with one call and one
+sync, and tells each of them its offsets. While it writes, the next group gathers.
+"""
+
+from __future__ import annotations
+
+import collections
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.errors import Backpressure
+from penstock.specs.positions import Position
+from penstock.streams.frames import Body, encode_body, slices
+from penstock.streams.storage import (
+    Append,
+    Appended,
+    Bounds,
+    Cursor,
+    Damaged,
+    Fenced,
+    Full,
+    Producer,
+    Span,
+    Storage,
+)
+
+IDLE_S = 10.0
+"""A committer with nothing to do ends after so long; the next append starts another."""
+
+FLUSH_S = 1.0
+"""What was written without a sync is synced this much later: the most a power loss takes."""
+
+RETRY_S = 0.02
+"""How often a committer looks for room in a stream that is full."""
+
+Marks = Sequence[tuple[int, int, str, bool]]
+
+
+class Dropped(Exception):
+    """Events were not taken, as the stream's settings say, and counted."""
+
+    def __init__(self, reason: str, events: int, retry_after: float) -> None:
+        super().__init__(f"{events} events were dropped: {reason.replace('_', ' ')}")
+        self.reason, self.events, self.retry_after = reason, events, retry_after
+
+
+class Closed(Exception):
+    """The log was closed while an append waited."""
+
+
+@dataclass(eq=False)
+class Pending:
+    """An append on its way. Either `batch` or `bodies` holds the events."""
+
+    events: int
+    bytes: int
+    batch: pa.RecordBatch | None = None
+    bodies: Sequence[Body] = ()
+    producer: Producer | None = None
+    tx: tuple[tuple[int, int, str, bool], ...] = ()
+    flush: bool = False
+    since: float = field(default_factory=time.monotonic)
+    future: Future[Appended] = field(default_factory=Future)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Events that were read, or a range of offsets with the reason why they could not be."""
+
+    base: int
+    next: int
+    time_us: int
+    batch: pa.RecordBatch | None
+    lost: str | None = None
+
+
+class Log:
+    """A stream, for all threads of this process."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self._queue: collections.deque[Pending] = collections.deque()
+        self._held_events = self._held_bytes = 0
+        self._changed = threading.Condition()
+        self._committer: threading.Thread | None = None
+        self._closing = False
+        self._full: str | None = None
+
+    # Appending
+
+    def append(
+        self,
+        batch: pa.RecordBatch,
+        *,
+        producer: Producer | None = None,
+        tx: Marks = (),
+        flush: bool = True,
+        wait_s: float | None = None,
+    ) -> Appended:
+        """Append events and wait until the promise of the stream holds for them.
+
+        `flush` writes at once, without waiting for others to share the write. See `submit` for the rest.
+        """
+        return self.submit(batch, producer=producer, tx=tx, flush=flush, wait_s=wait_s).future.result()
+
+    def append_bodies(
+        self, bodies: Sequence[Body], *, producer: Producer | None = None, wait_s: float | None = None
+    ) -> Appended:
+        """Append events that were encoded elsewhere, whole or not at all."""
+        events, size = sum(b.count for b in bodies), sum(b.raw_bytes for b in bodies)
+        pending = Pending(events, size, bodies=bodies, producer=producer, flush=True)
+        return self._enter(pending, wait_s).future.result()
+
+    def submit(
+        self,
+        batch: pa.RecordBatch,
+        *,
+        producer: Producer | None = None,
+        tx: Marks = (),
+        flush: bool = False,
+        wait_s: float | None = None,
+    ) -> Pending:
+        """Hand over events; `future` has their offsets once the promise of the stream holds for them.
+
+        A full buffer acts as the stream's mode says: `block` waits, and raises `Backpressure` after
+        `wait_s` seconds (None: never); `drop` and `timeout` raise `Dropped`, the latter after a while.
+        """
+        pending = Pending(batch.num_rows, batch.nbytes, batch, (), producer, tuple(tx), flush)
+        return self._enter(pending, wait_s)
+
+    def withdraw(self, pending: Pending) -> bool:
+        """Take an append back; false if it is being written, or was."""
+        with self._changed:
+            if pending not in self._queue:
+                return False
+            self._queue.remove(pending)
+            self._release(pending)
+            return True
+
+    def _enter(self, pending: Pending, wait_s: float | None) -> Pending:
+        buffer = self.storage.spec.buffer
+        with self._changed:
+            if self._is_full(pending):
+                self._wait_for_room(pending, wait_s)
+            if self._closing:
+                raise Closed
+            self._held_events += pending.events
+            self._held_bytes += pending.bytes
+            self._queue.append(pending)
+            if self._committer is None:
+                self._committer = threading.Thread(target=self._commit_all, name="committer", daemon=True)
+                self._committer.start()
+            batch = self.storage.spec.wal.batch
+            if (
+                len(self._queue) == 1
+                or pending.flush
+                or self._held_events >= min(batch.max_events, buffer.max_events)
+            ):
+                self._changed.notify_all()
+        return pending
+
+    def _is_full(self, pending: Pending) -> bool:
+        buffer = self.storage.spec.buffer
+        if not self._held_events:
+            return False  # one append may be larger than the buffer, or it could never be made
+        return (
+            self._held_events + pending.events > buffer.max_events
+            or self._held_bytes + pending.bytes > buffer.max_bytes
+        )
+
+    def _wait_for_room(self, pending: Pending, wait_s: float | None) -> None:
+        buffer = self.storage.spec.buffer
+        patience = {"drop": 0.0, "timeout": buffer.timeout_ms / 1000}.get(buffer.mode, wait_s)
+        deadline = None if patience is None else time.monotonic() + patience
+        while self._is_full(pending) and not self._closing:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                if buffer.mode == "block":
+                    raise Backpressure(f"the buffer is full ({self._full or 'busy'})", self.retry_after)
+                raise self._drop(pending, "buffer_full" if buffer.mode == "drop" else "timeout")
+            self._changed.wait(left)
+
+    def _drop(self, pending: Pending, reason: str) -> Dropped:
+        """Give up an append, and say so where it can be seen (invariant 5)."""
+        if reason == "timeout":
+            self.storage.count(dropped_timeout=pending.events)
+        else:
+            self.storage.count(dropped_buffer_full=pending.events)
+        return Dropped(reason, pending.events, self.retry_after)
+
+    def _release(self, *done: Pending) -> None:
+        self._held_events -= sum(pending.events for pending in done)
+        self._held_bytes -= sum(pending.bytes for pending in done)
+        self._changed.notify_all()
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds after which a producer that was refused may try again."""
+        return 5.0 if self._full else 1.0
+
+    # The committer
+
+    def _commit_all(self) -> None:
+        while True:
+            with self._changed:
+                if not self._await_work():
+                    self._committer = None
+                    return
+                group = self._take()
+            try:
+                self._commit(group)
+            except Full as full:
+                self._put_back(group, full)
+            except BaseException as error:
+                self._fail(group, error)
+            else:
+                self._full = None
+
+    def _await_work(self) -> bool:
+        """Wait for a group that is complete; false if it is time to end."""
+        synced = True
+        while True:
+            if self._queue:
+                if (left := self._linger_s()) <= 0:
+                    return True
+                self._changed.wait(left)
+                continue
+            if self._closing:
+                return False
+            if self._changed.wait(FLUSH_S if not synced else IDLE_S):
+                synced = False
+                continue
+            self._changed.release()
+            try:
+                self.storage.flush()
+            finally:
+                self._changed.acquire()
+            if synced and not self._queue:
+                return False
+            synced = True
+
+    def _linger_s(self) -> float:
+        """How much longer the first append waits for others."""
+        batch = self.storage.spec.wal.batch
+        if self._closing or any(pending.flush for pending in self._queue):
+            return 0.0
+        if self._held_events >= batch.max_events or self._held_bytes >= batch.max_bytes:
+            return 0.0
+        return batch.max_ms / 1000 - (time.monotonic() - self._queue[0].since)
+
+    def _take(self) -> list[Pending]:
+        """The next group: all that waits, up to what is written at once."""
+        batch = self.storage.spec.wal.batch
+        group: list[Pending] = []
+        events = size = 0
+        while self._queue and (not group or (events < batch.max_events and size < batch.max_bytes)):
+            group.append(self._queue.popleft())
+            events, size = events + group[-1].events, size + group[-1].bytes
+        return group
+
+    def _commit(self, group: list[Pending]) -> None:
+        runs = list(self._runs(group))
+        results = self.storage.write([append for append, _ in runs])
+        duplicates = 0
+        for (_, members), result in zip(runs, results, strict=True):
+            if isinstance(result, Fenced):
+                for pending in members:
+                    pending.future.set_exception(result)
+                continue
+            if result.duplicate:
+                duplicates += members[0].events
+                members[0].future.set_result(result)
+                continue
+            first = result.first
+            for pending in members:
+                pending.future.set_result(Appended(first, first + pending.events))
+                first += pending.events
+        if duplicates:
+            self.storage.count(duplicates=duplicates)
+        with self._changed:
+            self._release(*group)
+
+    def _runs(self, group: list[Pending]) -> Iterator[tuple[Append, list[Pending]]]:
+        """The appends of a group. Neighbours of one form share a frame; a producer's stands alone."""
+        run: list[Pending] = []
+        for pending in group:
+            joins = pending.producer is None and not pending.bodies
+            if run and not (joins and _same_schema(run[0], pending)):
+                yield self._append(run), run
+                run = []
+            run.append(pending)
+            if not joins:
+                yield self._append(run), run
+                run = []
+        if run:
+            yield self._append(run), run
+
+    def _append(self, run: list[Pending]) -> Append:
+        wal = self.storage.spec.wal
+        first = run[0]
+        if first.bodies or first.batch is None:
+            return Append(first.bodies, first.producer, first.tx)
+        batches = [pending.batch for pending in run if pending.batch is not None]
+        batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        marks: list[tuple[int, int, str, bool]] = []
+        at = 0
+        for pending in run:
+            marks += [(at + begin, at + end, id, closed) for begin, end, id, closed in pending.tx]
+            at += pending.events
+        bodies = [
+            encode_body(part, wal.compression)
+            for part in slices(batch, wal.batch.max_events, wal.batch.max_bytes)
+        ]
+        return Append(bodies, first.producer, tuple(marks))
+
+    def _put_back(self, group: list[Pending], full: Full) -> None:
+        """There is no room: wait for it, or give up what has waited long enough."""
+        buffer = self.storage.spec.buffer
+        self._full = full.reason
+        now = time.monotonic()
+        at_once = buffer.mode == "drop" and not self.storage.spec.wal.enabled
+        with self._changed:
+            kept = []
+            for pending in group:
+                late = buffer.mode == "timeout" and now - pending.since >= buffer.timeout_ms / 1000
+                if at_once or late:
+                    pending.future.set_exception(self._drop(pending, "timeout" if late else "buffer_full"))
+                    self._release(pending)
+                elif self._closing:
+                    pending.future.set_exception(Closed())
+                    self._release(pending)
+                else:
+                    kept.append(pending)
+            self._queue.extendleft(reversed(kept))
+        if kept:
+            time.sleep(RETRY_S)
+
+    def _fail(self, group: list[Pending], error: BaseException) -> None:
+        with self._changed:
+            for pending in group:
+                if not pending.future.done():
+                    pending.future.set_exception(error)
+            self._release(*group)
+
+    # Reading
+
+    def bounds(self) -> Bounds:
+        """What can be read now."""
+        return self.storage.bounds()
+
+    def resolve(self, position: Position) -> int:
+        """The offset that a position means now. It may have been evicted, or lie in the future."""
+        bounds = self.bounds()
+        if position.kind == "offset":
+            return position.offset or 0
+        if position.kind == "time":
+            assert position.time is not None
+            return self.storage.offset_at(int(position.time.timestamp() * 1_000_000))
+        return bounds.first if position.kind == "earliest" else bounds.next
+
+    def read(self, start: int, stop: int | None = None) -> Iterator[Chunk]:
+        """The events from an offset on until another, or the present end; what is lost is told as such."""
+        first = self.bounds().first
+        if start < first:
+            yield Chunk(start, min(first, stop or first), 0, None, lost="evicted")
+            start = first
+        for span in self.storage.spans(start):
+            if stop is not None and span.base >= stop:
+                return
+            yield self._chunk(span, max(start, span.base), min(span.next, stop or span.next))
+
+    def _chunk(self, span: Span, begin: int, end: int) -> Chunk:
+        if span.lost is not None:
+            return Chunk(begin, end, span.time_us, None, span.lost)
+        try:
+            batch = self.storage.fetch(span)
+        except Damaged as damage:
+            return Chunk(begin, end, span.time_us, None, damage.reason)
+        if (begin, end) != (span.base, span.next):
+            batch = batch.slice(begin - span.base, end - begin)
+        return Chunk(begin, end, span.time_us, batch)
+
+    def wait(self, next: int, seconds: float) -> bool:
+        """Wait until there are events at an offset; false if there were none for so long."""
+        deadline = time.monotonic() + seconds
+        pause = 0.001
+        while self.bounds().next <= next:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(pause, left))
+            pause = min(pause * 1.5, 0.02)  # soon after the last event another is likely
+        return True
+
+    def move_cursor(self, cursor: Cursor) -> None:
+        """Keep a reader's progress."""
+        self.storage.move_cursor(cursor)
+
+    @property
+    def fill(self) -> dict[str, Any]:
+        """How full the buffer of this process is."""
+        with self._changed:
+            return {"events": self._held_events, "bytes": self._held_bytes, "full": self._full}
+
+    def close(self) -> None:
+        """Write what waits, then let go of the storage."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+            committer = self._committer
+        if committer is not None:
+            committer.join()
+        self.storage.close()
+
+
+def _same_schema(one: Pending, other: Pending) -> bool:
+    return one.batch is not None and other.batch is not None and one.batch.schema.equals(other.batch.schema)

@@ -1,0 +1,55 @@
+"""The logs that a process has open: one of each, whoever asks."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from penstock.streams.config import read_config
+from penstock.streams.local import LocalStorage
+from penstock.streams.log import Log
+from penstock.streams.storage import Storage
+
+
+def open_storage(directory: Path) -> Storage:
+    """The storage in a stream's directory, of the kind its settings name."""
+    if read_config(directory).spec.storage == "sqlite":
+        from penstock.streams.sqlite import SqliteStorage
+
+        return SqliteStorage(directory)
+    return LocalStorage(directory)
+
+
+class Pool:
+    """Opens logs when they are first asked for."""
+
+    def __init__(self) -> None:
+        self._logs: dict[Path, Log] = {}
+        self._mutex = threading.Lock()
+
+    def log(self, directory: Path) -> Log:
+        """The log in a directory."""
+        with self._mutex:
+            found = self._logs.get(directory)
+            if found is None:
+                found = self._logs[directory] = Log(open_storage(directory))
+            return found
+
+    def open(self) -> list[Log]:
+        """Every log that is open."""
+        with self._mutex:
+            return list(self._logs.values())
+
+    def drop(self, directory: Path) -> None:
+        """Close a log, because its directory goes."""
+        with self._mutex:
+            found = self._logs.pop(directory, None)
+        if found is not None:
+            found.close()
+
+    def close(self) -> None:
+        """Close them all."""
+        with self._mutex:
+            logs, self._logs = list(self._logs.values()), {}
+        for log in logs:
+            log.close()

@@ -1,0 +1,196 @@
+"""Reading a local log without any lock.
+
+The tail says how far events may be read; segments never change below it. A segment may be removed at any
+moment by retention: an open descriptor stays good, and one that can no longer be opened means that its
+offsets were evicted.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from penstock.streams.frames import decode_body
+from penstock.streams.segments import (
+    Found,
+    Hole,
+    Index,
+    build_index,
+    list_segments,
+    load_index,
+    read_meta,
+    read_rest,
+    walk,
+)
+from penstock.streams.storage import Damaged, Span
+from penstock.streams.tail import Tail
+
+KEPT_OPEN = 8
+"""Segments a reader keeps open. It mostly reads one after another."""
+
+
+class OpenSegment:
+    """A segment file, and what is known of its frames so far."""
+
+    def __init__(self, base: int, path: Path) -> None:
+        self.base, self.path = base, path
+        self.fd = -1
+        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.index = Index(base, base, 0, 0, 0)
+        self.closed = False  # whether `index` is that of a closed segment, and final
+        self._mutex = threading.Lock()
+
+    def __del__(self) -> None:
+        if self.fd >= 0:  # and nobody walks over it any more
+            os.close(self.fd)
+
+    def learn(self, end: int, limit: int, *, final: bool) -> Index:
+        """Know the frames up to a position; `final` if no more will come."""
+        with self._mutex:
+            if self.closed:
+                return self.index
+            if final:
+                self.index = load_index(self.path, self.base) or build_index(self.fd, self.base, end, limit)
+                self.closed = True
+            elif self.index.end < end:
+                for found in walk(self.fd, self.index.end, end, self.index.next, limit):
+                    if isinstance(found, Found):
+                        self.index.add(found)
+                self.index.end, self.index.next = end, limit
+            return self.index
+
+
+@dataclass(frozen=True)
+class Token:
+    """Where the frame of a span lies."""
+
+    segment: OpenSegment
+    found: Found
+
+
+class Reader:
+    """Reads what the tail allows."""
+
+    def __init__(self, directories: Callable[[], list[Path]], tail: Callable[[], Tail]) -> None:
+        self._directories, self._tail = directories, tail
+        self._mutex = threading.Lock()
+        self._listed: tuple[tuple[int, int], dict[int, Path]] | None = None
+        self._open: dict[int, OpenSegment] = {}
+
+    def segments(self, tail: Tail) -> dict[int, Path]:
+        """The segments that count, by base offset."""
+        with self._mutex:
+            if self._listed is None or self._listed[0] != (tail.first, tail.base):
+                found = list_segments(self._directories())
+                kept = {base: path for base, path in found.items() if base <= tail.base}
+                self._listed = (tail.first, tail.base), kept
+                self._open = {base: one for base, one in self._open.items() if base in kept}
+            return self._listed[1]
+
+    def spans(self, start: int) -> Iterator[Span]:
+        """What lies from an offset on until the tail."""
+        tail = self._tail()
+        reached = max(start, tail.first)
+        while reached < tail.next:
+            for span in self._segment_spans(reached, tail):
+                yield span
+                reached = max(reached, span.next)
+
+    def _segment_spans(self, start: int, tail: Tail) -> Iterator[Span]:
+        """The spans of the segment that holds an offset."""
+        bases = list(self.segments(tail))
+        base = max((b for b in bases if b <= start), default=None)
+        after = next((b for b in bases if b > start), tail.next)
+        if base is None:  # there was one, but retention was faster
+            yield Span(start, after, 0, 0, lost="evicted")
+            return
+        limit = min(after, tail.next)
+        segment = self._opened(base)
+        if segment is None:
+            yield Span(start, limit, 0, 0, lost="evicted")
+            return
+        final = base != tail.base
+        end = os.fstat(segment.fd).st_size if final else tail.position
+        index = segment.learn(end, limit, final=final)
+        position, offset = index.place(start)
+        end = min(end, index.end)
+        for found in walk(segment.fd, position, end, offset, limit):
+            if isinstance(found, Hole):
+                if found.first < found.next and found.next > start:
+                    yield Span(found.first, found.next, 0, 0, lost="unreadable bytes")
+                offset = found.next
+            else:
+                header = found.header
+                offset = header.next
+                if header.count and header.next > start:
+                    token = Token(segment, found)
+                    yield Span(header.base, header.next, header.time_us, header.raw_bytes, token=token)
+        if offset < limit:  # frames are missing at the end
+            yield Span(max(start, offset), limit, 0, 0, lost="missing")
+
+    def fetch(self, span: Span) -> pa.RecordBatch:
+        """The events of a span."""
+        if not isinstance(span.token, Token):
+            raise Damaged(span.base, span.next, span.lost or "unknown")
+        found = span.token.found
+        rest = read_rest(span.token.segment.fd, found)
+        if rest is None:
+            raise Damaged(span.base, span.next, "wrong checksum")
+        return decode_body(memoryview(rest)[found.header.meta_size :])
+
+    def meta(self, span: Span) -> dict[str, object]:
+        """What a frame says of producers and transactions."""
+        return read_meta(span.token.segment.fd, span.token.found) if isinstance(span.token, Token) else {}
+
+    def offset_at(self, time_us: int) -> int:
+        """The first offset of a frame that was appended at a time or later."""
+        tail = self._tail()
+        bases = list(self.segments(tail))
+        for base, after in zip(bases, [*bases[1:], tail.next], strict=True):
+            segment = self._opened(base)
+            if segment is None:
+                continue
+            final = base != tail.base
+            end = os.fstat(segment.fd).st_size if final else tail.position
+            index = segment.learn(end, after, final=final)
+            if index.last_us < time_us:
+                continue
+            position, offset = index.place_of_time(time_us)
+            for found in walk(segment.fd, position, min(end, index.end), offset, after):
+                if isinstance(found, Found) and found.header.count and found.header.time_us >= time_us:
+                    return max(found.header.base, tail.first)
+        return tail.next
+
+    def index(self, base: int, tail: Tail) -> Index | None:
+        """What is known of a segment; None if it is gone."""
+        bases = list(self.segments(tail))
+        if base not in bases or (segment := self._opened(base)) is None:
+            return None
+        after = next((b for b in bases if b > base), tail.next)
+        final = base != tail.base
+        return segment.learn(os.fstat(segment.fd).st_size if final else tail.position, after, final=final)
+
+    def forget(self) -> None:
+        """Look at the directory again."""
+        with self._mutex:
+            self._listed = None
+            self._open = {}
+
+    def _opened(self, base: int) -> OpenSegment | None:
+        with self._mutex:
+            found = self._open.pop(base, None)
+            if found is None:
+                try:
+                    found = OpenSegment(base, self._listed[1][base]) if self._listed else None
+                except FileNotFoundError:
+                    return None
+            if found is not None:
+                self._open[base] = found  # the last one used is the last in order
+                while len(self._open) > KEPT_OPEN:
+                    del self._open[next(iter(self._open))]
+            return found

@@ -1,0 +1,96 @@
+"""The tail: where a log ends, shared by all processes through a mapped file.
+
+A writer that holds the stream's lock publishes it after each append, and only then may anybody see the
+new events: what a reader gets has reached the promise of the stream. Readers take no lock; a checksum
+tells them when they read in the middle of a change.
+
+The tail lives in the page cache. After a kill it is exact. After a power loss it is a hint, so it names
+the boot it was written under.
+"""
+
+from __future__ import annotations
+
+import functools
+import mmap
+import os
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import google_crc32c
+
+MAGIC = b"PST1"
+_TAIL = struct.Struct("<4s16sQQQQ")
+SIZE = _TAIL.size + 4
+TRIES = 200
+
+
+@dataclass(frozen=True)
+class Tail:
+    """Where a log begins and ends."""
+
+    first: int
+    next: int
+    base: int
+    """Base offset of the active segment."""
+    position: int
+    """Where that segment's last whole append ends."""
+    boot: bytes = b""
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing can have been lost since it was written."""
+        return self.boot == boot_id()
+
+
+class TailFile:
+    """The mapped file."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self.writable = True
+        except (PermissionError, OSError):  # a read-only directory can still be read
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self.writable = False
+        try:
+            if self.writable and os.fstat(fd).st_size < SIZE:
+                os.ftruncate(fd, SIZE)
+            access = mmap.ACCESS_WRITE if self.writable else mmap.ACCESS_READ
+            self._map = mmap.mmap(fd, SIZE, access=access)
+        finally:
+            os.close(fd)
+
+    def read(self) -> Tail | None:
+        """The tail, or None if there is no sound one."""
+        for attempt in range(TRIES):
+            data = self._map[:SIZE]
+            if data[:4] == MAGIC and google_crc32c.value(data[:-4]) == struct.unpack("<I", data[-4:])[0]:
+                _, boot, first, next, base, position = _TAIL.unpack_from(data)
+                return Tail(first, next, base, position, boot)
+            if not any(data):
+                return None  # a new file
+            if attempt > TRIES // 2:
+                time.sleep(0.0001)
+        return None
+
+    def publish(self, tail: Tail) -> None:
+        """Let everybody see it. The caller holds the stream's lock."""
+        data = _TAIL.pack(MAGIC, boot_id(), tail.first, tail.next, tail.base, tail.position)
+        self._map[:SIZE] = data + struct.pack("<I", google_crc32c.value(data))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._map.close()
+
+
+@functools.cache
+def boot_id() -> bytes:
+    """Names the time since the machine was started."""
+    try:
+        return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", ""))
+    except (OSError, ValueError):
+        import psutil  # not Linux: the second in which it was started must do
+
+        return int(psutil.boot_time()).to_bytes(16, "little")
