@@ -197,6 +197,8 @@ class Flows:
         """Change what a flow should do; a flow that ended begins again."""
         with self.registry.begin() as conn:
             before = self._look(conn, flows.c.uid == record.uid)
+            if before is None:  # it was deleted, or does not run any more
+                return
             values: dict[str, Any] = {"desired": desired, "updated_at": datetime.now(UTC)}
             if desired == "active":
                 values |= {"outcome": None, "error": None, "attempts": [], "running_revision": None}
@@ -204,7 +206,7 @@ class Flows:
             self._announce(conn, record.uid, before)
 
     def found_invalid(self, uid: str, problems: Sequence[Problem]) -> None:
-        """Keep what is wrong with a pipeline that was saved all the same."""
+        """Keep what is wrong with a document that was saved all the same."""
         first = problems[0].model_dump()
         error = {**first, "at": time.time(), "problems": [p.model_dump() for p in problems]}
         with self.registry.begin() as conn:
@@ -261,6 +263,7 @@ class Flows:
                 flows.c.error,
                 flow_status().label("status"),
                 flow_phase().label("phase"),
+                documents.c.kind,
                 documents.c.name,
                 documents.c.revision,
             )
@@ -281,4 +284,4 @@ class Flows:
                 "revision": now.revision,
                 "error": now.error,
             }
-            self.registry.emit(conn, "Pipeline", now.name, "status", data)
+            self.registry.emit(conn, now.kind, now.name, "status", data)

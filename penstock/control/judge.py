@@ -16,9 +16,11 @@ from penstock.control.registry.bundle import Mode
 from penstock.control.registry.records import Record
 from penstock.control.registry.store import Registry
 from penstock.control.rpc import RpcClient
-from penstock.engine.analysis import Analysis, analyse
+from penstock.engine.analysis import Analysis, analyse, offline
 from penstock.errors import Invalid, Problem, Unavailable
 from penstock.settings import Settings
+from penstock.specs.documents import derive_id, runs
+from penstock.specs.references import made_stream
 
 WORKER_WAIT_S = 30.0
 """How long a question waits for a worker that is still starting."""
@@ -39,7 +41,8 @@ class Judge:
         if worker is None:
             raise Unavailable(_no_worker())
         try:
-            return self.rpc.analyse(worker, list(documents), alone=alone)
+            beside = self._made_with(documents, alone)
+            return self.rpc.analyse(worker, [*documents, *beside], alone=alone)[: len(documents)]
         except httpx.HTTPStatusError as error:
             message = f"worker {worker.id} could not judge it: {error.response.status_code}"
             hint = "its log says why"
@@ -47,16 +50,16 @@ class Judge:
         except httpx.HTTPError:
             raise Unavailable(_no_worker()) from None
 
-    def for_saving(self, kind: str, raw: Any, desired: str | None) -> Analysis:
+    def for_saving(self, raw: Any, desired: str | None) -> Analysis:
         """Judge a document; `Invalid` unless it may be saved as it is.
 
-        A pipeline that rests may be saved with a spec that is not valid. What does not run by itself may
-        be saved while nobody can judge it with Spark: a pipeline that uses it will be.
+        What runs but rests may be saved with a spec that is not valid. What does not run by itself may be
+        saved while nobody can judge it with Spark: a pipeline that uses it will be.
         """
-        rests = kind == "Pipeline" and desired not in (None, "active")
-        runs = kind == "Pipeline" and not rests
+        rests = _runs(raw) and desired not in (None, "active")
+        active = _runs(raw) and not rests
         analysis = analyse(raw, lambda *_: None, self.registry.ids, self._defaults)
-        if analysis.valid and (runs or self.worker(0.0 if rests else WORKER_WAIT_S) is not None):
+        if analysis.valid and (active or self.worker(0.0 if rests else WORKER_WAIT_S) is not None):
             (analysis,) = self.all([raw])
         if not analysis.valid and not (rests and _has_identity(analysis)):
             raise Invalid(*analysis.errors)
@@ -78,19 +81,15 @@ class Judge:
         return [analysis.document or raw for raw, analysis in zip(documents, judged, strict=True)]
 
     def referrers(self, record: Record, document: Mapping[str, Any]) -> None:
-        """Refuse a change to a shared document that would break a pipeline that is running."""
-        affected = [
-            found
-            for referrer in self.registry.referrers(record.kind, record.id)
-            if referrer.kind == "Pipeline" and (found := self.registry.find("Pipeline", referrer.id))
-        ]
-        running = [p for p in affected if p.flow and p.flow.status == "active"]
+        """Refuse a change to a shared document that would break something that is running."""
+        affected = self.registry.dependents(record.kind, record.id)
+        running = [each for each in affected if each.flow and each.flow.status == "active"]
         if not running:
             return
-        judged = self.all([document, *(p.document for p in running)])[1:]
+        judged = self.all([document, *(each.document for each in running)])[1:]
         problems = [
-            problem.model_copy(update={"message": f"pipeline '{p.name}' would break: {problem.message}"})
-            for p, analysis in zip(running, judged, strict=True)
+            problem.model_copy(update={"message": f"{_title(each)} would break: {problem.message}"})
+            for each, analysis in zip(running, judged, strict=True)
             for problem in analysis.errors
         ]
         if problems:
@@ -107,11 +106,28 @@ class Judge:
                 return None
             time.sleep(POLL_S)
 
+    def _made_with(self, documents: Sequence[Any], alone: bool) -> list[dict[str, Any]]:
+        """The streams that do not exist yet and will be made with these documents."""
+        made = [found for raw in documents if isinstance(raw, Mapping) and (found := made_stream(raw))]
+        if not made:
+            return []
+        known = offline(documents)[1]("Stream") | (set() if alone else self.registry.ids("Stream"))
+        by_id = {derive_id(stream["metadata"]["name"]): stream for stream in made}
+        return [stream for id, stream in by_id.items() if id not in known]
+
 
 def desired_of(raw: Any) -> str | None:
-    """What a document says it should do once it is saved."""
-    status = raw.get("status") if isinstance(raw, Mapping) else None
+    """What a document says it should do once it is saved; None if it does not run."""
+    status = raw.get("status") if _runs(raw) else None
     return status if isinstance(status, str) else None
+
+
+def _runs(raw: Any) -> bool:
+    return isinstance(raw, Mapping) and runs(raw)
+
+
+def _title(record: Record) -> str:
+    return f"{record.kind.lower()} '{record.name}'"
 
 
 def _has_identity(analysis: Analysis) -> bool:

@@ -1,4 +1,4 @@
-"""All that a person can do with documents and pipelines; the API and the command line are thin over it."""
+"""All that a person can do with documents and flows; the API and the command line are thin over it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from penstock.control.flows import Flows, WorkerInfo
 from penstock.control.judge import Judge, desired_of
 from penstock.control.registry.bundle import Mode
 from penstock.control.registry.changes import require_current
-from penstock.control.registry.records import Change, Diff, Page, Record, Revision
+from penstock.control.registry.records import Change, Diff, FlowState, Page, Record, Revision
 from penstock.control.registry.store import Registry, name_in_use
 from penstock.control.rpc import RpcClient
 from penstock.control.state import remove_state
 from penstock.engine.analysis import Analysis
 from penstock.errors import Conflict, Invalid, Problem
 from penstock.settings import Settings
-from penstock.specs.documents import API_VERSION
+from penstock.specs.documents import API_VERSION, RUNNABLE, runs
 
 Action = Literal["pause", "resume", "stop", "start"]
 
@@ -30,7 +30,7 @@ POLL_S = 0.05
 
 _FROM: dict[Action, tuple[set[str], str, str]] = {
     # action: statuses it is for, what it aims at, what to do instead
-    "pause": ({"active", "paused"}, "paused", "only an active pipeline can be paused"),
+    "pause": ({"active", "paused"}, "paused", "only what is active can be paused"),
     "resume": ({"paused", "active"}, "active", "use start"),
     "stop": ({"active", "paused", "completed", "failed", "stopped"}, "stopped", ""),
     "start": ({"active", "paused", "completed", "failed", "stopped"}, "active", ""),
@@ -51,7 +51,8 @@ class Readiness:
 
     ready: bool
     problems: list[Problem]
-    pipelines: dict[str, str]
+    statuses: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The status of all that runs, by kind and name."""
 
 
 class Service:
@@ -75,13 +76,13 @@ class Service:
         return self.registry.list(kind, **filters)
 
     def create(self, kind: str, raw: Any) -> Saved:
-        """Save a new document. An active pipeline must be valid; a paused one may be anything."""
+        """Save a new document. It must be valid, unless it is one that runs and is not to run now."""
         raw = _of_kind(kind, raw)
         desired = desired_of(raw)
         if (taken := self.registry.find(kind, _name(raw) or "")) is not None:
             # Told before the document is judged: this is what the person will want to know first.
             raise name_in_use(taken)
-        analysis = self.judge.for_saving(kind, raw, desired)
+        analysis = self.judge.for_saving(raw, desired)
         record = self.registry.create(
             analysis.document or raw, desired=desired, check_references=desired in (None, "active")
         )
@@ -109,15 +110,12 @@ class Service:
         return self._revise(kind, record, raw, expected, f"rollback to {revision}")
 
     def delete(self, kind: str, name: str, *, expected: str | None = None) -> Record:
-        """Delete a document that nothing refers to; a pipeline is stopped first."""
+        """Delete a document that nothing refers to; what runs is stopped first."""
         record = self.registry.get(kind, name)
         require_current(record, expected)  # before anything stops
-        if record.flow is not None and record.flow.worker is not None:
-            self.flows.aim(record, "stopped")
-            self._poke()
-            self._settle(record.id, lambda r: r.flow is None or r.flow.worker is None)
+        self._halt(record)
         record = self.registry.delete(kind, name, expected=expected)
-        if kind == "Pipeline":
+        if kind in RUNNABLE:
             remove_state(self.settings, record)
         self._poke()
         return record
@@ -137,9 +135,11 @@ class Service:
         require_current(record, expected)
         raw = _of_kind(kind, raw)
         desired = desired_of(raw) or (record.flow.desired if record.flow else None)
-        analysis = self.judge.for_saving(kind, raw, desired)
+        analysis = self.judge.for_saving(raw, desired)
         document = analysis.document or raw
         self.judge.referrers(record, document)
+        if not runs(document):
+            self._halt(record)
         was_active = record.flow is not None and record.flow.status == "active"
         if record.flow is not None and not (was_active and desired == "active"):
             self.flows.forget_running(record.uid)  # nothing runs that could be gone back to
@@ -150,9 +150,9 @@ class Service:
             expected=expected,
             desired=desired,
             origin=origin,
-            check_references=desired in (None, "active"),
+            check_references=desired in (None, "active") or not runs(document),
         )
-        if saved.flow is not None and saved.revision != record.revision and desired == "active":
+        if saved.flow and record.flow and saved.revision != record.revision and desired == "active":
             self._poke()
             saved = self._await_start(saved)
         return self._saved(saved, analysis)
@@ -177,7 +177,7 @@ class Service:
                 or (flow.worker is None and self.judge.worker(wait_s=0.0) is None)
             )
 
-        now = self._settle(saved.id, settled)
+        now = self._settle(saved, settled)
         if now.revision > saved.revision and now.flow and (now.flow.error or {}).get("code") == "rolled_back":
             error = now.flow.error or {}
             raise Conflict(
@@ -190,37 +190,35 @@ class Service:
             )
         return now
 
-    # The life of a pipeline
+    # The life of a flow
 
-    def act(self, name: str, action: Action) -> Record:
-        """Pause, resume, stop or start a pipeline, and wait a while for it to happen."""
-        record = self.registry.get("Pipeline", name)
-        assert record.flow is not None
+    def act(self, kind: str, name: str, action: Action) -> Record:
+        """Pause, resume, stop or start what runs, and wait a while for it to happen."""
+        record = self.registry.get(kind, name)
         allowed, aim, instead = _FROM[action]
-        status = record.flow.status
+        status = _flow(record).status
         if status not in allowed:
             raise Conflict(
                 Problem(
                     code="invalid_transition",
-                    message=f"pipeline '{record.name}' is {status}: it cannot {action}",
+                    message=f"{kind.lower()} '{record.name}' is {status}: it cannot {action}",
                     hint=instead,
                 )
             )
         if aim == status:
             return record
         if aim == "active":
-            analysis = self.judge.for_saving("Pipeline", record.document, "active")
+            analysis = self.judge.for_saving(record.document, "active")
             if analysis.document != record.document:  # what could not be known when it was saved
-                self.registry.update("Pipeline", record.id, analysis.document or {}, origin="inferred")
+                self.registry.update(kind, record.id, analysis.document or {}, origin="inferred")
         self.flows.aim(record, aim)
         self._poke()
-        return self._settle(record.id, _at_rest if aim != "active" else _running)
+        return self._settle(record, _at_rest if aim != "active" else _running)
 
-    def progress(self, name: str) -> dict[str, Any]:
-        """What a pipeline has done so far."""
-        record = self.registry.get("Pipeline", name)
-        flow = record.flow
-        assert flow is not None
+    def progress(self, kind: str, name: str) -> dict[str, Any]:
+        """What a flow has done so far."""
+        record = self.registry.get(kind, name)
+        flow = _flow(record)
         return {
             "name": record.name,
             "status": flow.status,
@@ -242,11 +240,15 @@ class Service:
         judged = self.judge.bundle(documents, mode)
         if dry_run:
             return self.registry.plan_import(judged, mode)
-        before = {record.id: record for record in self.registry.list("Pipeline", limit=None).items}
+        before = {
+            (kind, record.id): record
+            for kind in (RUNNABLE if mode == "replace" else ())
+            for record in self.registry.list(kind, limit=None).items
+        }
         changes = self.registry.apply_import(judged, mode)
         for change in changes:
-            gone = before.get(change.id) if (change.action, change.kind) == ("delete", "Pipeline") else None
-            if gone is not None and gone.flow is not None and gone.flow.worker is None:
+            gone = before.get((change.kind, change.id)) if change.action == "delete" else None
+            if gone is not None and _at_rest(gone):
                 remove_state(self.settings, gone)  # a worker that holds it does so when it has stopped
         self._poke()
         return changes
@@ -256,16 +258,15 @@ class Service:
         return self.judge.all(documents)
 
     def readiness(self) -> Readiness:
-        """Whether pipelines can run, and how each of them is."""
+        """Whether flows can run, and how each of them is."""
         try:
-            page = self.registry.list("Pipeline", limit=None)
+            statuses = self.registry.statuses()
             alive = [w for w in self.flows.workers() if w.alive and w.state == "ready"]
         except Exception as error:
             problem = Problem(code="registry_down", message=f"the registry does not answer: {error}")
-            return Readiness(False, [problem], {})
-        pipelines = {r.name: r.flow.status for r in page.items if r.flow}
+            return Readiness(False, [problem])
         problems = [] if alive else [Problem(code="no_worker", message="no worker is ready")]
-        return Readiness(not problems, problems, pipelines)
+        return Readiness(not problems, problems, statuses)
 
     def workers(self) -> Sequence[WorkerInfo]:
         """Every worker that is known."""
@@ -278,10 +279,17 @@ class Service:
             if worker.alive:
                 self.rpc.poke(worker)
 
-    def _settle(self, name: str, done: Callable[[Record], bool]) -> Record:
+    def _halt(self, record: Record) -> None:
+        """Let a flow that is about to go end after the batch in hand."""
+        if not _at_rest(record):
+            self.flows.aim(record, "stopped")
+            self._poke()
+            self._settle(record, _at_rest)
+
+    def _settle(self, record: Record, done: Callable[[Record], bool]) -> Record:
         deadline = time.monotonic() + SETTLE_S
         while True:
-            record = self.registry.get("Pipeline", name)
+            record = self.registry.get(record.kind, record.id)
             if done(record) or time.monotonic() >= deadline:
                 return record
             time.sleep(POLL_S)
@@ -314,6 +322,30 @@ def _name(raw: Any) -> str | None:
     metadata = raw.get("metadata") if isinstance(raw, Mapping) else None
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     return name if isinstance(name, str) else None
+
+
+def _flow(record: Record) -> FlowState:
+    """The flow of a document; Conflict if it does not run."""
+    if record.flow is None:
+        raise Conflict(
+            Problem(
+                code="not_runnable",
+                message=f"{record.kind.lower()} '{record.name}' does not run by itself",
+                hint=_why_not(record),
+            )
+        )
+    return record.flow
+
+
+def _why_not(record: Record) -> str:
+    spec = record.document.get("spec") or {}
+    if record.kind == "Task":
+        return "set spec.input and spec.outputs, or name it among the 'tasks' of a pipeline"
+    if not spec.get("stream"):
+        return f"set spec.stream, or use it in a pipeline with {{ref: {record.id}}}"
+    return (
+        f"a {record.kind.lower()} of type '{spec.get('type')}' needs no start: it is there for others to use"
+    )
 
 
 def _at_rest(record: Record) -> bool:

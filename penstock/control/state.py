@@ -12,7 +12,7 @@ from penstock.settings import Settings
 
 
 def state_directory(settings: Settings, record: Record) -> str:
-    """The directory of a pipeline. A later namesake has another one: it must not inherit progress."""
+    """The directory of a flow. A later namesake has another one: it must not inherit progress."""
     return f"{settings.checkpoint_url.rstrip('/')}/{record.id}/{record.uid[:8]}"
 
 
@@ -22,7 +22,7 @@ def checkpoint_of(settings: Settings, record: Record, flow: Flow) -> str:
 
 
 def remove_state(settings: Settings, record: Record) -> None:
-    """Delete the progress of a pipeline that is gone. On remote storage it stays, harmless by its name."""
+    """Delete the progress of a flow that is gone. On remote storage it stays, harmless by its name."""
     directory = state_directory(settings, record)
     if is_local(directory):
         shutil.rmtree(local_path(directory), ignore_errors=True)

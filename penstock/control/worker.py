@@ -14,7 +14,7 @@ import structlog
 from penstock import __version__
 from penstock.control.flows import Flows, Report
 from penstock.control.lifecycle import Keeper, State
-from penstock.control.registry.records import Record
+from penstock.control.registry.records import Record, Versions
 from penstock.control.registry.store import Registry
 from penstock.control.rpc import RpcServer
 from penstock.control.state import checkpoint_of, remove_state
@@ -22,7 +22,6 @@ from penstock.engine.flow import resolve_flow
 from penstock.engine.session import is_alive
 from penstock.errors import Fatal, PenstockError
 from penstock.settings import Settings
-from penstock.specs.references import references_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,12 +31,16 @@ log = structlog.get_logger()
 TICK_S = 1.0
 
 
+Version = tuple[int, Versions]
+"""The revision of a document, and the versions of all that it refers to."""
+
+
 @dataclass
 class Held:
     """A flow this worker runs."""
 
     record: Record
-    version: tuple[Any, ...]
+    version: Version
     keeper: Keeper
     told: State | None = None
 
@@ -108,6 +111,7 @@ class Worker:
 
     def _reconcile(self, assigned: list[Record]) -> None:
         wanted = {record.uid: record for record in assigned}
+        versions = self._versions(assigned)
         for uid, held in list(self._held.items()):
             record = wanted.get(uid)
             if record is None or record.flow is None or record.flow.epoch != self._epoch(held):
@@ -118,16 +122,16 @@ class Worker:
                         remove_state(self.settings, held.record)
             elif held.keeper.ended:
                 self._ended(held, record)
-            elif not _should_run(record) or held.version != self._version(record):
+            elif not _should_run(record) or held.version != versions[uid]:
                 held.keeper.drain()
         for uid, record in wanted.items():
             if uid not in self._held:
                 if _should_run(record):
-                    self._take(record)
+                    self._take(record, versions[uid])
                 else:
                     self.flows.release(self.id, uid, record.flow.epoch if record.flow else 0)
 
-    def _take(self, record: Record) -> None:
+    def _take(self, record: Record, version: Version) -> None:
         flow = record.flow
         assert flow is not None
         keeper = Keeper(
@@ -141,8 +145,8 @@ class Worker:
             permitted=self.permitted,
             on_change=lambda _: self.poke(),
         )
-        self._held[record.uid] = Held(record, self._version(record), keeper)
-        log.info("flow taken", pipeline=record.name, revision=record.revision, epoch=flow.epoch)
+        self._held[record.uid] = Held(record, version, keeper)
+        log.info("flow taken", flow=_title(record), revision=record.revision, epoch=flow.epoch)
         keeper.start()
 
     def _ended(self, held: Held, record: Record) -> None:
@@ -150,7 +154,7 @@ class Worker:
         self._report()  # its last words, which may be younger than the last report
         state, fallback = held.keeper.state, record.flow.running_revision if record.flow else None
         del self._held[record.uid]
-        log.info("flow ended", pipeline=record.name, outcome=state.outcome, error=state.error)
+        log.info("flow ended", flow=_title(record), outcome=state.outcome, error=state.error)
         if state.rejected and fallback is not None:
             self._roll_back(held.record, fallback, state)
         if not _should_run(record):
@@ -161,9 +165,9 @@ class Worker:
         error = state.error or {}
         message = f"revision {record.revision} did not start and revision {fallback} is in force again: "
         try:
-            self.registry.rollback("Pipeline", record.id, fallback, expected=record.etag)
+            self.registry.rollback(record.kind, record.id, fallback, expected=record.etag)
         except PenstockError as refused:  # the user was faster with yet another revision
-            log.warning("no rollback", pipeline=record.name, why=str(refused))
+            log.warning("no rollback", flow=_title(record), why=str(refused))
             return
         problem = {**error, "code": "rolled_back", "message": message + str(error.get("message"))}
         self.flows.rolled_back(record.uid, problem)
@@ -190,10 +194,10 @@ class Worker:
             )
         self.flows.report(self.id, reports)
 
-    def _version(self, record: Record) -> tuple[Any, ...]:
-        """Changes when the pipeline or anything it refers to does."""
-        referred = [self.registry.find(r.kind, r.id) for r in references_of(record.document)]
-        return (record.revision, *((r.uid, r.revision) for r in referred if r))
+    def _versions(self, records: list[Record]) -> dict[str, Version]:
+        """For each flow something that changes when its document does, or anything that this refers to."""
+        referred = self.registry.versions([record.uid for record in records]) if records else {}
+        return {record.uid: (record.revision, referred[record.uid]) for record in records}
 
     def _lookup(self, kind: str, name: str) -> dict[str, Any] | None:
         record = self.registry.find(kind, name)
@@ -222,6 +226,10 @@ class Worker:
                     del self._held[uid]
             time.sleep(0.05)
         self.flows.leave(self.id)
+
+
+def _title(record: Record) -> str:
+    return f"{record.kind.lower()}/{record.id}"
 
 
 def _should_run(record: Record) -> bool:

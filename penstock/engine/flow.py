@@ -93,7 +93,9 @@ class _Resolver:
 
     def flow(self, raw: Mapping[str, Any]) -> Flow:
         document = self.document(raw)
-        assert isinstance(document, PipelineDocument)
+        if not isinstance(document, PipelineDocument):
+            message = f"a {document.kind.lower()} cannot run by itself in this version"
+            raise Invalid(Problem(code="not_supported", message=message, path="kind"))
         spec = document.spec
         source = self.source(spec.source)
         processors = (

@@ -102,6 +102,30 @@ def test_a_change_of_status_or_phase_is_an_event(flows: Flows) -> None:
     assert statuses(flows) == [("active", "running"), ("completed", "idle"), ("stopped", "idle")]
 
 
+def test_an_event_names_the_kind_that_runs(flows: Flows) -> None:
+    flows.registry.create({"kind": "Stream", "metadata": {"name": "raw"}})
+    sink = {"kind": "Sink", "metadata": {"name": "Lake"}, "spec": {"type": "drop", "stream": "raw"}}
+    record = flows.registry.create(sink)
+    flows.aim(record, "stopped")
+    last = flows.registry.events_after(0)[-1]
+    assert (last.kind, last.name, last.data["status"]) == ("Sink", "Lake", "stopped")
+
+
+def test_what_no_longer_runs_is_left_alone(flows: Flows) -> None:
+    flows.registry.create({"kind": "Stream", "metadata": {"name": "raw"}})
+    sink = {"kind": "Sink", "metadata": {"name": "lake"}, "spec": {"type": "drop", "stream": "raw"}}
+    record = flows.registry.create(sink)
+    join(flows, "a")
+    flows.assign(record.uid, "a", LEASE_S)
+    flows.registry.update("Sink", "lake", {**sink, "spec": {"type": "drop"}})
+    last = flows.registry.last_event_id()
+    report(flows, "a", record.uid, phase="idle", outcome="failed")
+    flows.release("a", record.uid, 1)
+    flows.aim(record, "paused")
+    assert flows.assigned("a") == []
+    assert (flows.registry.get("Sink", "lake").flow, flows.registry.last_event_id()) == (None, last)
+
+
 def test_a_worker_that_surely_ended_frees_its_flows_at_once(flows: Flows) -> None:
     record = flows.registry.create(pipeline("orders"))
     join(flows, "a")

@@ -31,7 +31,7 @@ def running(service: Service, name: str = "orders") -> Record:
 
 
 def delivered(service: Service, name: str = "orders") -> int:
-    return sum(sink["events"] for sink in service.progress(name).get("sinks", {}).values())
+    return sum(sink["events"] for sink in service.progress("Pipeline", name).get("sinks", {}).values())
 
 
 def test_a_life(service: Service, tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_a_life(service: Service, tmp_path: Path) -> None:
     running(service)
     wait_for("events", lambda: delivered(service))
 
-    paused = service.act("orders", "pause").flow
+    paused = service.act("Pipeline", "orders", "pause").flow
     assert paused is not None
     assert (paused.status, paused.phase, paused.worker) == ("paused", "idle", None)
     count = delivered(service)
@@ -48,18 +48,18 @@ def test_a_life(service: Service, tmp_path: Path) -> None:
     time.sleep(1)
     assert len(json_rows(tmp_path / "out")) == count, "a paused pipeline delivers nothing"
 
-    service.act("orders", "resume")
+    service.act("Pipeline", "orders", "resume")
     wait_for("more events", lambda: delivered(service) > count)
     assert status(service) == ("active", "running")
-    service.act("orders", "stop")
+    service.act("Pipeline", "orders", "stop")
     assert status(service) == ("stopped", "idle")
     with pytest.raises(Conflict) as caught:
-        service.act("orders", "resume")
+        service.act("Pipeline", "orders", "resume")
     assert (caught.value.problems[0].code, caught.value.problems[0].hint) == (
         "invalid_transition",
         "use start",
     )
-    service.act("orders", "start")
+    service.act("Pipeline", "orders", "start")
     assert status(service) == ("active", "running")
 
     service.delete("Pipeline", "orders")
@@ -73,8 +73,8 @@ def test_a_finite_input_ends_as_completed_and_can_be_started_again(service: Serv
     wait_for("the end", lambda: status(service) == ("completed", "idle"))
     assert delivered(service) == 10
     with pytest.raises(Conflict):
-        service.act("orders", "pause")
-    service.act("orders", "start")
+        service.act("Pipeline", "orders", "pause")
+    service.act("Pipeline", "orders", "start")
     wait_for("the end", lambda: status(service) == ("completed", "idle"))
     assert delivered(service) == 10
 
@@ -138,12 +138,12 @@ def test_an_invalid_document_can_be_kept_paused_but_not_run(service: Service) ->
     assert record.flow.status == "paused"
     assert (record.flow.error or {})["path"] == "spec.processors[0].query"
     with pytest.raises(Invalid):
-        service.act("orders", "resume")
+        service.act("Pipeline", "orders", "resume")
     mended = {"processors": [{"type": "sql", "query": "SELECT seq FROM input"}]}
     saved = service.patch("Pipeline", "orders", mended).record
     assert saved.flow is not None
     assert (saved.flow.status, saved.flow.error) == ("paused", None)
-    service.act("orders", "resume")
+    service.act("Pipeline", "orders", "resume")
     wait_for("the end", lambda: status(service) == ("completed", "idle"))
 
 
@@ -152,7 +152,7 @@ def test_a_schema_that_could_not_be_known_is_pinned_when_it_can(service: Service
     service.create("Pipeline", pipeline("orders", source=source) | {"status": "paused"})
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.json").write_text('{"id": 1}\n')
-    service.act("orders", "resume")
+    service.act("Pipeline", "orders", "resume")
     record = service.get("Pipeline", "orders")
     assert (record.revision, record.document["spec"]["source"]["schema"]) == (2, "id BIGINT")
     wait_for("the end", lambda: status(service) == ("completed", "idle"))
@@ -170,7 +170,7 @@ def test_failures_are_tried_again_and_then_told(service: Service, tmp_path: Path
     assert flow.error is not None
     assert flow.error["at"] == pytest.approx(time.time(), abs=120)
     (tmp_path / "file").unlink()
-    service.act("orders", "start")
+    service.act("Pipeline", "orders", "start")
     wait_for("the end", lambda: status(service) == ("completed", "idle"))
 
 
@@ -195,8 +195,8 @@ def test_shared_parts(service: Service) -> None:
 
     def filtered() -> bool:
         """The new filter is in force: batches go on, events do not come out."""
-        before, batches = delivered(service), service.progress("orders")["batches"]
-        wait_for("a batch", lambda: service.progress("orders")["batches"] > batches + 1)
+        before, batches = delivered(service), service.progress("Pipeline", "orders")["batches"]
+        wait_for("a batch", lambda: service.progress("Pipeline", "orders")["batches"] > batches + 1)
         return delivered(service) == before
 
     wait_for("the new task", filtered)

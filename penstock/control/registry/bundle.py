@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +13,8 @@ from penstock.control.registry.links import require_known
 from penstock.control.registry.records import Change, DiffEntry, JsonObject, Record
 from penstock.control.registry.tables import flows
 from penstock.errors import Invalid, Problem
-from penstock.specs.documents import API_VERSION, KINDS
+from penstock.specs.documents import API_VERSION, KINDS, runs
+from penstock.specs.references import made_stream
 
 Mode = Literal["merge", "replace"]
 
@@ -71,8 +72,8 @@ def parse(documents: Sequence[JsonObject]) -> list[Entry]:
 def plan(conn: Connection, entries: Sequence[Entry], mode: Mode) -> Plan:
     """What importing the entries does to the registry as it is now.
 
-    Invalid when an entry would refer to something that is not there in the end. As everywhere, a
-    pipeline that is not active may.
+    Invalid when an entry would refer to something that is not there in the end. As everywhere, one that
+    runs and is not active may.
     """
     present = _records(conn)
     known: dict[str, set[str]] = {kind: set() for kind in KINDS}
@@ -80,6 +81,7 @@ def plan(conn: Connection, entries: Sequence[Entry], mode: Mode) -> Plan:
         known[kind].add(id)
     for entry in entries:
         known[entry.kind].add(entry.id)
+    entries = [*entries, *_made(entries, known, present)]
     saves = [(entry, present.pop((entry.kind, entry.id), None)) for entry in entries]
     active = [entry for entry, record in saves if _desired(entry, record) == "active"]
     require_known([(f"documents[{entry.index}].", entry.document) for entry in active], known)
@@ -107,7 +109,7 @@ def _change(entry: Entry, record: Record | None) -> Change:
     if record is None:
         return Change("create", entry.kind, entry.id, entry.name)
     diff = list(content.differences(record.document, entry.document))
-    if record.flow and record.flow.desired != _desired(entry, record):
+    if record.flow and runs(entry.document) and record.flow.desired != _desired(entry, record):
         diff.append(DiffEntry("status", "replace", record.flow.desired, entry.desired))
     return Change("update" if diff else "unchanged", entry.kind, entry.id, entry.name, diff)
 
@@ -117,13 +119,28 @@ def _save(conn: Connection, entry: Entry, record: Record | None) -> None:
     if record is None:
         changes.add(conn, entry.kind, entry.id, entry.name, entry.document, desired, "import")
         return
-    if not content.same(entry.document, record.document):
-        changes.revise(conn, record, entry.name, entry.document, "import")
-    if record.flow and record.flow.desired != desired:
-        changes.set_desired(conn, record, desired)
+    changes.replace(conn, record, entry.name, entry.document, desired, "import")
+
+
+def _made(
+    entries: Sequence[Entry], known: dict[str, set[str]], present: Mapping[tuple[str, str], Record]
+) -> Iterator[Entry]:
+    """The streams that sources ask for and no entry is. One that exists stays as it is."""
+    for entry in entries:
+        made = made_stream(entry.document)
+        if made is None:
+            continue
+        kind, id, _ = content.identity(made)
+        if id not in known[kind]:
+            known[kind].add(id)
+            document = present[kind, id].document if (kind, id) in present else made
+            yield Entry(entry.index, *content.identity(document), document, None)
 
 
 def _desired(entry: Entry, record: Record | None) -> str:
+    """What it should do; a document that does not run counts as active: all it refers to must exist."""
+    if not runs(entry.document):
+        return "active"
     return entry.desired or (record.flow.desired if record and record.flow else "active")
 
 

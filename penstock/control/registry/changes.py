@@ -10,14 +10,16 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, update
+from sqlalchemy import Connection, delete, insert, select, update
 
-from penstock.control.registry.content import fold, storable
+from penstock.control.registry.content import fold, identity, same, storable
 from penstock.control.registry.events import emit
-from penstock.control.registry.links import record_references
+from penstock.control.registry.links import known_ids, record_references
 from penstock.control.registry.records import JsonObject, Record
 from penstock.control.registry.tables import documents, flows, labels, revisions
 from penstock.errors import PreconditionFailed, Problem
+from penstock.specs.documents import runs
+from penstock.specs.references import made_stream
 
 
 def add(
@@ -38,14 +40,36 @@ def add(
         )
     )
     _save_content(conn, uid, 1, document, origin, at)
-    if kind == "Pipeline":
-        state = {"phase": "starting", "attempts": [], "epoch": 0, "ops": {}, "updated_at": at}
-        conn.execute(insert(flows).values(uid=uid, id=id, desired=desired, **state))
+    if runs(document):
+        _begin(conn, uid, id, desired, at)
     emit(conn, kind, name, "created", {"id": id, "uid": uid, "revision": 1, "origin": origin})
 
 
-def revise(conn: Connection, record: Record, name: str, document: JsonObject, origin: str) -> None:
-    """A new revision of a document. A pipeline starts over with it."""
+def add_made_stream(conn: Connection, document: JsonObject) -> None:
+    """The stream that a source asks for, unless it exists."""
+    made = made_stream(document)
+    if made is not None:
+        kind, id, name = identity(made)
+        if id not in known_ids(conn, [kind])[kind]:
+            add(conn, kind, id, name, made, "active", "auto_create")
+
+
+def replace(
+    conn: Connection, record: Record, name: str, document: JsonObject, desired: str | None, origin: str
+) -> None:
+    """What a document says and should do from now on; without `desired`, what it did."""
+    if not same(document, record.document):
+        _revise(conn, record, name, document, desired or "active", origin)
+    if desired and record.flow and record.flow.desired != desired and runs(document):
+        changed = {"desired": desired, "updated_at": datetime.now(UTC)}
+        conn.execute(update(flows).where(flows.c.uid == record.uid).values(**changed))
+        emit(conn, record.kind, record.name, "updated", _summary(record, desired=desired))
+
+
+def _revise(
+    conn: Connection, record: Record, name: str, document: JsonObject, desired: str, origin: str
+) -> None:
+    """A new revision. A flow starts over with it; `desired` is for one that begins."""
     uid, revision, at = record.uid, record.revision + 1, datetime.now(UTC)
     text = _search_text(record.id, name, document)
     conn.execute(
@@ -54,17 +78,14 @@ def revise(conn: Connection, record: Record, name: str, document: JsonObject, or
         .values(name=name, revision=revision, search_text=text, updated_at=at)
     )
     _save_content(conn, uid, revision, document, origin, at)
-    conn.execute(
-        update(flows).where(flows.c.uid == uid).values(outcome=None, error=None, attempts=[], updated_at=at)
-    )
+    if not runs(document):
+        _cease(conn, uid)
+    elif record.flow is None:
+        _begin(conn, uid, record.id, desired, at)
+    else:
+        over: JsonObject = {"outcome": None, "error": None, "attempts": [], "updated_at": at}
+        conn.execute(update(flows).where(flows.c.uid == uid).values(**over))
     emit(conn, record.kind, name, "updated", _summary(record, revision=revision, origin=origin))
-
-
-def set_desired(conn: Connection, record: Record, desired: str) -> None:
-    """What a pipeline should do from now on."""
-    changed = {"desired": desired, "updated_at": datetime.now(UTC)}
-    conn.execute(update(flows).where(flows.c.uid == record.uid).values(**changed))
-    emit(conn, record.kind, record.name, "updated", _summary(record, desired=desired))
 
 
 def remove(conn: Connection, record: Record) -> None:
@@ -86,6 +107,20 @@ def require_current(record: Record, expected: str | None) -> None:
                 hint="read it again and repeat the change on what it says",
             )
         )
+
+
+def _begin(conn: Connection, uid: str, id: str, desired: str, at: datetime) -> None:
+    """A flow for a document that runs from now on."""
+    epoch = select(documents.c.last_epoch).where(documents.c.uid == uid).scalar_subquery()
+    state = {"phase": "starting", "attempts": [], "epoch": epoch, "ops": {}, "updated_at": at}
+    conn.execute(insert(flows).values(uid=uid, id=id, desired=desired, **state))
+
+
+def _cease(conn: Connection, uid: str) -> None:
+    """No flow any more. A worker that holds it will miss it, and stop; its checkpoint stays."""
+    epoch = conn.scalar(delete(flows).where(flows.c.uid == uid).returning(flows.c.epoch))
+    if epoch is not None:
+        conn.execute(update(documents).where(documents.c.uid == uid).values(last_epoch=epoch))
 
 
 def _save_content(

@@ -12,7 +12,7 @@ import yaml
 
 from penstock.control.registry.records import Diff, DiffEntry, JsonObject
 from penstock.errors import Invalid, Problem, did_you_mean
-from penstock.specs.documents import KINDS, NAME, derive_id
+from penstock.specs.documents import KINDS, NAME, RUNNABLE, derive_id
 
 DESIRED = ("active", "paused", "stopped")
 
@@ -48,7 +48,7 @@ def identity(document: JsonObject) -> tuple[str, str, str]:
 
 def split_status(document: JsonObject) -> tuple[JsonObject, str | None]:
     """The content of a document, and the status it asks for: that is state, and makes no revision."""
-    if document.get("kind") != "Pipeline" or "status" not in document:
+    if document.get("kind") not in RUNNABLE or "status" not in document:
         return document, None
     status = document["status"]
     if status not in DESIRED:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from sqlalchemy import Connection, and_, delete, insert, select
+from sqlalchemy import CTE, Connection, and_, delete, insert, select
 
-from penstock.control.registry.records import JsonObject, Record, Referrer
+from penstock.control.registry.records import JsonObject, Record, Referrer, Versions
 from penstock.control.registry.tables import documents, refs
 from penstock.errors import Conflict, Invalid, Problem, nearest
 from penstock.specs.documents import KINDS, NAME, derive_id
@@ -36,6 +36,44 @@ def referrers(conn: Connection, kind: str, name: str) -> list[Referrer]:
         .order_by(documents.c.kind, documents.c.id, refs.c.path)
     )
     return [Referrer(**row._mapping) for row in rows]
+
+
+def versions(conn: Connection, uids: Collection[str]) -> dict[str, Versions]:
+    """For each of some documents, the versions of all that it refers to, directly or through others."""
+    named = and_(documents.c.kind == refs.c.to_kind, documents.c.id == refs.c.to_id)
+    reached = (
+        select(refs.c.from_uid.label("origin"), documents.c.uid, documents.c.revision)
+        .join(documents, named)
+        .where(refs.c.from_uid.in_(uids))
+        .cte("reached", recursive=True)
+    )
+    further = (
+        select(reached.c.origin, documents.c.uid, documents.c.revision)
+        .select_from(reached)
+        .join(refs, refs.c.from_uid == reached.c.uid)
+        .join(documents, named)
+    )
+    found: dict[str, set[tuple[str, int]]] = {uid: set() for uid in uids}
+    for row in conn.execute(select(reached.union(further))):
+        found[row.origin].add((row.uid, row.revision))
+    return {uid: frozenset(each) for uid, each in found.items()}
+
+
+def dependents_of(kind: str, id: str) -> CTE:
+    """The documents that refer to one, directly or through others, as a table of `uid`, `kind` and `id`."""
+    who = (documents.c.uid, documents.c.kind, documents.c.id)
+    found = (
+        select(*who)
+        .join(refs, refs.c.from_uid == documents.c.uid)
+        .where(refs.c.to_kind == kind, refs.c.to_id == id)
+        .cte("found", recursive=True)
+    )
+    further = (
+        select(*who)
+        .join(refs, refs.c.from_uid == documents.c.uid)
+        .join(found, and_(refs.c.to_kind == found.c.kind, refs.c.to_id == found.c.id))
+    )
+    return found.union(further)
 
 
 def known_ids(conn: Connection, kinds: Collection[str] = KINDS) -> dict[str, set[str]]:

@@ -8,11 +8,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, select
 
 from penstock.control.registry.content import fold, storable
-from penstock.control.registry.links import known_ids, suggestion
+from penstock.control.registry.links import dependents_of, known_ids, suggestion
 from penstock.control.registry.records import FlowState, Page, Record, Revision
 from penstock.control.registry.tables import documents, flow_phase, flow_status, flows, labels, revisions
 from penstock.errors import Invalid, NotFound, Problem, did_you_mean
-from penstock.specs.documents import NAME, derive_id
+from penstock.specs.documents import NAME, RUNNABLE, derive_id
 
 _DOCUMENT = (*documents.c, revisions.c.document)
 _FLOW = tuple(
@@ -25,6 +25,9 @@ _SORTS: dict[str, ColumnElement[Any]] = {
     "updated": documents.c.updated_at,
     "status": flow_status(),
 }
+
+
+_BY_KIND = (documents.c.kind, documents.c.id)
 
 
 def select_records() -> Select[Any]:
@@ -83,6 +86,22 @@ def search(
     total = conn.scalar(select(func.count()).select_from(rows.with_only_columns(documents.c.uid).subquery()))
     page = conn.execute(rows.order_by(*_order(sort)).limit(limit).offset(offset))
     return Page(items=[to_record(row) for row in page], total=total or 0)
+
+
+def dependents(conn: Connection, kind: str, id: str) -> list[Record]:
+    """Every document that refers to one, directly or through others."""
+    found = dependents_of(kind, id)
+    rows = conn.execute(select_records().where(documents.c.uid.in_(select(found.c.uid))).order_by(*_BY_KIND))
+    return [to_record(row) for row in rows]
+
+
+def statuses(conn: Connection) -> dict[str, dict[str, str]]:
+    """The status of all that runs, by kind and name."""
+    found: dict[str, dict[str, str]] = {kind: {} for kind in RUNNABLE}
+    rows = select(documents.c.kind, documents.c.name, flow_status().label("status"))
+    for row in conn.execute(rows.join(flows, flows.c.uid == documents.c.uid).order_by(*_BY_KIND)):
+        found[row.kind][row.name] = row.status
+    return found
 
 
 def list_revisions(conn: Connection, uid: str) -> list[Revision]:

@@ -9,10 +9,13 @@ from typing import Any, Literal
 
 JsonObject = dict[str, Any]
 
+Versions = frozenset[tuple[str, int]]
+"""Documents at a moment: uid and revision of each."""
+
 
 @dataclass(frozen=True)
 class FlowState:
-    """The runtime state of a pipeline: one row of `flows`."""
+    """The runtime state of a document that runs: one row of `flows`."""
 
     uid: str
     id: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from sqlalchemy import Connection, Engine
@@ -19,6 +19,7 @@ from penstock.control.registry.records import (
     Record,
     Referrer,
     Revision,
+    Versions,
 )
 from penstock.errors import Conflict, Invalid, Problem
 
@@ -109,7 +110,7 @@ class Registry:
     ) -> Record:
         """Saves a new document; with `check_references` everything it refers to must exist.
 
-        `desired` is what a pipeline shall do: by default what its `status` says, else `active`.
+        `desired` is what it shall do if it runs: by default what its `status` says, else `active`.
         """
         document, status = content.split_status(content.as_json(document))
         kind, id, name = content.identity(document)
@@ -117,6 +118,7 @@ class Registry:
             existing = queries.find(conn, kind, id)
             if existing:
                 raise name_in_use(existing)
+            changes.add_made_stream(conn, document)
             changes.add(conn, kind, id, name, document, desired or status or "active", origin)
             if check_references:
                 links.require_references(conn, document)
@@ -135,8 +137,9 @@ class Registry:
     ) -> Record:
         """Saves a new revision, unless the content is the same.
 
-        `expected` is an ETag or a revision number, as in `If-Match`. A new revision makes a pipeline
-        start over: its outcome, error and attempts are cleared.
+        `expected` is an ETag or a revision number, as in `If-Match`. A new revision makes a flow start
+        over: its outcome, error and attempts are cleared. A document that runs from now on gets one, and
+        one that no longer does loses it.
         """
         document, status = content.split_status(content.as_json(document))
         with self._changing() as conn:
@@ -157,6 +160,21 @@ class Registry:
         """Who refers to a document, and where."""
         with self.engine.connect() as conn:
             return links.referrers(conn, kind, id)
+
+    def dependents(self, kind: str, id: str) -> builtins.list[Record]:
+        """Every document that refers to one, directly or through others."""
+        with self.engine.connect() as conn:
+            return queries.dependents(conn, kind, id)
+
+    def versions(self, uids: Collection[str]) -> dict[str, Versions]:
+        """For each of some documents, the versions of all that it refers to, directly or through others."""
+        with self.engine.connect() as conn:
+            return links.versions(conn, uids)
+
+    def statuses(self) -> dict[str, dict[str, str]]:
+        """The status of all that runs, by kind and name."""
+        with self.engine.connect() as conn:
+            return queries.statuses(conn)
 
     # Revisions
 
@@ -248,12 +266,10 @@ class Registry:
         kind, id, name = content.identity(document)
         if (kind, id) != (record.kind, record.id):
             raise Invalid(_moved(record, kind))
+        changes.add_made_stream(conn, document)
         if check_references:
             links.require_references(conn, document)
-        if not content.same(document, record.document):
-            changes.revise(conn, record, name, document, origin)
-        if desired and record.flow and record.flow.desired != desired:
-            changes.set_desired(conn, record, desired)
+        changes.replace(conn, record, name, document, desired, origin)
         return queries.get(conn, kind, id)
 
 

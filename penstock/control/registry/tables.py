@@ -69,6 +69,8 @@ documents = Table(
     Column("revision", Integer, nullable=False),
     # Name, id and description in lower case, the name first: searched, and sorted by name.
     Column("search_text", Word, nullable=False),
+    # That of the flow it had before it ceased to run: epochs never go back.
+    Column("last_epoch", Integer, nullable=False, server_default="0"),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     UniqueConstraint("kind", "id", name="uq_documents_kind_id"),
@@ -120,7 +122,6 @@ flows = Table(
     Column("running_revision", Integer),
     Column("ops", Json, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
-    UniqueConstraint("id", name="uq_flows_id"),
     Index("ix_flows_worker", "worker"),
     Index("ix_flows_desired", "desired", "outcome"),
 )

@@ -1,5 +1,6 @@
 """Migrations, several processes, and processes that are killed."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -7,11 +8,13 @@ import time
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import func, select, text
 
-from penstock.control.registry import Registry, tables
+from penstock.control.registry import Registry, database, migrations, tables
 from penstock.errors import Conflict, Invalid
 from tests.control.registry.kit import only_problem, stream
 
@@ -56,6 +59,44 @@ def test_migrations_make_the_tables_that_the_code_uses(registry: Registry) -> No
     with registry.engine.connect() as conn:
         context = MigrationContext.configure(conn, opts={"compare_type": True})
         assert compare_metadata(context, tables.metadata) == []
+
+
+def test_what_was_saved_before_it_could_run_waits_for_a_start(registry_url: str) -> None:
+    engine = database.connect(registry_url)
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    saved = {
+        "p": ("Pipeline", {}),
+        "x": ("Sink", {"type": "drop", "stream": "s"}),
+        "y": ("Sink", {"type": "drop"}),
+        "z": ("Task", {"input": "s", "outputs": [{"stream": "s"}]}),
+    }
+    with database.writing(engine) as conn:
+        config.attributes["connection"] = conn
+        command.upgrade(config, "0001")
+        for name, (kind, spec) in saved.items():
+            for statement in (
+                "INSERT INTO documents VALUES (:n, :k, :n, :n, 1, :n, :at, :at)",
+                "INSERT INTO revisions VALUES (:n, 1, :d, 'create', :at)",
+            ):
+                values = {"n": name, "k": kind, "at": "2026-01-01 00:00:00", "d": json.dumps({"spec": spec})}
+                conn.execute(text(statement), {key: v for key, v in values.items() if f":{key}" in statement})
+        at = {"at": "2026-01-01 00:00:00"}
+        state = "'p', 'p', 'paused', NULL, 'idle', NULL, '[]', NULL, 7, NULL, 1, '{\"batches\": 3}', :at"
+        conn.execute(text(f"INSERT INTO flows VALUES ({state})"), at)
+    engine.dispose()
+
+    registry = Registry.open(registry_url)
+    p = registry.get("Pipeline", "p").flow
+    assert p is not None
+    assert (p.status, p.epoch, p.running_revision, p.ops) == ("paused", 7, 1, {"batches": 3})
+    assert registry.statuses() == {
+        "Source": {},
+        "Task": {"z": "stopped"},
+        "Sink": {"x": "stopped"},
+        "Pipeline": {"p": "paused"},
+    }
+    registry.close()
 
 
 @pytest.mark.slow
