@@ -51,7 +51,8 @@ def create_app(service: Service) -> FastAPI:
     for kind in KINDS:
         app.include_router(document_routes(service, kind))
         app.include_router(revision_routes(service, kind))
-    app.include_router(lifecycle_routes(service))
+        if kind.runs:
+            app.include_router(lifecycle_routes(service, kind))
     app.include_router(bundle_routes(service))
     app.include_router(catalogue_routes())
     app.include_router(event_routes(app.state.feed))

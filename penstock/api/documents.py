@@ -66,7 +66,7 @@ def document_routes(service: Service, kind: Kind) -> APIRouter:
     )
     def get(name: Name, response: Response) -> Any:
         record = service.get(kind.name, name)
-        if record.flow is not None:
+        if not kind.shared:
             return shown(response, record)
         return shown(response, record, referrers=service.registry.referrers(kind.name, record.id))
 

@@ -1,4 +1,4 @@
-"""What happens to documents and pipelines, as it happens: server-sent events."""
+"""What happens to documents and flows, as it happens: server-sent events."""
 
 import json
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from penstock.api.views import View
 from penstock.control.registry import Event
 
 _DESCRIPTION = """\
-Each event has the type `created`, `updated`, `deleted` or `status` (of a pipeline), `joined` or `left`
+Each event has the type `created`, `updated`, `deleted` or `status` (of what runs), `joined` or `left`
 (of a worker), and as data a JSON object `{id, at, kind, name, type, data}`. Begins after the event of
 `Last-Event-ID` or `after`, else with what happens next. Only the newest 10,000 events are kept: one who
 comes back later than that is told first, by an event `gap` with `{missed}`, how many are gone."""

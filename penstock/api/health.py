@@ -6,6 +6,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, Response
 
 from penstock.api.errors import Responses
+from penstock.api.kinds import KINDS
 from penstock.api.pipes import Status
 from penstock.api.views import View
 from penstock.control.service import Service
@@ -19,15 +20,18 @@ class Health(View):
 
 
 class ReadinessInfo(View):
-    """Whether pipelines can run, and how each of them is."""
+    """Whether flows can run, and how each of them is, by kind and name."""
 
     ready: bool
     problems: list[Problem]
     pipelines: dict[str, Status]
+    sources: dict[str, Status]
+    tasks: dict[str, Status]
+    sinks: dict[str, Status]
 
 
 class WorkerView(View):
-    """A process that runs pipelines."""
+    """A process that runs flows."""
 
     id: str
     host: str
@@ -39,7 +43,7 @@ class WorkerView(View):
     info: dict[str, Any]
 
 
-_NOT_READY: Responses = {503: {"model": ReadinessInfo, "description": "Pipelines cannot run now."}}
+_NOT_READY: Responses = {503: {"model": ReadinessInfo, "description": "Nothing can run now."}}
 
 
 def health_routes(service: Service) -> APIRouter:
@@ -54,14 +58,15 @@ def health_routes(service: Service) -> APIRouter:
     @router.get(
         "/readyz",
         tags=["health"],
-        summary="Readiness probe, with the status of every pipeline",
+        summary="Readiness probe, with the status of all that runs",
         operation_id="getReadiness",
         responses=_NOT_READY,
     )
     def readiness(response: Response) -> ReadinessInfo:
         found = service.readiness()
         response.status_code = 200 if found.ready else 503
-        return ReadinessInfo.model_validate(vars(found))
+        statuses = {kind.place: found.statuses.get(kind.name, {}) for kind in KINDS if kind.runs}
+        return ReadinessInfo.model_validate({"ready": found.ready, "problems": found.problems, **statuses})
 
     @router.get("/workers", tags=["workers"], summary="List workers", operation_id="listWorkers")
     def workers() -> list[WorkerView]:

@@ -9,7 +9,15 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from penstock.api.pipes import PipeInfo, PipelinePage, Status, pipe_info
+from penstock.api.pipes import (
+    PipeInfo,
+    PipelinePage,
+    RunnableInfo,
+    RunnablePage,
+    Status,
+    pipe_info,
+    runnable_info,
+)
 from penstock.api.views import DocumentInfo, DocumentPage, document_info
 
 _SORTS: list[JsonValue] = ["name", "-name", "id", "-id", "created", "-created", "updated", "-updated"]
@@ -33,8 +41,8 @@ class Filters(BaseModel):
     offset: int = Field(default=0, ge=0, le=2**31 - 1, description="Leave out this many at the start.")
 
 
-class PipelineFilters(Filters):
-    """Which pipelines to list, and how."""
+class RunnableFilters(Filters):
+    """Which documents of a kind that can run to list, and how."""
 
     status: Status | None = Field(default=None, description="Only those that are so.")
     sort: str = Field(
@@ -48,7 +56,7 @@ def _filters(given: Annotated[Filters, Query()]) -> Filters:
     return given
 
 
-def _pipeline_filters(given: Annotated[PipelineFilters, Query()]) -> Filters:
+def _runnable_filters(given: Annotated[RunnableFilters, Query()]) -> Filters:
     return given
 
 
@@ -62,6 +70,9 @@ class Kind:
     page: type[BaseModel] = DocumentPage
     show: Callable[..., Any] = document_info
     filters: Callable[..., Filters] = _filters
+    runs: bool = False
+    shared: bool = True
+    """Whether other documents can refer to it."""
 
     @property
     def one(self) -> str:
@@ -74,11 +85,23 @@ class Kind:
         return self.place
 
 
-PIPELINE = Kind("Pipeline", "pipelines", PipeInfo, PipelinePage, pipe_info, _pipeline_filters)
+def _runnable(name: str, place: str) -> Kind:
+    return Kind(name, place, RunnableInfo, RunnablePage, runnable_info, _runnable_filters, runs=True)
+
+
 KINDS = (
-    PIPELINE,
+    Kind(
+        "Pipeline",
+        "pipelines",
+        PipeInfo,
+        PipelinePage,
+        pipe_info,
+        _runnable_filters,
+        runs=True,
+        shared=False,
+    ),
     Kind("Stream", "streams"),
-    Kind("Source", "sources"),
-    Kind("Task", "tasks"),
-    Kind("Sink", "sinks"),
+    _runnable("Source", "sources"),
+    _runnable("Task", "tasks"),
+    _runnable("Sink", "sinks"),
 )

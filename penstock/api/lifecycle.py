@@ -1,47 +1,51 @@
-"""The life of a pipeline: pause, resume, stop, start, and what it has done."""
+"""The life of what runs: pause, resume, stop, start, and what it has done."""
+
+from typing import Any
 
 from fastapi import APIRouter, Response
 
 from penstock.api.documents import Name
 from penstock.api.errors import failures
-from penstock.api.pipes import PipeInfo, Progress, pipe_info
+from penstock.api.kinds import Kind
+from penstock.api.pipes import Progress
 from penstock.control.service import Action, Service
 
 _ACTIONS: dict[Action, tuple[str, str]] = {
-    "pause": ("Pause a pipeline", "Ends after the batch in hand; what was read is delivered."),
-    "resume": ("Resume a paused pipeline", "It goes on where it was paused."),
-    "stop": ("Stop a pipeline", "Ends after the batch in hand, until it is started again."),
-    "start": ("Start a pipeline", "Also one that has failed or completed; it goes on where it ended."),
+    "pause": ("Pause {}", "Ends after the batch in hand; what was read is delivered."),
+    "resume": ("Resume {} that is paused", "It goes on where it was paused."),
+    "stop": ("Stop {}", "Ends after the batch in hand, until it is started again."),
+    "start": ("Start {}", "Also one that has failed or completed; it goes on where it ended."),
 }
 
 
-def lifecycle_routes(service: Service) -> APIRouter:
-    """The routes that only pipelines have."""
-    router = APIRouter(prefix="/pipelines/{name}", tags=["pipelines"])
+def lifecycle_routes(service: Service, kind: Kind) -> APIRouter:
+    """The routes of a kind whose documents can run."""
+    router = APIRouter(prefix=f"/{kind.place}/{{name}}", tags=[kind.place])
 
     def add(action: Action, summary: str, description: str) -> None:
         @router.post(
             f"/{action}",
-            summary=summary,
+            summary=summary.format(kind.one),
             description=description,
-            operation_id=f"{action}Pipeline",
+            operation_id=f"{action}{kind.name}",
+            response_model=kind.info,
             responses=failures(403, 404, 409, 422),
         )
-        def act(name: Name, response: Response) -> PipeInfo:
-            record = service.act(name, action)
+        def act(name: Name, response: Response) -> Any:
+            record = service.act(kind.name, name, action)
             response.headers["ETag"] = record.etag
-            return pipe_info(record)
+            return kind.show(record)
 
     for action, (summary, description) in _ACTIONS.items():
         add(action, summary, description)
 
     @router.get(
         "/progress",
-        summary="Get the progress of a pipeline",
-        operation_id="getPipelineProgress",
-        responses=failures(404, 422),
+        summary=f"Get the progress of {kind.one}",
+        operation_id=f"get{kind.name}Progress",
+        responses=failures(404, 409, 422),
     )
     def progress(name: Name) -> Progress:
-        return Progress.model_validate(service.progress(name))
+        return Progress.model_validate(service.progress(kind.name, name))
 
     return router

@@ -1,4 +1,4 @@
-"""What the API answers with about pipelines."""
+"""What the API answers with about pipelines, and about all else that runs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from penstock.api.views import MetadataInfo, View, common_fields
-from penstock.control.registry.records import Record
+from penstock.api.views import DocumentInfo, MetadataInfo, View, common_fields
+from penstock.control.registry.records import Record, Referrer
 from penstock.errors import Problem
 
 Status = Literal["active", "paused", "completed", "failed", "stopped"]
 
 
 class RunError(Problem):
-    """Why a pipeline does not run."""
+    """Why something does not run."""
 
     at: datetime | None = None
     problems: list[Problem] = Field(
@@ -44,7 +44,7 @@ class SinkOps(View):
 
 
 class Ops(View):
-    """What a pipeline has done so far, over all of its runs."""
+    """What a flow has done so far, over all of its runs."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -77,8 +77,19 @@ class PipeInfo(View):
     updated_at: datetime
 
 
+class RunnableInfo(DocumentInfo):
+    """A source, task or sink. One that does not run by itself is there for pipelines to refer to."""
+
+    status: Status | None = Field(description="Null if it does not run by itself.")
+    phase: str | None = Field(description="What it does right now; null if it does not run by itself.")
+    worker: str | None = Field(description="Id of the worker that runs it.")
+    error: RunError | None = Field(description="The last error.")
+    attempts: list[Attempt] = Field(description="The last attempts that failed.")
+    ops: Ops | None = Field(description="What it has done; null if it does not run by itself.")
+
+
 class Progress(Ops):
-    """What a pipeline has done, and how it is."""
+    """What a flow has done, and how it is."""
 
     name: str
     status: Status
@@ -97,19 +108,30 @@ class PipelinePage(View):
     offset: int
 
 
+class RunnablePage(View):
+    """A part of a list of sources, tasks or sinks."""
+
+    items: list[RunnableInfo]
+    total: int
+    limit: int
+    offset: int
+
+
 def pipe_info(record: Record, *, warnings: list[Problem] | None = None) -> PipeInfo:
     """The record of a pipeline as it is shown."""
-    flow = record.flow
-    assert flow is not None
-    return PipeInfo.model_validate(
-        {
-            **common_fields(record),
-            "status": flow.status,
-            "phase": flow.phase,
-            "worker": flow.worker,
-            "error": flow.error,
-            "attempts": flow.attempts,
-            "ops": flow.ops,
-            "warnings": warnings,
-        }
-    )
+    return PipeInfo.model_validate({**common_fields(record), **_flow_fields(record), "warnings": warnings})
+
+
+def runnable_info(
+    record: Record, *, referrers: list[Referrer] | None = None, warnings: list[Problem] | None = None
+) -> RunnableInfo:
+    """The record of a source, task or sink as it is shown."""
+    about = {"kind": record.kind, "referrers": referrers, "warnings": warnings}
+    return RunnableInfo.model_validate({**common_fields(record), **_flow_fields(record), **about})
+
+
+def _flow_fields(record: Record) -> dict[str, Any]:
+    flow, names = record.flow, ("status", "phase", "worker", "error", "attempts", "ops")
+    if flow is None:
+        return {**dict.fromkeys(names), "attempts": []}
+    return {name: getattr(flow, name) for name in names}

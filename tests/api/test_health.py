@@ -4,15 +4,26 @@ import httpx
 import pytest
 
 from penstock.control.service import Service
-from tests.api.kit import Api, pipeline, running
+from tests.api.kit import Api, pipeline, running, stream
 
 
-def test_ready_with_the_status_of_every_pipeline(client: httpx.Client) -> None:
+def test_ready_with_the_status_of_all_that_runs(client: httpx.Client) -> None:
     client.post("/pipelines", json=pipeline("orders"))
+    client.post("/streams", json=stream("raw"))
+    client.post("/sinks", json={"metadata": {"name": "definition"}, "spec": {"type": "drop"}})
+    sink = {"metadata": {"name": "orders"}, "spec": {"type": "drop", "stream": "raw"}, "status": "stopped"}
+    client.post("/sinks", json=sink)
     assert client.get("/healthz").json() == {"status": "ok"}
     ready = client.get("/readyz")
     assert ready.status_code == 200
-    assert ready.json() == {"ready": True, "problems": [], "pipelines": {"orders": "paused"}}
+    assert ready.json() == {
+        "ready": True,
+        "problems": [],
+        "pipelines": {"orders": "paused"},
+        "sources": {},
+        "tasks": {},
+        "sinks": {"orders": "stopped"},
+    }
 
 
 def test_not_ready_without_a_worker(service: Service) -> None:
@@ -27,7 +38,7 @@ def test_not_ready_without_a_registry(api: Api, monkeypatch: pytest.MonkeyPatch)
     def fail(*_: object, **__: object) -> None:
         raise OSError("gone")
 
-    monkeypatch.setattr(api.service.registry, "list", fail)
+    monkeypatch.setattr(api.service.registry, "statuses", fail)
     found = api.client.get("/readyz")
     assert found.status_code == 503
     assert [problem["code"] for problem in found.json()["problems"]] == ["registry_down"]
