@@ -6,6 +6,8 @@ import random
 import string
 from pathlib import Path
 
+import pyarrow as pa
+
 SCHEMA = "id BIGINT, user STRING, country STRING, amount DOUBLE, at STRING, ok BOOLEAN, note STRING"
 FILES = 8
 NOTE_BYTES = 72
@@ -37,3 +39,21 @@ def events(directory: Path, count: int) -> int:
                 )
     done.write_text(str(passed))
     return passed
+
+
+def batch(count: int, first: int = 0) -> pa.RecordBatch:
+    """The same kind of events as columns."""
+    draw = random.Random(first)
+    notes = ["".join(draw.choices(string.ascii_lowercase + " ", k=NOTE_BYTES)) for _ in range(1000)]
+    ids = range(first, first + count)
+    return pa.RecordBatch.from_pydict(
+        {
+            "id": list(ids),
+            "user": [f"user-{id % 9973:05d}" for id in ids],
+            "country": [("DE", "FR", "IT")[id % 3] for id in ids],
+            "amount": [draw.randrange(10_000) / 100 for _ in ids],
+            "at": [f"2026-11-{id % 28 + 1:02d}T12:{id % 60:02d}:00Z" for id in ids],
+            "ok": [id % 3 > 0 for id in ids],
+            "note": [notes[id % 1000] for id in ids],
+        }
+    )

@@ -10,6 +10,8 @@ import contextlib
 import os
 from pathlib import Path
 
+import pyarrow as pa
+
 
 class Files:
     """The operating system's files."""
@@ -25,7 +27,7 @@ class Files:
         """A descriptor of a file to be written to."""
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
 
-    def write(self, fd: int, data: bytes, position: int) -> None:
+    def write(self, fd: int, data: bytes | pa.Buffer, position: int) -> None:
         """Write all of `data`, or raise. A short write is gone on with: the reason of it comes then."""
         view = memoryview(data)
         while view:

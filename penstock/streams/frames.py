@@ -72,7 +72,7 @@ class Header:
 class Body:
     """Events ready to be stored: encoding needs no offset, so it can be done anywhere and beforehand."""
 
-    data: bytes
+    data: bytes | pa.Buffer
     count: int
     raw_bytes: int
 
@@ -88,7 +88,7 @@ class Frame:
     more: bool = False
     control: bool = False
 
-    def encode(self) -> list[bytes]:
+    def encode(self) -> list[bytes | pa.Buffer]:
         """Its bytes, in parts."""
         meta = json.dumps(self.meta, separators=(",", ":")).encode() if self.meta else b""
         data = self.body.data
@@ -126,7 +126,7 @@ def encode_body(batch: pa.RecordBatch, compression: str) -> Body:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=_write_options(compression)) as writer:
         writer.write_batch(batch)
-    return Body(sink.getvalue().to_pybytes(), batch.num_rows, batch.nbytes)
+    return Body(sink.getvalue(), batch.num_rows, batch.nbytes)
 
 
 def decode_body(data: bytes | memoryview) -> pa.RecordBatch:

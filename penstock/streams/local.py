@@ -54,6 +54,9 @@ log = structlog.get_logger()
 BACKWARDS_US = 60_000_000
 """A clock that went back by less than this is waited for by repeating the last time."""
 
+UNCOPIED = 64 * 1024
+"""A body of this size is written from where it is: copying it would cost more than another call."""
+
 RESERVED = 1_000_000
 """Offsets that a transient stream reserves at once, so that a restart never gives one out again."""
 
@@ -190,11 +193,11 @@ class LocalStorage(Storage):
             frames, results, producers = self._frames(appends)
             if frames:
                 parts = [part for frame in frames for part in frame.encode()]
-                data = b"".join(parts)
-                self.retention.make_room(len(data), sum(frame.body.count for frame in frames))
-                if self._must_roll(len(data)):
+                size = sum(len(part) for part in parts)
+                self.retention.make_room(size, sum(frame.body.count for frame in frames))
+                if self._must_roll(size):
                     self._roll()
-                self._put(data, frames[-1].base + frames[-1].body.count)
+                self._put(parts, frames[-1].base + frames[-1].body.count)
                 self._producers = producers
                 self._last_us = frames[-1].time_us
                 self._began_us = self._began_us or self._last_us
@@ -260,13 +263,15 @@ class LocalStorage(Storage):
             results.append(Appended(first, next))
         return frames, results, producers
 
-    def _put(self, data: bytes, next: int) -> None:
+    def _put(self, parts: list[bytes | pa.Buffer], next: int) -> None:
         """Write frames behind the last ones, and let them be seen."""
         assert self._fd is not None
-        position = self._known.position
+        position = end = self._known.position
         try:
             self.files.step("append")
-            self.files.write(self._fd, data, position)
+            for data in _joined(parts):
+                self.files.write(self._fd, data, end)
+                end += len(data)
             self.files.step("written")
             if self.spec.wal.sync and not self.config.transient:
                 self.files.sync(self._fd)
@@ -275,7 +280,7 @@ class LocalStorage(Storage):
         if self._dirty_since is None and not self.spec.wal.sync:
             self._dirty_since = time.monotonic()
         self.files.step("publish")
-        self._publish(replace(self._known, next=next, position=position + len(data)))
+        self._publish(replace(self._known, next=next, position=end))
 
     def _undo(self, position: int, error: OSError) -> None:
         """Nothing of a write that failed may stay, and its segment is not trusted with another one.
@@ -506,3 +511,17 @@ class LocalStorage(Storage):
             self.config, self._config_version = read_config(self.directory), version
             self.spec = self.config.spec
             self._forget_listing()
+
+
+def _joined(parts: list[bytes | pa.Buffer]) -> Iterator[bytes | pa.Buffer]:
+    """Parts to be written with few calls: small ones joined, large ones as they are and not copied."""
+    small: list[bytes | pa.Buffer] = []
+    for part in parts:
+        if len(part) < UNCOPIED:
+            small.append(part)
+        else:
+            yield b"".join(small)
+            yield part
+            small = []
+    if small:
+        yield b"".join(small)
