@@ -36,6 +36,7 @@ from penstock.streams.recovery import find_end, follow, leftovers, load_producer
 from penstock.streams.retention import Closed, Retention
 from penstock.streams.segments import build_index, index_path, list_segments, segment_path
 from penstock.streams.storage import (
+    FLUSH_S,
     Append,
     Appended,
     Bounds,
@@ -70,7 +71,7 @@ class LocalStorage(Storage):
         self._config_version = config_version(directory)
         self.spec = self.config.spec
         self._tail_file = TailFile(directory / "tail")
-        self._lock_fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._lock_fd, self._pid = self._open_lock(), os.getpid()
         self._mutex = threading.RLock()
         self._held = 0
         self.counters = Counters(directory / "counters")
@@ -217,15 +218,12 @@ class LocalStorage(Storage):
         with self._mutex:
             if self._dirty_since is not None and self._fd is not None:
                 self._dirty_since = None
+                if self.active_in(self.config.memory):
+                    return
                 try:
                     self.files.sync(self._fd)
                 except OSError as error:
                     self._distrust(error)
-
-    @property
-    def dirty_since(self) -> float | None:
-        """Since when something waits to be synced."""
-        return self._dirty_since
 
     def close(self) -> None:
         with self._mutex:
@@ -273,12 +271,13 @@ class LocalStorage(Storage):
                 self.files.write(self._fd, data, end)
                 end += len(data)
             self.files.step("written")
-            if self.spec.wal.sync and not self.config.transient:
-                self.files.sync(self._fd)
+            self._dirty_since = self._dirty_since or time.monotonic()
+            if self.spec.wal.sync or time.monotonic() - self._dirty_since >= FLUSH_S:
+                if not self.active_in(self.config.memory):
+                    self.files.sync(self._fd)
+                self._dirty_since = None
         except OSError as error:
             self._undo(position, error)
-        if self._dirty_since is None and not self.spec.wal.sync:
-            self._dirty_since = time.monotonic()
         self.files.step("publish")
         self._publish(replace(self._known, next=next, position=end))
 
@@ -319,6 +318,8 @@ class LocalStorage(Storage):
     def locked(self) -> Iterator[None]:
         """Be the only writer, and know where the log ends."""
         with self._mutex:
+            if self._pid != os.getpid():  # a fork shares the lock of its parent, and so would not be kept out
+                self._lock_fd, self._pid = self._open_lock(), os.getpid()
             if self._held == 0:
                 fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
             self._held += 1
@@ -330,6 +331,9 @@ class LocalStorage(Storage):
                 self._held -= 1
                 if self._held == 0:
                     fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
+
+    def _open_lock(self) -> int:
+        return os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def _catch_up(self) -> None:
         """Learn what other processes have appended, and take back what one left behind half done."""

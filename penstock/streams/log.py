@@ -20,6 +20,7 @@ from penstock.errors import Backpressure
 from penstock.specs.positions import Position
 from penstock.streams.frames import Body, encode_body, slices
 from penstock.streams.storage import (
+    FLUSH_S,
     Append,
     Appended,
     Bounds,
@@ -34,9 +35,6 @@ from penstock.streams.storage import (
 
 IDLE_S = 10.0
 """A committer with nothing to do ends after so long; the next append starts another."""
-
-FLUSH_S = 1.0
-"""What was written without a sync is synced this much later: the most a power loss takes."""
 
 RETRY_S = 0.02
 """How often a committer looks for room in a stream that is full."""
@@ -226,26 +224,22 @@ class Log:
 
     def _await_work(self) -> bool:
         """Wait for a group that is complete; false if it is time to end."""
-        synced = True
+        idle_s = 0.0
         while True:
             if self._queue:
                 if (left := self._linger_s()) <= 0:
                     return True
                 self._changed.wait(left)
                 continue
-            if self._closing:
+            if self._closing or idle_s >= IDLE_S:
                 return False
-            if self._changed.wait(FLUSH_S if not synced else IDLE_S):
-                synced = False
-                continue
-            self._changed.release()
-            try:
-                self.storage.flush()
-            finally:
-                self._changed.acquire()
-            if synced and not self._queue:
-                return False
-            synced = True
+            if not self._changed.wait(FLUSH_S):
+                idle_s += FLUSH_S
+                self._changed.release()
+                try:
+                    self.storage.flush()
+                finally:
+                    self._changed.acquire()
 
     def _linger_s(self) -> float:
         """How much longer the first append waits for others."""

@@ -17,6 +17,10 @@ from penstock.specs.stream import StreamSpec
 from penstock.streams.frames import Body
 
 
+FLUSH_S = 1.0
+"""What was acknowledged without a sync is synced this much later: the most that a power loss takes."""
+
+
 @dataclass(frozen=True)
 class Producer:
     """Who appends, so that a repetition is known as one: batches of a producer are numbered upwards.
