@@ -16,7 +16,6 @@ import pyarrow as pa
 from penstock.specs.stream import StreamSpec
 from penstock.streams.frames import Body
 
-
 FLUSH_S = 1.0
 """What was acknowledged without a sync is synced this much later: the most that a power loss takes."""
 
