@@ -11,11 +11,12 @@ from penstock.control.coordinator import Coordinator
 from penstock.control.flows import Flows, WorkerInfo
 from penstock.control.judge import Judge, desired_of
 from penstock.control.registry.bundle import Mode
-from penstock.control.registry.changes import require_current
+from penstock.control.registry.changes import require_current, require_same
 from penstock.control.registry.records import Change, Diff, FlowState, Page, Record, Revision
 from penstock.control.registry.store import Registry, name_in_use
 from penstock.control.rpc import RpcClient
 from penstock.control.state import remove_state
+from penstock.control.streams import Streams
 from penstock.engine.analysis import Analysis
 from penstock.errors import Conflict, Invalid, Problem
 from penstock.settings import Settings
@@ -64,6 +65,7 @@ class Service:
         self.rpc = RpcClient()
         self.coordinator = Coordinator(settings, self.flows, self.rpc)
         self.judge = Judge(settings, registry, self.flows, self.rpc)
+        self.streams = Streams(settings, registry)
 
     # Documents
 
@@ -113,6 +115,7 @@ class Service:
         """Delete a document that nothing refers to; what runs is stopped first."""
         record = self.registry.get(kind, name)
         require_current(record, expected)  # before anything stops
+        self.registry.require_unreferenced(record)
         self._halt(record)
         record = self.registry.delete(kind, name, expected=expected)
         if kind in RUNNABLE:
@@ -137,6 +140,7 @@ class Service:
         desired = desired_of(raw) or (record.flow.desired if record.flow else None)
         analysis = self.judge.for_saving(raw, desired)
         document = analysis.document or raw
+        require_same(record, document)
         self.judge.referrers(record, document)
         if not runs(document):
             self._halt(record)

@@ -17,7 +17,7 @@ from penstock.control.registry.events import emit
 from penstock.control.registry.links import known_ids, record_references
 from penstock.control.registry.records import JsonObject, Record
 from penstock.control.registry.tables import documents, flows, labels, revisions
-from penstock.errors import PreconditionFailed, Problem
+from penstock.errors import Invalid, PreconditionFailed, Problem
 from penstock.specs.documents import runs
 from penstock.specs.references import made_stream
 
@@ -121,6 +121,25 @@ def _cease(conn: Connection, uid: str) -> None:
     epoch = conn.scalar(delete(flows).where(flows.c.uid == uid).returning(flows.c.epoch))
     if epoch is not None:
         conn.execute(update(documents).where(documents.c.uid == uid).values(last_epoch=epoch))
+
+
+def require_same(record: Record, document: JsonObject) -> tuple[str, str, str]:
+    """Kind, id and name of what is to replace a document; Invalid if it would be another one."""
+    kind, id, name = identity(document)
+    if kind != record.kind:
+        raise Invalid(
+            Problem(code="kind_changed", message=f"'{record.name}' is a {record.kind}", path="kind")
+        )
+    if id != record.id:
+        raise Invalid(
+            Problem(
+                code="id_changed",
+                message=f"the name must keep the id '{record.id}', which is stable for life",
+                path="metadata.name",
+                hint="create another document, or change only case and spaces",
+            )
+        )
+    return kind, id, name
 
 
 def _save_content(

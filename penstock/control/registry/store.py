@@ -21,7 +21,7 @@ from penstock.control.registry.records import (
     Revision,
     Versions,
 )
-from penstock.errors import Conflict, Invalid, Problem
+from penstock.errors import Conflict, Problem
 
 
 class Registry:
@@ -161,6 +161,11 @@ class Registry:
         with self.engine.connect() as conn:
             return links.referrers(conn, kind, id)
 
+    def require_unreferenced(self, record: Record) -> None:
+        """Conflict that names everyone who refers to a document, if anyone does."""
+        with self.engine.connect() as conn:
+            links.require_unreferenced(conn, record)
+
     def dependents(self, kind: str, id: str) -> builtins.list[Record]:
         """Every document that refers to one, directly or through others."""
         with self.engine.connect() as conn:
@@ -263,9 +268,7 @@ class Registry:
         origin: str,
         check_references: bool,
     ) -> Record:
-        kind, id, name = content.identity(document)
-        if (kind, id) != (record.kind, record.id):
-            raise Invalid(_moved(record, kind))
+        kind, id, name = changes.require_same(record, document)
         changes.add_made_stream(conn, document)
         if check_references:
             links.require_references(conn, document)
@@ -282,15 +285,4 @@ def name_in_use(existing: Record) -> Conflict:
             path="metadata.name",
             hint="choose another name, or update the existing document",
         )
-    )
-
-
-def _moved(record: Record, kind: str) -> Problem:
-    if kind != record.kind:
-        return Problem(code="kind_changed", message=f"'{record.name}' is a {record.kind}", path="kind")
-    return Problem(
-        code="id_changed",
-        message=f"the name must keep the id '{record.id}', which is stable for life",
-        path="metadata.name",
-        hint="create another document, or change only case and spaces",
     )
