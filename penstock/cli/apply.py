@@ -80,7 +80,9 @@ def _apply(client: Client, document: Found) -> tuple[str, list[Problem]]:
         return "create", _warnings(client.create(kind, document.raw))
     after = client.replace(kind, name, document.raw)
     wanted = document.raw.get("status")
-    same = before["revision"] == after["revision"] and wanted in (None, before.get("status"))
+    # What does not run has no status, whatever the file wants.
+    kept = wanted is None or before.get("status") in (None, wanted)
+    same = before["revision"] == after["revision"] and kept
     return ("unchanged" if same else "update"), _warnings(after)
 
 

@@ -92,9 +92,9 @@ class Client:
         """Delete a document."""
         self.call("DELETE", _path(kind, name))
 
-    def act(self, name: str, action: str) -> dict[str, Any]:
-        """Pause, resume, stop or start a pipeline."""
-        return dict(self.call("POST", _path("Pipeline", name, action)))
+    def act(self, kind: str, name: str, action: str) -> dict[str, Any]:
+        """Pause, resume, stop or start what runs."""
+        return dict(self.call("POST", _path(kind, name, action)))
 
     def about(self, kind: str, name: str, what: str, **params: Any) -> Any:
         """What the server tells below a document, such as its revisions."""

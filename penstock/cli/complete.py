@@ -8,7 +8,7 @@ import io
 import typer
 
 from penstock.cli.client import Client, server_url
-from penstock.cli.kinds import PLURALS, kind_of
+from penstock.cli.kinds import PLURALS, RUNNABLE, kind_of
 
 PATIENCE_S = 0.5
 """Whoever presses Tab does not wait longer."""
@@ -19,9 +19,19 @@ def kinds(incomplete: str) -> list[str]:
     return [plural for plural in PLURALS.values() if plural.startswith(incomplete.lower())]
 
 
-def pipelines(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of pipelines that begin so."""
-    return _names(context, "Pipeline", incomplete)
+def targets(context: typer.Context, incomplete: str) -> list[str]:
+    """Names of pipelines that begin so, and of other things that run, as `task/NAME`."""
+    word, slash, begun = incomplete.partition("/")
+    if slash:
+        with contextlib.suppress(Exception):
+            return [f"{word}/{name}" for name in _names(context, kind_of(word), begun)]
+        return []
+    found = _names(context, "Pipeline", incomplete)
+    for kind in RUNNABLE if incomplete else ():
+        prefix = f"{kind.lower()}/"
+        if prefix.startswith(incomplete.lower()):
+            found += [prefix + name for name in _names(context, kind, "")]
+    return found
 
 
 def names(context: typer.Context, incomplete: str) -> list[str]:

@@ -9,7 +9,7 @@ import typer
 
 from penstock.cli import complete, views
 from penstock.cli.client import Client, connect
-from penstock.cli.kinds import kind_of
+from penstock.cli.kinds import PLURALS, RUNNABLE, kind_of
 from penstock.cli.options import Json, Server, Yes
 from penstock.cli.output import FAILED, Usage, envelope, note, say, show_json, show_problems
 from penstock.errors import PenstockError, Problem
@@ -30,7 +30,7 @@ def get(
     ] = None,
     output: Annotated[Format, typer.Option("--output", "-o", help="How to print it.")] = "table",
     search: Annotated[str | None, typer.Option(help="Text in name, id or description.")] = None,
-    status: Annotated[str | None, typer.Option(help="Only pipelines with this status.")] = None,
+    status: Annotated[str | None, typer.Option(help="Only those with this status.")] = None,
     label: Annotated[list[str] | None, typer.Option(help="`key` or `key=value`; may be repeated.")] = None,
     sort: Annotated[
         str | None, typer.Option(help="name, created, updated, status; `-name` reverses.")
@@ -43,8 +43,9 @@ def get(
     kind = kind_of(kind)
     if name is not None and any((search, status, label, sort, limit)):
         raise Usage(Problem(code="exclusive_options", message="filters are for lists, not for one document"))
-    if status is not None and kind != "Pipeline":
-        raise Usage(Problem(code="exclusive_options", message="only pipelines have a status"))
+    if status is not None and kind not in RUNNABLE:
+        message = f"{PLURALS[kind]} do not run: they have no status"
+        raise Usage(Problem(code="exclusive_options", message=message))
     client = connect(server)
     if name is not None:
         found: dict[str, Any] = {"items": [client.get(kind, name)], "total": 1}
@@ -91,7 +92,7 @@ def delete(
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Delete documents that nothing refers to. A pipeline is stopped first."""
+    """Delete documents that nothing refers to. What runs is stopped first."""
     kind = kind_of(kind)
     confirm(f"Delete {kind.lower()} {', '.join(names)}?", yes)
     client = connect(server)

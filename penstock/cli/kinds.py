@@ -14,6 +14,9 @@ PLURALS = {
 }
 """Each kind and its place in the API, in the order in which documents depend on one another."""
 
+RUNNABLE = ("Source", "Task", "Sink", "Pipeline")
+"""Kinds that can be started, paused and stopped."""
+
 
 def kind_of(word: str) -> str:
     """The kind that a word names: singular, plural or the beginning of one, such as `p`."""
@@ -25,3 +28,16 @@ def kind_of(word: str) -> str:
         f"write {' or '.join(PLURALS[k] for k in found)}" if found else did_you_mean(word, PLURALS.values())
     )
     raise Usage(Problem(code="unknown_kind", message=what, hint=hint))
+
+
+def target_of(text: str) -> tuple[str, str]:
+    """Kind and name of what an action is for: `task/NAME`, or the name of a pipeline alone."""
+    word, slash, name = text.partition("/")
+    if not slash:
+        return "Pipeline", text
+    kind = kind_of(word)
+    if kind not in RUNNABLE:
+        message = f"a {kind.lower()} does not run"
+        hint = f"one of: {', '.join(f'{each.lower()}/NAME' for each in RUNNABLE)}"
+        raise Usage(Problem(code="not_runnable", message=message, hint=hint))
+    return kind, name

@@ -1,4 +1,4 @@
-"""`penstock pause|resume|stop|start`: what pipelines should do."""
+"""`penstock pause|resume|stop|start`: what pipelines and all else that runs should do."""
 
 from __future__ import annotations
 
@@ -8,43 +8,49 @@ import typer
 
 from penstock.cli import complete
 from penstock.cli.client import connect
+from penstock.cli.kinds import target_of
 from penstock.cli.options import Json, Server
 from penstock.cli.output import FAILED, INVALID, envelope, exit_code, say, show_json, show_problems
 from penstock.errors import PenstockError
 
 Names = Annotated[
     list[str],
-    typer.Argument(help="Names of pipelines.", autocompletion=complete.pipelines, show_default=False),
+    typer.Argument(
+        help="Names of pipelines; of others with their kind: `source/NAME`, `task/NAME`, `sink/NAME`.",
+        autocompletion=complete.targets,
+        show_default=False,
+    ),
 ]
 
 
 def pause(names: Names, server: Server = None, json: Json = False) -> None:
-    """Pause pipelines after the batch in hand; they keep their place."""
+    """Pause what runs after the batch in hand; it keeps its place."""
     _act("pause", names, server, json)
 
 
 def resume(names: Names, server: Server = None, json: Json = False) -> None:
-    """Let paused pipelines go on."""
+    """Let what is paused go on."""
     _act("resume", names, server, json)
 
 
 def stop(names: Names, server: Server = None, json: Json = False) -> None:
-    """Stop pipelines; `start` lets them go on where they were."""
+    """Stop what runs; `start` lets it go on where it was."""
     _act("stop", names, server, json)
 
 
 def start(names: Names, server: Server = None, json: Json = False) -> None:
-    """Start pipelines that are stopped, failed or completed."""
+    """Start what is stopped, failed or completed."""
     _act("start", names, server, json)
 
 
 def _act(action: str, names: list[str], server: str | None, as_json: bool) -> None:
+    targets = [target_of(name) for name in names]
     client = connect(server)
     results: list[dict[str, Any]] = []
     codes = set()
-    for name in names:
+    for kind, name in targets:
         try:
-            told = client.act(name, action)
+            told = client.act(kind, name, action)
         except PenstockError as error:
             codes.add(exit_code(error))
             results.append({"name": name, "error": envelope(error.problems)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.cli.kinds import RUNNABLE
 from penstock.cli.output import say, show_table
 from penstock.cli.text import count, rate, when
 from penstock.specs.text import to_yaml
@@ -35,12 +36,21 @@ def show_list(kind: str, items: Sequence[dict[str, Any]]) -> None:
             [_pipeline(i) for i in items],
         )
     else:
+        runnable = kind in RUNNABLE
         show_table(
-            ["NAME", "TYPE", "REVISION", "UPDATED", "DESCRIPTION"],
+            [
+                "NAME",
+                "TYPE",
+                *(["STATUS", "PHASE"] if runnable else []),
+                "REVISION",
+                "UPDATED",
+                "DESCRIPTION",
+            ],
             [
                 [
                     item["name"],
                     _type(kind, item["spec"]),
+                    *([item["status"] or "-", item["phase"] or "-"] if runnable else []),
                     str(item["revision"]),
                     when(item["updated_at"]),
                     item["metadata"].get("description") or "",
@@ -78,7 +88,7 @@ def show_page(kind: str, about: dict[str, Any]) -> None:
     say((f"{kind} {about['name']}", "bold"))
     _fields({"id": about["id"], "description": about["metadata"].get("description")})
     _fields({"labels": ", ".join(f"{k}={v}" for k, v in (about["metadata"].get("labels") or {}).items())})
-    if kind == "Pipeline":
+    if about.get("status"):
         _show_state(about)
     _fields(
         {
@@ -89,8 +99,7 @@ def show_page(kind: str, about: dict[str, Any]) -> None:
     )
     for referrer in about.get("referrers") or []:
         _fields({"used by": f"{referrer['kind'].lower()} {referrer['name']} ({referrer['path']})"})
-    if kind == "Pipeline":
-        _show_counters(about.get("ops") or {})
+    _show_counters(about.get("ops") or {})
     _show_revisions(about.get("revisions", []))
     say(("\nspec", "bold"))
     for line in to_yaml(about["spec"]).splitlines():

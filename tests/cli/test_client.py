@@ -166,6 +166,40 @@ def test_actions_tell_the_status_or_the_reason() -> None:
     assert "error[not_found]" in refused.stderr
 
 
+def test_all_that_runs_is_told_apart_by_its_kind() -> None:
+    sink = {"kind": "Sink", "metadata": {"name": "Drain"}, "spec": {"type": "drop", "stream": "river"}}
+    mould = {
+        "kind": "Sink",
+        "metadata": {"name": "Drain mould"},
+        "spec": {"type": "drop"},
+        "status": "active",
+    }
+    file = write("d.yaml", stream("River"), {**sink, "status": "paused"}, pipeline("Drain"), mould)
+    assert penstock("apply", file).exit_code == 0
+    assert {item["action"] for item in told("apply", file)["items"]} == {"unchanged"}
+
+    assert told("stop", "sink/Drain", "Drain")["items"][0]["kind"] == "Sink"
+    assert penstock("stop", "sinks/drain", "p/Drain").stdout == "Drain stopped (idle)\n" * 2
+    refused = penstock("start", "sink/Drain mould", "task/Drain")
+    assert refused.exit_code == 1
+    assert "error[not_runnable] sink 'Drain mould' does not run by itself" in refused.stderr
+    assert "error[not_found] there is no task 'Drain'" in refused.stderr
+    for nothing in ("streams/River", "s/Drain", "thing/Drain"):
+        assert penstock("stop", "Drain", nothing).exit_code == 2
+
+    lines = [line.split() for line in penstock("get", "sinks", "--search", "drain").stdout.splitlines()]
+    assert lines[0] == ["NAME", "TYPE", "STATUS", "PHASE", "REVISION", "UPDATED", "DESCRIPTION"]
+    assert lines[1][:4] == ["Drain", "drop", "stopped", "idle"]
+    assert lines[2][:5] == ["Drain", "mould", "drop", "-", "-"]
+    assert penstock("get", "sinks", "--status", "stopped", "-o", "name").stdout == "Drain\n"
+    assert "status       stopped (idle)" in penstock("describe", "sink", "Drain").stdout
+    assert "status " not in penstock("describe", "sink", "Drain mould").stdout.split("revisions")[0]
+
+    printed = penstock("get", "sinks", "-o", "yaml", "--search", "drain").stdout
+    again = penstock("apply", "-", stdin=printed).stdout.splitlines()
+    assert again == ["unchanged sink Drain (-)", "unchanged sink Drain mould (-)"]
+
+
 def test_a_server_can_be_asked_for_its_judgement(server: str) -> None:
     penstock("apply", write("known.yaml", stream("Known")))
     bad = pipeline("Judged", dead_letters="known", sinks=[{"ref": "unknown"}])
@@ -188,3 +222,8 @@ def test_the_shell_completes_names_that_the_server_knows(server: str, tmp_path: 
     shell.env["PENSTOCK_SERVER"] = server
     assert completed(shell, "penstock pause compl") == "completed-one"
     assert completed(shell, "penstock describe streams compl") == "completed-stream"
+    sink = {"kind": "Sink", "metadata": {"name": "completed-sink"}, "spec": {"type": "drop"}}
+    penstock("apply", write("k.yaml", sink))
+    assert completed(shell, "penstock stop sinks/compl") == "sinks/completed-sink"
+    assert "sink/completed-sink" in completed(shell, "penstock stop si").split()
+    assert completed(shell, "penstock stop thing/") == ""
