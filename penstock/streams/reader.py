@@ -7,6 +7,7 @@ offsets were evicted.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -52,17 +53,26 @@ class OpenSegment:
     def learn(self, end: int, limit: int, *, final: bool) -> Index:
         """Know the frames up to a position; `final` if no more will come."""
         with self._mutex:
-            if self.closed:
-                return self.index
             if final:
-                self.index = load_index(self.path, self.base) or build_index(self.fd, self.base, end, limit)
+                if not (self.closed and self.index.covers(end, limit)):
+                    kept = load_index(self.path, self.base)
+                    whole = kept is not None and kept.covers(end, limit)
+                    self.index = kept if kept and whole else build_index(self.fd, self.base, end, limit)
                 self.closed = True
-            elif self.index.end < end:
+                return self.index
+            if self.closed:  # recovery has made it the active segment again
+                self.index, self.closed = Index(self.base, self.base, 0, 0, 0), False
+            if self.index.end < end:
                 for found in walk(self.fd, self.index.end, end, self.index.next, limit):
                     if isinstance(found, Found):
                         self.index.add(found)
                 self.index.end, self.index.next = end, limit
             return self.index
+
+    @property
+    def removed(self) -> bool:
+        """Whether the file has no name any more."""
+        return os.fstat(self.fd).st_nlink == 0
 
 
 @dataclass(frozen=True)
@@ -86,11 +96,16 @@ class Reader:
         """The segments that count, by base offset."""
         with self._mutex:
             if self._listed is None or self._listed[0] != (tail.first, tail.base):
-                found = list_segments(self._directories())
-                kept = {base: path for base, path in found.items() if base <= tail.base}
-                self._listed = (tail.first, tail.base), kept
-                self._open = {base: one for base, one in self._open.items() if base in kept}
+                return self._list(tail)
             return self._listed[1]
+
+    def _list(self, tail: Tail) -> dict[int, Path]:
+        found = list_segments(self._directories())
+        kept = {base: path for base, path in found.items() if base <= tail.base}
+        # The active segment is named by the tail a moment before it is made.
+        self._listed = ((tail.first, tail.base), kept) if tail.base in kept else None
+        self._open = {base: one for base, one in self._open.items() if base in kept}
+        return kept
 
     def spans(self, start: int) -> Iterator[Span]:
         """What lies from an offset on until the tail."""
@@ -110,7 +125,7 @@ class Reader:
             yield Span(start, after, 0, 0, lost="evicted")
             return
         limit = min(after, tail.next)
-        segment = self._opened(base)
+        segment = self._opened(base, tail)
         if segment is None:
             yield Span(start, limit, 0, 0, lost="evicted")
             return
@@ -152,7 +167,7 @@ class Reader:
         tail = self._tail()
         bases = list(self.segments(tail))
         for base, after in zip(bases, [*bases[1:], tail.next], strict=True):
-            segment = self._opened(base)
+            segment = self._opened(base, tail)
             if segment is None:
                 continue
             final = base != tail.base
@@ -169,7 +184,7 @@ class Reader:
     def index(self, base: int, tail: Tail) -> Index | None:
         """What is known of a segment; None if it is gone."""
         bases = list(self.segments(tail))
-        if base not in bases or (segment := self._opened(base)) is None:
+        if base not in bases or (segment := self._opened(base, tail)) is None:
             return None
         after = next((b for b in bases if b > base), tail.next)
         final = base != tail.base
@@ -181,16 +196,21 @@ class Reader:
             self._listed = None
             self._open = {}
 
-    def _opened(self, base: int) -> OpenSegment | None:
+    def _opened(self, base: int, tail: Tail) -> OpenSegment | None:
         with self._mutex:
             found = self._open.pop(base, None)
-            if found is None:
-                try:
-                    found = OpenSegment(base, self._listed[1][base]) if self._listed else None
-                except FileNotFoundError:
-                    return None
+            if found is None or found.removed:  # an empty one may have been made again elsewhere
+                found = self._open_anew(base, tail) or found
             if found is not None:
                 self._open[base] = found  # the last one used is the last in order
                 while len(self._open) > KEPT_OPEN:
                     del self._open[next(iter(self._open))]
             return found
+
+    def _open_anew(self, base: int, tail: Tail) -> OpenSegment | None:
+        listed = self._listed[1] if self._listed else self._list(tail)
+        with contextlib.suppress(FileNotFoundError, KeyError):
+            return OpenSegment(base, listed[base])
+        with contextlib.suppress(FileNotFoundError, KeyError):  # the listing may be old
+            return OpenSegment(base, self._list(tail)[base])
+        return None

@@ -145,12 +145,17 @@ class Index:
         i = bisect.bisect_left(self.times, time_us) - 1
         return (self.positions[i], self.offsets[i]) if i >= 0 else (0, self.base)
 
+    def covers(self, end: int, limit: int) -> bool:
+        """Whether it is about all of a segment, and not from before recovery made that the active one again."""
+        return self.end == end or self.next >= limit
+
     def add(self, found: Found) -> None:
         """Take in the next frame."""
         header = found.header
         if not self.positions or found.position - self.positions[-1] >= INDEX_INTERVAL:
-            self.offsets.append(header.base)
+            # In this order: who looks for an offset or a time meanwhile finds the position, too.
             self.positions.append(found.position)
+            self.offsets.append(header.base)
             self.times.append(header.time_us)
         if header.count:
             self.first_us = self.first_us or header.time_us
