@@ -55,6 +55,7 @@ def _serve(settings: Settings, lock: Any, arguments: list[str], demo: bool) -> N
 
     registry = open_registry(settings)
     service = Service(settings, registry)
+    service.streams.start()
     stop = threading.Event()
     # The server runs in a thread, so that signals come here: its own end is but the first of three.
     server = Server(create_app(service), settings)
@@ -79,6 +80,7 @@ def _serve(settings: Settings, lock: Any, arguments: list[str], demo: bool) -> N
     thread.join()
     service.coordinator.stop()
     processes.stop()
+    service.streams.stop()
     registry.close()
     if crashed:
         raise PenstockError(Problem(code="server_failed", message="the server has ended; see the log above"))

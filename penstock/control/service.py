@@ -15,12 +15,12 @@ from penstock.control.registry.changes import require_current, require_same
 from penstock.control.registry.records import Change, Diff, FlowState, Page, Record, Revision
 from penstock.control.registry.store import Registry, name_in_use
 from penstock.control.rpc import RpcClient
-from penstock.control.state import remove_state
+from penstock.control.state import flow_name, remove_state
 from penstock.control.streams import Streams
 from penstock.engine.analysis import Analysis
 from penstock.errors import Conflict, Invalid, Problem
 from penstock.settings import Settings
-from penstock.specs.documents import API_VERSION, RUNNABLE, runs
+from penstock.specs.documents import API_VERSION, KINDS, RUNNABLE, runs
 
 Action = Literal["pause", "resume", "stop", "start"]
 
@@ -65,6 +65,7 @@ class Service:
         self.rpc = RpcClient()
         self.coordinator = Coordinator(settings, self.flows, self.rpc)
         self.judge = Judge(settings, registry, self.flows, self.rpc)
+        self.streams = Streams(settings, registry)
         self.streams = Streams(settings, registry)
 
     # Documents
@@ -118,8 +119,7 @@ class Service:
         self.registry.require_unreferenced(record)
         self._halt(record)
         record = self.registry.delete(kind, name, expected=expected)
-        if kind in RUNNABLE:
-            remove_state(self.settings, record)
+        self._forget(record)
         self._poke()
         return record
 
@@ -141,6 +141,8 @@ class Service:
         analysis = self.judge.for_saving(raw, desired)
         document = analysis.document or raw
         require_same(record, document)
+        if kind == "Stream":
+            self.streams.require_readable(record, document)
         self.judge.referrers(record, document)
         if not runs(document):
             self._halt(record)
@@ -162,6 +164,8 @@ class Service:
         return self._saved(saved, analysis)
 
     def _saved(self, record: Record, analysis: Analysis) -> Saved:
+        if record.kind == "Stream":
+            self.streams.ensure(record)
         if record.flow is not None and not analysis.valid:
             self.flows.found_invalid(record.uid, analysis.errors)
             record = self.registry.get(record.kind, record.id)
@@ -246,14 +250,15 @@ class Service:
             return self.registry.plan_import(judged, mode)
         before = {
             (kind, record.id): record
-            for kind in (RUNNABLE if mode == "replace" else ())
+            for kind in (KINDS if mode == "replace" else ())
             for record in self.registry.list(kind, limit=None).items
         }
         changes = self.registry.apply_import(judged, mode)
         for change in changes:
             gone = before.get((change.kind, change.id)) if change.action == "delete" else None
             if gone is not None and _at_rest(gone):
-                remove_state(self.settings, gone)  # a worker that holds it does so when it has stopped
+                self._forget(gone)  # a worker that holds it does so when it has stopped
+        self.streams.ensure_all()
         self._poke()
         return changes
 
@@ -282,6 +287,13 @@ class Service:
         for worker in self.flows.workers():
             if worker.alive:
                 self.rpc.poke(worker)
+
+    def _forget(self, record: Record) -> None:
+        """Remove what a document that is gone has left behind: progress, events, its place as a reader."""
+        if record.kind in RUNNABLE:
+            remove_state(self.settings, record)
+            self.streams.forget_reader(flow_name(record))
+        self.streams.remove(record)
 
     def _halt(self, record: Record) -> None:
         """Let a flow that is about to go end after the batch in hand."""

@@ -16,6 +16,11 @@ def state_directory(settings: Settings, record: Record) -> str:
     return f"{settings.checkpoint_url.rstrip('/')}/{record.id}/{record.uid[:8]}"
 
 
+def flow_name(record: Record) -> str:
+    """Names a flow for good, as a reader and a producer of streams. A later namesake is another one."""
+    return f"{record.kind.lower()}:{record.id}:{record.uid[:8]}"
+
+
 def checkpoint_of(settings: Settings, record: Record, flow: Flow) -> str:
     """The checkpoint of a flow: one for each meaning its offsets can have."""
     return f"{state_directory(settings, record)}/{flow.position_key}"

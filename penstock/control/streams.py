@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import structlog
 
 from penstock.control.registry.records import Record
 from penstock.control.registry.store import Registry
-from penstock.errors import NotFound, Problem, did_you_mean
+from penstock.errors import Invalid, NotFound, Problem, did_you_mean
 from penstock.settings import Settings
 from penstock.specs.documents import PipelineDocument, StreamDocument, derive_id
 from penstock.specs.stream import StreamBuffer, StreamSpec, Wal
 from penstock.specs.validation import parse
+from penstock.streams.config import read_config
 from penstock.streams.home import StreamHome, StreamPlace, dead_id
 from penstock.streams.log import Log
 from penstock.streams.pool import Pool
+from penstock.streams.schema import arrow_schema, same_or_wider
 
 log = structlog.get_logger()
 
 MAINTAIN_S = 2.0
+
+_COPY = "make another stream, and copy with a pipeline what you need"
 
 INPUT = ".in"
 """After a pipeline's id: the stream that holds what is pushed to it."""
@@ -63,12 +68,38 @@ class Streams:
             if place.spec.schema_ is not None and (dead := self._place(dead_id(record.id))):
                 yield dead
         for record in self._registry.list("Pipeline", limit=None).items:
-            if self._is_pushed_to(record) and (place_ := self._place(input_id(record.id))):
-                yield place_
+            if self._is_pushed_to(record):
+                yield (place := self._input(record))
+                if place.spec.schema_ is not None and (dead := self._place(dead_id(place.id))):
+                    yield dead
 
     def ensure(self, record: Record) -> None:
         """A stream was saved: make its log, or let it know its new settings."""
         self._registered(record)
+
+    def ensure_all(self) -> None:
+        """Let every log know its settings."""
+        for _ in self.all():
+            pass
+
+    def require_readable(self, record: Record, changed: Mapping[str, Any]) -> None:
+        """Refuse a change of a stream that the events it holds could not follow."""
+        before, after = self._spec(record.document), self._spec(changed)
+        bounds = self.log(record.id).bounds()
+        if bounds.first == bounds.next:
+            return
+        problems = []
+        if before.storage != after.storage:
+            message = f"the events of '{record.name}' are kept in '{before.storage}'"
+            problems.append(Problem(code="storage_in_use", message=message, path="storage", hint=_COPY))
+        if (before.schema_ is None) != (after.schema_ is None):
+            kind = "raw" if before.schema_ is None else "typed"
+            message = f"'{record.name}' holds {kind} events"
+            problems.append(Problem(code="incompatible_schema", message=message, path="schema", hint=_COPY))
+        elif before.schema_ is not None and after.schema_ is not None:
+            problems += same_or_wider(arrow_schema(before.schema_), arrow_schema(after.schema_))
+        if problems:
+            raise Invalid(*(p.model_copy(update={"path": f"spec.{p.path}"}) for p in problems))
 
     def remove(self, record: Record) -> None:
         """A stream, or a pipeline with an input of its own, was deleted."""
@@ -86,8 +117,7 @@ class Streams:
     def start(self) -> None:
         """What transient streams held is gone; every log knows its settings and is looked after."""
         self.home.forget_transient()
-        for _ in self.all():
-            pass
+        self.ensure_all()
         self._thread = threading.Thread(target=self._maintain_all, name="streams", daemon=True)
         self._thread.start()
 
@@ -117,17 +147,20 @@ class Streams:
         if (record := self._registry.find("Stream", id)) is not None:
             return self._registered(record)
         owner, _, suffix = id.rpartition(".")
-        if suffix == "dead" and (record := self._registry.find("Stream", owner)) is not None:
-            self._registered(record)
-            return self._at(id, record.uid, StreamSpec())
+        if suffix == "dead" and (of := self._place(owner)) is not None and of.spec.schema_ is not None:
+            directory = read_config(of.directory).dead_letters
+            return StreamPlace(id, StreamSpec(), directory) if directory else None
         if suffix == "in" and (record := self._registry.find("Pipeline", owner)) is not None:
             return self._input(record)
         return None
 
     def _registered(self, record: Record) -> StreamPlace:
-        document = parse(record.document, self._defaults)
+        return self._at(record.id, record.uid, self._spec(record.document))
+
+    def _spec(self, raw: Mapping[str, Any]) -> StreamSpec:
+        document = parse(raw, self._defaults)
         assert isinstance(document, StreamDocument)
-        return self._at(record.id, record.uid, document.spec)
+        return document.spec
 
     def _input(self, record: Record) -> StreamPlace:
         document = parse(record.document, self._defaults)
