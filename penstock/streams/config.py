@@ -50,14 +50,15 @@ class StreamConfig:
 
 def write_config(directory: Path, config: StreamConfig, files: Files | None = None) -> bool:
     """Make the directory of a stream, or change its settings; false if it was so already."""
-    directory.mkdir(parents=True, exist_ok=True)
+    files = files or Files()
+    files.make_directory(directory)
     try:
         if read_config(directory) == config:
             return False
     except (OSError, ValueError):  # none yet, or not readable: written anew
         pass
     text = json.dumps(config.to_json(), indent=2).encode()
-    (files or Files()).replace(directory / FILE, text, durable=True)
+    files.replace(directory / FILE, text, durable=True)
     return True
 
 

@@ -34,27 +34,35 @@ class Cursors:
         found = (read_cursor(self._directory / name) for name in names if name.endswith(SUFFIX))
         return [cursor for cursor in found if cursor is not None]
 
-    def move(self, cursor: Cursor, *, durable: bool) -> None:
-        """Keep a reader's progress; raises `Fenced` if a later epoch has done so (invariant 6)."""
+    def move(self, cursor: Cursor, *, durable: bool, whole: bool = True) -> None:
+        """Keep a reader's progress; raises `Fenced` if a later epoch has done so (invariant 6).
+
+        For `durable` and `whole` see `Files.replace`.
+        """
         path = self._path(cursor.reader)
         with self._locked():
             known = read_cursor(path)
             if known is not None and known.epoch > cursor.epoch:
                 raise Fenced(f"reader '{cursor.reader}' is at epoch {known.epoch}, not {cursor.epoch}")
             self._files.step("cursor")
-            self._files.replace(path, encode_cursor(cursor), durable=durable)
+            self._files.replace(path, encode_cursor(cursor), durable=durable, whole=whole)
 
     def forget(self, reader: str) -> None:
         """Remove a reader's cursor."""
         with self._locked():
             self._files.remove(self._path(reader))
 
+    def keep(self) -> None:
+        """Return when no power loss can take a cursor back any more."""
+        if self._directory.is_dir():
+            self._files.sync_directory(self._directory)
+
     def _path(self, reader: str) -> Path:
         return self._directory / f"{quote(reader, safe=':')}{SUFFIX}"
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        self._directory.mkdir(exist_ok=True)
+        self._files.make_directory(self._directory)
         fd = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -54,6 +55,18 @@ class Files:
         finally:
             os.close(fd)
 
+    def make_directory(self, directory: Path) -> None:
+        """Make a directory and those above it, and return when the disk has their names."""
+        if directory.is_dir():
+            return
+        self.make_directory(directory.parent)
+        self.mkdir(directory)
+        self.sync_directory(directory.parent)
+
+    def mkdir(self, directory: Path) -> None:
+        """Make one directory; it may be there already."""
+        directory.mkdir(exist_ok=True)
+
     def rename(self, source: Path, target: Path) -> None:
         """Give a file another name, replacing who has it."""
         source.replace(target)
@@ -68,13 +81,16 @@ class Files:
         found = os.statvfs(directory)
         return found.f_bavail * found.f_frsize
 
-    def replace(self, path: Path, data: bytes, *, durable: bool) -> None:
-        """Write a small file whole or not at all."""
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    def replace(self, path: Path, data: bytes, *, durable: bool, whole: bool = True) -> None:
+        """Write a small file whole or not at all.
+
+        After a power loss a `durable` one is the new one, a `whole` one the new or the old one.
+        """
+        temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
         fd = self.create(temporary)
         try:
             self.write(fd, data, 0)
-            if durable:
+            if durable or whole:
                 self.sync(fd)
         except BaseException:
             self.remove(temporary)

@@ -103,12 +103,11 @@ class LocalStorage(Storage):
         return self.reader.fetch(span)
 
     def transactions(self, first: int, next: int) -> list[tuple[int, int, str, bool]]:
-        marks = []
+        marks: list[tuple[int, int, str, bool]] = []
         for span in self.spans(first):
             if span.base >= next:
                 break
-            for begin, end, id, closed in self.reader.meta(span).get("tx", ()):  # type: ignore[attr-defined]
-                marks.append((begin, end, id, closed))
+            marks += [(first, next, id, closed) for first, next, id, closed in self.reader.marks(span)]
         return marks
 
     def offset_at(self, time_us: int) -> int:
@@ -175,7 +174,10 @@ class LocalStorage(Storage):
         return self._cursors.all()
 
     def move_cursor(self, cursor: Cursor) -> None:
-        self._cursors.move(replace(cursor, at=cursor.at or time.time()), durable=self.spec.wal.sync)
+        self.refresh()
+        moved = replace(cursor, at=cursor.at or time.time())
+        durable = self.spec.wal.sync and not self.config.transient
+        self._cursors.move(moved, durable=durable, whole=not self.config.transient)
 
     def forget_cursor(self, reader: str) -> None:
         self._cursors.forget(reader)
@@ -254,7 +256,7 @@ class LocalStorage(Storage):
                     p = append.producer
                     meta["producers"] = [[first, next, p.id, p.epoch, p.batch]]
                     producers.note(p.id, p.epoch, p.batch, first, next)
-                if last and append.tx:
+                if i == 0 and append.tx:  # a reader knows of a transaction before it meets its events
                     meta["tx"] = [[first + b, first + e, id, closed] for b, e, id, closed in append.tx]
                 frames.append(Frame(offset, now, body, meta, more=not last))
                 offset += body.count
@@ -508,6 +510,13 @@ class LocalStorage(Storage):
             self._reserved = base + RESERVED
             text = str(self._reserved).encode()
             self.files.replace(self.directory / "floor", text, durable=True)
+
+    def refresh(self) -> None:
+        if self._mutex.acquire(blocking=False):  # else whoever writes does it
+            try:
+                self._reconfigure()
+            finally:
+                self._mutex.release()
 
     def _reconfigure(self) -> None:
         version = config_version(self.directory)

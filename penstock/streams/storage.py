@@ -134,6 +134,10 @@ class Storage(ABC):
 
     spec: StreamSpec
 
+    def refresh(self) -> None:
+        """Take up settings that were changed, without waiting. Every write does so anyway."""
+        return None
+
     @abstractmethod
     def bounds(self) -> Bounds:
         """What can be read now."""
