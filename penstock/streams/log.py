@@ -113,9 +113,7 @@ class Log:
         self, bodies: Sequence[Body], *, producer: Producer | None = None, wait_s: float | None = None
     ) -> Appended:
         """Append events that were encoded elsewhere, whole or not at all."""
-        events, size = sum(b.count for b in bodies), sum(b.raw_bytes for b in bodies)
-        pending = Pending(events, size, bodies=bodies, producer=producer, flush=True)
-        return self._enter(pending, wait_s).future.result()
+        return self.submit_bodies(bodies, producer=producer, wait_s=wait_s).future.result()
 
     def submit(
         self,
@@ -133,6 +131,13 @@ class Log:
         """
         pending = Pending(batch.num_rows, batch.nbytes, batch, (), producer, tuple(tx), flush)
         return self._enter(pending, wait_s)
+
+    def submit_bodies(
+        self, bodies: Sequence[Body], *, producer: Producer | None = None, wait_s: float | None = None
+    ) -> Pending:
+        """Hand over events that were encoded elsewhere, to be written at once."""
+        events, size = sum(b.count for b in bodies), sum(b.raw_bytes for b in bodies)
+        return self._enter(Pending(events, size, bodies=bodies, producer=producer, flush=True), wait_s)
 
     def withdraw(self, pending: Pending) -> bool:
         """Take an append back; false if it is being written, or was."""

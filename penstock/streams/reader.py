@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,6 +25,7 @@ from penstock.streams.segments import (
     build_index,
     list_segments,
     load_index,
+    peek_meta,
     read_meta,
     read_rest,
     walk,
@@ -158,9 +160,15 @@ class Reader:
             raise Damaged(span.base, span.next, "wrong checksum")
         return decode_body(memoryview(rest)[found.header.meta_size :])
 
-    def meta(self, span: Span) -> dict[str, object]:
-        """What a frame says of producers and transactions."""
-        return read_meta(span.token.segment.fd, span.token.found) if isinstance(span.token, Token) else {}
+    def marks(self, span: Span) -> list[list[Any]]:
+        """The transactions that a frame tells of. It is read only if there are any."""
+        if not isinstance(span.token, Token):
+            return []
+        fd, found = span.token.segment.fd, span.token.found
+        if not found.header.meta_size or b'"tx"' not in peek_meta(fd, found):
+            return []
+        marks: Any = read_meta(fd, found).get("tx", [])
+        return list(marks)
 
     def offset_at(self, time_us: int) -> int:
         """The first offset of a frame that was appended at a time or later."""

@@ -120,6 +120,11 @@ def read_meta(fd: int, found: Found) -> dict[str, object]:
     return parse_meta(rest[: found.header.meta_size]) if rest is not None else {}
 
 
+def peek_meta(fd: int, found: Found) -> bytes:
+    """The meta of a frame as it lies there, unchecked: the checksum would need the body, too."""
+    return read_at(fd, found.header.meta_size, found.position + HEADER_SIZE)
+
+
 @dataclass
 class Index:
     """A closed segment at a glance, and some of its frames to begin a walk at."""
