@@ -6,28 +6,36 @@ import argparse
 import os
 import platform
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 
-from bench import throughput, workers
+from bench import ingest, log, streams, throughput, workers
+
+MEASUREMENTS: dict[str, tuple[str, Callable[[Path, int], list[str]]]] = {
+    "throughput": ("Throughput", throughput.measure),
+    "workers": ("Workers", lambda work, _: workers.measure(work)),
+    "log": ("The log", lambda work, _: log.measure(work)),
+    "ingest": ("Ingest", lambda work, _: ingest.measure(work)),
+    "streams": ("Streams through Spark", streams.measure),
+}
 
 
 def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--events", type=int, default=4_000_000, help="events of the throughput job")
-    parser.add_argument("--only", choices=["throughput", "workers"], help="one measurement instead of all")
+    parser.add_argument("--only", choices=[*MEASUREMENTS], help="one measurement instead of all")
     parser.add_argument("--work", type=Path, help="directory for the data, kept; default: a temporary one")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as temporary:
         work = chosen.work or Path(temporary)
         work.mkdir(parents=True, exist_ok=True)
         print(_machine(), end="\n\n")
-        if chosen.only in (None, "throughput"):
-            print("## Throughput", *throughput.measure(work.resolve(), chosen.events), sep="\n", end="\n\n")
-        if chosen.only in (None, "workers"):
-            print("## Workers", *workers.measure(work.resolve()), sep="\n", end="\n")
+        for name, (title, measure) in MEASUREMENTS.items():
+            if chosen.only in (None, name):
+                print(f"## {title}", *measure(work.resolve(), chosen.events), sep="\n", end="\n\n")
 
 
 def _machine() -> str:

@@ -7,6 +7,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 from bench.data import SCHEMA, batch
 from penstock.specs.stream import StreamSpec
 from penstock.streams.config import StreamConfig, write_config
+from penstock.streams.files import Files
 from penstock.streams.local import LocalStorage
 from penstock.streams.log import Log
 from penstock.streams.segments import Index, index_path, segment_path
@@ -106,8 +108,8 @@ print(took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     seconds, memory = map(float, told.splitlines()[-1].split())
     shutil.rmtree(home)
     return [
-        f"Start with {STREAMS} streams of {SEGMENTS} segments, {logical / 2**30:.0f} GiB logical (sparse files): "
-        f"{seconds:.1f} s and {memory:.0f} MiB, imports included."
+        f"Start with {STREAMS} streams of {SEGMENTS} segments, {logical / 2**30:.0f} GiB logical (sparse "
+        f"files): {seconds:.1f} s and {memory:.0f} MiB, imports included."
     ]
 
 
@@ -128,3 +130,36 @@ def _history(directory: Path) -> None:
         positions = [n * (LOGICAL // 1000) for n in range(1000)]
         index = Index(base, base + 1000, LOGICAL, now, now, 0, offsets, positions, [now] * 1000)
         index_path(path).write_bytes(index.encode())
+
+
+class _SlowDisk(Files):
+    """A disk whose sync takes its time."""
+
+    def __init__(self, sync_ms: float) -> None:
+        self._sync_s = sync_ms / 1000
+
+    def sync(self, fd: int) -> None:
+        time.sleep(self._sync_s)
+        super().sync(fd)
+
+
+def grouped_rate(work: Path, grouped: bool, threads: int, sync_ms: float, seconds: float = 3.0) -> float:
+    """Single events per second that threads append to a stream with `sync: true`."""
+    directory = work / "grouped"
+    shutil.rmtree(directory, ignore_errors=True)
+    group = {} if grouped else {"max_events": 1, "max_ms": 0}
+    spec = StreamSpec.model_validate({"schema": SCHEMA, "wal": {"sync": True, "batch": group}})
+    write_config(directory, StreamConfig("grouped", spec))
+    log, event, until = Log(LocalStorage(directory, _SlowDisk(sync_ms))), batch(1), time.monotonic() + seconds
+
+    def append() -> None:
+        while time.monotonic() < until:
+            log.append(event, flush=False)
+
+    started = [threading.Thread(target=append) for _ in range(threads)]
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
+    log.close()
+    return LocalStorage(directory).bounds().next / seconds

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import signal
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,36 +11,18 @@ from typing import Any
 import httpx
 import psutil
 
+from bench.product import product
+
 STARTS, IDLE, WATCH_S = 5, 50, 30
 
 
 def measure(work: Path) -> list[str]:
     """Start a Penstock of its own and measure it; the lines of a report."""
-    command = [
-        sys.executable,
-        "-m",
-        "penstock.cli.main",
-        "up",
-        "--port",
-        "0",
-        "--home",
-        str(work / "idle-home"),
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        assert process.stdout is not None
-        url = re.search(r"http://\S+", process.stdout.readline())
-        assert url is not None
-        with httpx.Client(base_url=url.group(), timeout=120, trust_env=False) as client:
-            while client.get("/readyz").status_code != 200:
-                time.sleep(0.2)
-            return _measure(work, client, process.pid)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(120)
+    with product(work / "idle-home", workers=1) as running:
+        return _measure(work, running.client)
 
 
-def _measure(work: Path, client: httpx.Client, pid: int) -> list[str]:
+def _measure(work: Path, client: httpx.Client) -> list[str]:
     (work / "inbox").mkdir(exist_ok=True)
     _start(client, "warm-up", work)
     starts = [_start(client, f"start-{i}", work) for i in range(STARTS)]
