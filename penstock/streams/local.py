@@ -13,6 +13,7 @@ floor          no offset below it is given out again after a transient stream wa
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import itertools
 import os
@@ -21,10 +22,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pyarrow as pa
 import structlog
 
+from penstock.streams import clock
 from penstock.streams.config import StreamConfig, config_version, read_config
 from penstock.streams.counters import Counters
 from penstock.streams.cursors import Cursors
@@ -32,9 +35,9 @@ from penstock.streams.files import Files
 from penstock.streams.frames import Body, Frame
 from penstock.streams.producers import Producers, highest
 from penstock.streams.reader import Reader
-from penstock.streams.recovery import find_end, follow, leftovers, load_producers
+from penstock.streams.recovery import count_damaged, follow, leftovers, load_producers, survey
 from penstock.streams.retention import Closed, Retention
-from penstock.streams.segments import build_index, index_path, list_segments, segment_path
+from penstock.streams.segments import build_index, index_path, list_segments, load_index, segment_path
 from penstock.streams.storage import (
     FLUSH_S,
     Append,
@@ -55,6 +58,8 @@ log = structlog.get_logger()
 BACKWARDS_US = 60_000_000
 """A clock that went back by less than this is waited for by repeating the last time."""
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
 UNCOPIED = 64 * 1024
 """A body of this size is written from where it is: copying it would cost more than another call."""
 
@@ -70,11 +75,11 @@ class LocalStorage(Storage):
         self.config: StreamConfig = read_config(directory)
         self._config_version = config_version(directory)
         self.spec = self.config.spec
-        self._tail_file = TailFile(directory / "tail")
+        self._tail_file = TailFile(directory / "tail", self.files)
         self._lock_fd, self._pid = self._open_lock(), os.getpid()
         self._mutex = threading.RLock()
         self._held = 0
-        self.counters = Counters(directory / "counters")
+        self.counters = Counters(directory / "counters", self.files)
         self._cursors = Cursors(directory / "cursors", self.files)
         self.reader = Reader(self.directories, self.tail)
         self._fd: int | None = None
@@ -82,6 +87,8 @@ class LocalStorage(Storage):
         self._base = -1
         self._began_us = 0  # when the active segment got its first event
         self._closed: tuple[tuple[int, int], list[Closed]] | None = None
+        self._indexed: set[int] = set()
+        self._seen: tuple[Tail | None, Tail] | None = None
         self._known = Tail(0, 0, -1, 0)
         self._producers = Producers()
         self._last_us = 0
@@ -118,8 +125,13 @@ class LocalStorage(Storage):
         tail = self._tail_file.read()
         if tail is not None and tail.exact:
             return tail
-        with self.locked():
-            return self._known
+        try:
+            with self.locked():
+                return self._known
+        except (Full, WriteFailed):  # nothing can be mended, but what is there can be read
+            if self._seen is None or self._seen[0] != tail:
+                self._seen = tail, survey(self.directories(), tail, self._witness()).tail
+            return self._seen[1]
 
     def directories(self) -> list[Path]:
         """Where segments may lie."""
@@ -133,10 +145,10 @@ class LocalStorage(Storage):
         tail = self.tail()
         if self._closed is None or self._closed[0] != (tail.first, tail.base):
             segments = list(self.reader.segments(tail).items())
-            found = [
-                Closed(base, after, path, path.stat().st_size)
-                for (base, path), (after, _) in itertools.pairwise(segments)
-            ]
+            found = []
+            for (base, path), (after, _) in itertools.pairwise(segments):
+                with contextlib.suppress(FileNotFoundError):
+                    found.append(Closed(base, after, path, path.stat().st_size))
             self._closed = (tail.first, tail.base), found
         return self._closed[1]
 
@@ -155,7 +167,7 @@ class LocalStorage(Storage):
                 sizes += size
                 memory += size if path.parent == self.config.memory else 0
                 details.append({"base": base, "bytes": size, "memory": path.parent == self.config.memory})
-        if tail.first == tail.next:
+        if tail.first == tail.next or not segments:
             return Usage(sizes, len(details), None, None, memory, details)
         ends = [self.reader.index(base, tail) for base in (min(segments), max(segments))]
         oldest, newest = (index for index in ends)
@@ -177,7 +189,10 @@ class LocalStorage(Storage):
         self.refresh()
         moved = replace(cursor, at=cursor.at or time.time())
         durable = self.spec.wal.sync and not self.config.transient
-        self._cursors.move(moved, durable=durable, whole=not self.config.transient)
+        try:
+            self._cursors.move(moved, durable=durable, whole=not self.config.transient)
+        except OSError as error:
+            raise WriteFailed(f"the cursor of '{cursor.reader}' was not kept: {error.strerror}") from error
 
     def forget_cursor(self, reader: str) -> None:
         self._cursors.forget(reader)
@@ -233,7 +248,8 @@ class LocalStorage(Storage):
             if self._fd is not None:
                 os.close(self._fd)
                 self._fd = None
-            os.close(self._lock_fd)
+            if self._lock_fd is not None:
+                os.close(self._lock_fd)
             self._tail_file.close()
             self.counters.close()
 
@@ -247,6 +263,13 @@ class LocalStorage(Storage):
             verdict = producers.judge(append.producer) if append.producer else None
             if verdict is not None:
                 results.append(verdict)
+                if (p := append.producer) is not None and producers.outranks(p):
+                    last = producers.note_epoch(p)  # from now on its predecessor is fenced
+                    meta = {"producers": [[last.first, last.next, p.id, last.epoch, last.batch]]}
+                    frames.append(Frame(offset, now, Body(b"", 0, 0), meta, control=True))
+                continue
+            if not append.events and append.producer is None:
+                results.append(Appended(offset, offset))
                 continue
             first, next = offset, offset + append.events
             for i, body in enumerate(append.bodies):
@@ -267,51 +290,71 @@ class LocalStorage(Storage):
         """Write frames behind the last ones, and let them be seen."""
         assert self._fd is not None
         position = end = self._known.position
+        syncing = False
         try:
             self.files.step("append")
+            self._trim()
+            if self.active_in(self.config.memory):
+                self._reserve(next)
             for data in _joined(parts):
                 self.files.write(self._fd, data, end)
                 end += len(data)
             self.files.step("written")
             self._dirty_since = self._dirty_since or time.monotonic()
             if self.spec.wal.sync or time.monotonic() - self._dirty_since >= FLUSH_S:
+                syncing = True
                 if not self.active_in(self.config.memory):
                     self.files.sync(self._fd)
                 self._dirty_since = None
         except OSError as error:
-            self._undo(position, error)
+            self._undo(position, error, harmless=error.errno in NO_ROOM and not syncing)
         self.files.step("publish")
         self._publish(replace(self._known, next=next, position=end))
 
-    def _undo(self, position: int, error: OSError) -> None:
-        """Nothing of a write that failed may stay, and its segment is not trusted with another one.
+    def _trim(self) -> None:
+        """Cut off what somebody has written but did not live to publish.
 
-        After a failed sync nobody knows which of its pages are on disk: a second sync would say that all
-        is well. The segment is closed where it was good, and read again to see whether it is.
+        Left there, it would come back as events when the end of the log has to be searched for.
         """
-        with contextlib.suppress(OSError):
+        assert self._fd is not None
+        if os.fstat(self._fd).st_size > self._known.position:
+            self.files.truncate(self._fd, self._known.position)
+
+    def _undo(self, position: int, error: OSError, *, harmless: bool) -> NoReturn:
+        """Nothing of a write that failed may stay; unless it is `harmless`, its segment is not used again."""
+        try:
             assert self._fd is not None
             self.files.truncate(self._fd, position)
-        self._distrust(error)
-        if error.errno in (28, 122):  # no space, no quota
-            raise Full("disk_full") from error
-        raise WriteFailed(f"the disk refused: {error.strerror}") from error
+        except OSError:
+            harmless = False
+        if not harmless:
+            self._distrust(error)
+        raise _refusal(error) from error
 
     def _distrust(self, error: OSError) -> None:
+        """Have the active segment closed and another begun, and see what is left of it.
+
+        After a failed sync nobody knows which of its pages are on disk: a second sync would say that all
+        is well.
+        """
         self._sick = True
         log.error("a write to a stream failed", stream=self.config.id, error=str(error))
-        if self._fd is not None and hasattr(os, "posix_fadvise"):
-            with contextlib.suppress(OSError):  # so that it is read from the disk, not from memory
+        if self._fd is None:
+            return
+        with contextlib.suppress(OSError):
+            if hasattr(os, "posix_fadvise"):  # so that it is read from the disk, not from memory
                 os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        if damaged := find_end(self._path, self._base).damaged:
-            log.error("events are damaged", stream=self.config.id, segment=self._path.name, events=damaged)
+            tail = self._known
+            if damaged := count_damaged(self._fd, tail.base, tail.position, tail.next):
+                self.count(damaged=damaged)
+                log.error("events are damaged", stream=self.config.id, segment=tail.base, events=damaged)
 
     def _publish(self, tail: Tail) -> None:
         self._tail_file.publish(tail)
         self._known = tail
 
     def _now(self) -> int:
-        now = time.time_ns() // 1000
+        now = clock.now_us()
         return self._last_us if 0 < self._last_us - now < BACKWARDS_US else now
 
     # The lock, and catching up with other writers
@@ -323,6 +366,8 @@ class LocalStorage(Storage):
             if self._pid != os.getpid():  # a fork shares the lock of its parent, and so would not be kept out
                 self._lock_fd, self._pid = self._open_lock(), os.getpid()
             if self._held == 0:
+                self._require_writable()
+                assert self._lock_fd is not None
                 fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
             self._held += 1
             try:
@@ -334,75 +379,99 @@ class LocalStorage(Storage):
                 if self._held == 0:
                     fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
 
-    def _open_lock(self) -> int:
-        return os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    def _open_lock(self) -> int | None:
+        try:
+            return self.files.open_shared(self.directory / "lock", 0)[0]
+        except OSError:  # there is none in a directory that cannot be changed
+            return None
+
+    def _require_writable(self) -> None:
+        """Whether the directory can be changed is seen when it is opened, and again when it matters."""
+        try:
+            if not self._tail_file.writable:
+                self._tail_file.open()
+            if self._lock_fd is None:
+                self._lock_fd = self.files.open_shared(self.directory / "lock", 0)[0]
+        except OSError as error:
+            raise _refusal(error) from error
+        if not self._tail_file.writable:
+            raise WriteFailed("the directory of the stream is read-only")
 
     def _catch_up(self) -> None:
         """Learn what other processes have appended, and take back what one left behind half done."""
         tail = self._tail_file.read()
-        if tail is None or not tail.exact:
-            self._recover(tail)
-            return
-        if tail == self._known and self._fd is not None:
-            return
+        if self._fd is not None and os.fstat(self._fd).st_nlink == 0:
+            self._let_go()  # it was removed, and may have been made again in another directory
         try:
-            self._adopt(tail)
-        except FileNotFoundError:
-            self._recover(tail)
+            if tail is None or not tail.exact:
+                self._recover(tail)
+            elif tail != self._known or self._fd is None:
+                try:
+                    self._adopt(tail)
+                except FileNotFoundError:
+                    self._recover(tail)
+        except OSError as error:
+            raise _refusal(error) from error
 
     def _adopt(self, tail: Tail) -> None:
-        segments = list_segments(self.directories())
-        if tail.base != self._base or self._fd is None:
+        before = self._known
+        if self._fd is not None and tail.base == self._base and tail.position >= before.position:
+            follow(self._fd, before.position, tail.position, before.next, tail.next, self._producers)
+        else:
+            segments = list_segments(self.directories())
             path = segments[tail.base] if tail.base in segments else segment_path(self.directory, tail.base)
             fd = self.files.open(path)
-            if os.fstat(fd).st_size < tail.position:  # not the file that the tail speaks of
+            try:
+                if os.fstat(fd).st_size < tail.position:  # not the file that the tail speaks of
+                    raise FileNotFoundError(path)
+                known = [(base, path) for base, path in segments.items() if base <= tail.base]
+                producers = load_producers(known, tail.next, tail.position)
+            except BaseException:
                 os.close(fd)
-                raise FileNotFoundError(path)
+                raise
             self._switch(fd, tail.base, path)
-            known = [(base, path) for base, path in segments.items() if base <= tail.base]
-            self._producers = load_producers(known, tail.next, tail.position)
-            self._sick = False
-        else:
-            before = self._known
-            follow(self._fd, before.position, tail.position, before.next, tail.next, self._producers)
+            self._producers, self._sick = producers, False
         self._known = tail
         if not self._began_us and (index := self.reader.index(tail.base, tail)):
             self._began_us = index.first_us
 
     def _recover(self, hint: Tail | None) -> None:
         """Find out from the segments how the log ends."""
+        self._let_go()
+        found = survey(self.directories(), hint, self._witness())
+        tail = found.tail
         for path in leftovers(self.directories()):
             self.files.remove(path)
-        segments = list(list_segments(self.directories()).items())
-        witnesses = [highest(self.cursors()), hint.next if hint else 0, self._floor()]
-        if not segments:
-            self._begin(max(witnesses), first=max(witnesses), producers=Producers())
+        if not found.segments:
+            self._begin(tail.next, first=tail.first, producers=Producers())
             return
-        base, path = segments[-1]
-        end = find_end(path, base)
-        first = max(segments[0][0], hint.first if hint else 0)
-        self._producers = load_producers(segments, end.next, end.position)
-        if end.damaged:
-            self.count(damaged=end.damaged)
+        producers = load_producers(found.segments, found.end, tail.position)
+        base, path = found.segments[-1]
+        if found.damaged:
+            self.count(damaged=found.damaged)
+            log.warning("events were lost", stream=self.config.id, segment=base, events=found.damaged)
         self.files.step("recovery")
-        fd = self.files.open(path)
-        self.files.truncate(fd, end.position)
-        self._switch(fd, base, path)
-        self._known = Tail(min(first, end.next), end.next, base, end.position)
-        beyond = max(witnesses)
-        if end.position == 0 or beyond > end.next:
-            lost = max(0, beyond - end.next)
-            if lost:
-                self.count(damaged=lost)
-                log.warning("events were lost", stream=self.config.id, first=end.next, next=beyond)
-            if end.position:
-                self._seal()
-            else:  # there is not one sound frame in it
-                self.files.remove(path)
-            self._begin(max(beyond, end.next), first=self._known.first, producers=self._producers)
-            return
-        self._publish(self._known)
-        log.info("stream recovered", stream=self.config.id, next=end.next, damaged=end.damaged)
+        if tail.position:
+            fd = self.files.open(path)
+            self._switch(fd, base, path)
+            self._known, self._producers, self._sick = replace(tail, next=found.end), producers, False
+            self._trim()
+            if not found.damaged:
+                self._publish(self._known)
+                log.info("stream recovered", stream=self.config.id, next=tail.next)
+                return
+            self._seal()  # so that what is lost is not searched for, and counted, again
+        self._begin(tail.next, first=tail.first, producers=producers)
+
+    def _witness(self) -> int:
+        """An offset that was reached, as far as anybody but the segments and the tail remembers."""
+        return max(highest(self.cursors()), self._floor())
+
+    def _let_go(self) -> None:
+        """Forget the active segment."""
+        if self._fd is not None:
+            os.close(self._fd)
+        self._fd, self._base = None, -1
 
     def _switch(self, fd: int, base: int, path: Path) -> None:
         if self._fd is not None:
@@ -430,55 +499,76 @@ class LocalStorage(Storage):
         return (
             tail.position + size > self.retention.segment_bytes
             or (most is not None and tail.next - tail.base >= most)
-            or time.time() * 1000 - self._began_us / 1000 >= self.spec.wal.segment_ms
+            or not -BACKWARDS_US < clock.now_us() - self._began_us < self.spec.wal.segment_ms * 1000
         )
 
     def _roll(self) -> None:
-        """Close the active segment and begin another."""
-        if self._known.next > self._base:
+        """Close the active segment and begin another. An empty one is not closed but replaced."""
+        before, path = self._known, self._path
+        if before.next > self._base:
             self._seal()
-        else:  # an empty one is not closed but replaced
-            self.files.remove(self._path)
-        self._begin(self._known.next, first=self._known.first, producers=self._producers)
+        try:
+            self._begin(before.next, first=before.first, producers=self._producers)
+        except (Full, WriteFailed):
+            if self._fd is not None:  # it goes on with the one before
+                self._publish(before)
+            raise
+        if before.next == before.base and path != self._path:
+            self.files.remove(path)
         self.retention.expire()
 
     def _seal(self) -> None:
         assert self._fd is not None
         path, tail = self._path, self._known
-        if path.parent != self.config.memory:
-            self.files.step("seal")
-            with contextlib.suppress(OSError) if self._sick else contextlib.nullcontext():
+        try:
+            self._trim()
+            if path.parent != self.config.memory:
+                self.files.step("seal")
                 self.files.sync(self._fd)
-            self._dirty_since = None
+        except OSError as error:
+            self._distrust(error)
+        self._dirty_since = None
         self._write_index(path, tail.base, tail.position, tail.next)
 
     def _write_index(self, path: Path, base: int, end: int, limit: int) -> None:
+        """Write the index of a segment. Without it everything works, so that it may fail."""
         self.files.step("index")
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            data = build_index(fd, base, end, limit).encode()
-        finally:
-            os.close(fd)
-        self.files.replace(index_path(path), data, durable=path.parent != self.config.memory)
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                data = build_index(fd, base, end, limit).encode()
+            finally:
+                os.close(fd)
+            self.files.replace(index_path(path), data, durable=path.parent != self.config.memory)
+        except OSError as error:
+            log.warning("an index was not written", stream=self.config.id, segment=base, error=str(error))
 
     def _index_closed(self) -> None:
-        """Write the indexes that a crash has kept from being written."""
+        """Write the indexes that a crash has kept from being written, or that are damaged."""
         for segment in self.closed():
-            if not index_path(segment.path).exists():
+            if segment.base not in self._indexed and load_index(segment.path, segment.base) is None:
                 self._write_index(segment.path, segment.base, segment.bytes, segment.next)
+            self._indexed.add(segment.base)
 
     def _begin(self, base: int, first: int, producers: Producers) -> None:
-        """Begin a segment, and publish it."""
+        """Begin a segment. It is published before it is made.
+
+        So nobody appends to the segment before it any more, and whoever comes after a crash in between
+        sees that this one is not whole, and recovers.
+        """
         directory = self.retention.place()
-        directory.mkdir(parents=True, exist_ok=True)
         path, durable = segment_path(directory, base), directory != self.config.memory
-        if not durable:
-            self._reserve(base)
         frame = Frame(base, self._now(), Body(b"", 0, 0), producers.state(), control=True)
         data = b"".join(frame.encode())
+        tail = Tail(min(first, base), base, base, len(data))
+        self.files.step("publish")
+        self._tail_file.publish(tail)
         self.files.step("roll")
         fd = -1
         try:
+            directory.mkdir(parents=True, exist_ok=True)
+            if not durable:
+                self._reserve(base)
             fd = self.files.create(path)
             self.files.write(fd, data, 0)
             if durable:
@@ -486,15 +576,21 @@ class LocalStorage(Storage):
                 self.files.step("directory sync")
                 self.files.sync_directory(directory)
         except OSError as error:
-            if fd >= 0:
-                os.close(fd)
-            with contextlib.suppress(OSError):
-                self.files.remove(path)
-            raise (Full("disk_full") if error.errno in (28, 122) else WriteFailed(str(error))) from error
+            self._give_up(path, fd)
+            raise _refusal(error) from error
         self._switch(fd, base, path)
-        self._producers, self._sick = producers, False
-        self.files.step("publish")
-        self._publish(Tail(min(first, base), base, base, len(data)))
+        self._known, self._producers, self._sick = tail, producers, False
+
+    def _give_up(self, path: Path, fd: int) -> None:
+        """Take back a segment that could not be made."""
+        if fd >= 0:
+            os.close(fd)
+        if path == self._path:
+            self._let_go()
+        try:
+            self.files.remove(path)
+        except OSError:
+            self._let_go()
 
     # What a transient stream leaves behind
 
@@ -504,17 +600,18 @@ class LocalStorage(Storage):
         except (OSError, ValueError):
             return 0
 
-    def _reserve(self, base: int) -> None:
+    def _reserve(self, next: int) -> None:
         """Offsets of a transient stream are not on disk, so a bound of them is."""
-        if base + RESERVED // 2 > self._reserved:
-            self._reserved = base + RESERVED
-            text = str(self._reserved).encode()
-            self.files.replace(self.directory / "floor", text, durable=True)
+        if next + RESERVED // 2 > self._reserved:
+            reserved = next + RESERVED
+            self.files.replace(self.directory / "floor", str(reserved).encode(), durable=True)
+            self._reserved = reserved
 
     def refresh(self) -> None:
         if self._mutex.acquire(blocking=False):  # else whoever writes does it
             try:
-                self._reconfigure()
+                with contextlib.suppress(OSError, ValueError):  # a write would tell it
+                    self._reconfigure()
             finally:
                 self._mutex.release()
 
@@ -524,6 +621,11 @@ class LocalStorage(Storage):
             self.config, self._config_version = read_config(self.directory), version
             self.spec = self.config.spec
             self._forget_listing()
+
+
+def _refusal(error: OSError) -> Full | WriteFailed:
+    """What a fault of the disk means to who appends."""
+    return Full("disk_full") if error.errno in NO_ROOM else WriteFailed(f"the disk refused: {error.strerror}")
 
 
 def _joined(parts: list[bytes | pa.Buffer]) -> Iterator[bytes | pa.Buffer]:

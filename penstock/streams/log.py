@@ -7,14 +7,16 @@ sync, and tells each of them its offsets. While it writes, the next group gather
 from __future__ import annotations
 
 import collections
+import contextlib
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import structlog
 
 from penstock.errors import Backpressure
 from penstock.specs.positions import Position
@@ -33,11 +35,16 @@ from penstock.streams.storage import (
     Storage,
 )
 
+logger = structlog.get_logger()
+
 IDLE_S = 10.0
 """A committer with nothing to do ends after so long; the next append starts another."""
 
 RETRY_S = 0.02
 """How often a committer looks for room in a stream that is full."""
+
+LOOK_S = 0.25
+"""How often a producer that waits looks whether its stream has other settings now."""
 
 Marks = Sequence[tuple[int, int, str, bool]]
 
@@ -68,6 +75,16 @@ class Pending:
     since: float = field(default_factory=time.monotonic)
     future: Future[Appended] = field(default_factory=Future)
 
+    def tell(self, result: Appended) -> None:
+        """Acknowledge it. Who has cancelled the future is not told, and disturbs nobody."""
+        with contextlib.suppress(InvalidStateError):
+            self.future.set_result(result)
+
+    def refuse(self, error: BaseException) -> None:
+        """Tell that it was not taken."""
+        with contextlib.suppress(InvalidStateError):
+            self.future.set_exception(error)
+
 
 @dataclass(frozen=True)
 class Chunk:
@@ -91,6 +108,7 @@ class Log:
         self._committer: threading.Thread | None = None
         self._closing = False
         self._full: str | None = None
+        self._wanted = False  # whether somebody waits for room, so that nothing may linger
 
     # Appending
 
@@ -107,13 +125,14 @@ class Log:
 
         `flush` writes at once, without waiting for others to share the write. See `submit` for the rest.
         """
-        return self.submit(batch, producer=producer, tx=tx, flush=flush, wait_s=wait_s).future.result()
+        pending = self.submit(batch, producer=producer, tx=tx, flush=flush, wait_s=wait_s)
+        return self._settled(pending, wait_s)
 
     def append_bodies(
         self, bodies: Sequence[Body], *, producer: Producer | None = None, wait_s: float | None = None
     ) -> Appended:
         """Append events that were encoded elsewhere, whole or not at all."""
-        return self.submit_bodies(bodies, producer=producer, wait_s=wait_s).future.result()
+        return self._settled(self.submit_bodies(bodies, producer=producer, wait_s=wait_s), wait_s)
 
     def submit(
         self,
@@ -126,8 +145,9 @@ class Log:
     ) -> Pending:
         """Hand over events; `future` has their offsets once the promise of the stream holds for them.
 
-        A full buffer acts as the stream's mode says: `block` waits, and raises `Backpressure` after
-        `wait_s` seconds (None: never); `drop` and `timeout` raise `Dropped`, the latter after a while.
+        A full buffer acts as the stream's mode says: `block` waits, and `drop` and `timeout` raise
+        `Dropped`, the latter after a while. Whoever cannot wait so long gets `Backpressure` after `wait_s`
+        seconds (None: never).
         """
         pending = Pending(batch.num_rows, batch.nbytes, batch, (), producer, tuple(tx), flush)
         return self._enter(pending, wait_s)
@@ -148,8 +168,20 @@ class Log:
             self._release(pending)
             return True
 
+    def _settled(self, pending: Pending, wait_s: float | None) -> Appended:
+        """Wait for an append; take it back if the stream has had no room for it for so long."""
+        while True:
+            left = None if wait_s is None else pending.since + wait_s - time.monotonic()
+            try:
+                return pending.future.result(None if left is None else max(left, RETRY_S))
+            except TimeoutError:
+                if pending.future.done():
+                    raise
+                if self._full and self.withdraw(pending):
+                    raise self._backpressure() from None
+
     def _enter(self, pending: Pending, wait_s: float | None) -> Pending:
-        buffer = self.storage.spec.buffer
+        self.storage.refresh()
         with self._changed:
             if self._is_full(pending):
                 self._wait_for_room(pending, wait_s)
@@ -161,12 +193,7 @@ class Log:
             if self._committer is None:
                 self._committer = threading.Thread(target=self._commit_all, name="committer", daemon=True)
                 self._committer.start()
-            batch = self.storage.spec.wal.batch
-            if (
-                len(self._queue) == 1
-                or pending.flush
-                or self._held_events >= min(batch.max_events, buffer.max_events)
-            ):
+            if len(self._queue) == 1 or pending.flush or self._is_complete():
                 self._changed.notify_all()
         return pending
 
@@ -180,16 +207,23 @@ class Log:
         )
 
     def _wait_for_room(self, pending: Pending, wait_s: float | None) -> None:
-        buffer = self.storage.spec.buffer
-        patience = {"drop": 0.0, "timeout": buffer.timeout_ms / 1000}.get(buffer.mode, wait_s)
-        deadline = None if patience is None else time.monotonic() + patience
+        self._wanted = True
+        self._changed.notify_all()
         while self._is_full(pending) and not self._closing:
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
-                if buffer.mode == "block":
-                    raise Backpressure(f"the buffer is full ({self._full or 'busy'})", self.retry_after)
+            buffer = self.storage.spec.buffer
+            patience = {"drop": 0.0, "timeout": buffer.timeout_ms / 1000}.get(buffer.mode)
+            leaves = wait_s is not None and (patience is None or wait_s < patience)
+            patience = wait_s if leaves else patience
+            left = LOOK_S if patience is None else pending.since + patience - time.monotonic()
+            if left <= 0:
+                if leaves:
+                    raise self._backpressure()
                 raise self._drop(pending, "buffer_full" if buffer.mode == "drop" else "timeout")
-            self._changed.wait(left)
+            self._changed.wait(min(left, LOOK_S))
+            self.storage.refresh()
+
+    def _backpressure(self) -> Backpressure:
+        return Backpressure(f"the buffer is full ({self._full or 'busy'})", self.retry_after)
 
     def _drop(self, pending: Pending, reason: str) -> Dropped:
         """Give up an append, and say so where it can be seen (invariant 5)."""
@@ -243,20 +277,30 @@ class Log:
                 self._changed.release()
                 try:
                     self.storage.flush()
+                except Exception as error:  # the next write will tell whoever waits for it
+                    logger.error("a stream was not flushed", error=str(error))
                 finally:
                     self._changed.acquire()
 
     def _linger_s(self) -> float:
         """How much longer the first append waits for others."""
         batch = self.storage.spec.wal.batch
-        if self._closing or any(pending.flush for pending in self._queue):
+        if self._closing or self._wanted or self._is_complete():
             return 0.0
-        if self._held_events >= batch.max_events or self._held_bytes >= batch.max_bytes:
+        if any(pending.flush for pending in self._queue):
             return 0.0
         return batch.max_ms / 1000 - (time.monotonic() - self._queue[0].since)
 
+    def _is_complete(self) -> bool:
+        """Whether enough waits to be written at once, or no more fits."""
+        batch, buffer = self.storage.spec.wal.batch, self.storage.spec.buffer
+        return self._held_events >= min(batch.max_events, buffer.max_events) or self._held_bytes >= min(
+            batch.max_bytes, buffer.max_bytes
+        )
+
     def _take(self) -> list[Pending]:
         """The next group: all that waits, up to what is written at once."""
+        self._wanted = False
         batch = self.storage.spec.wal.batch
         group: list[Pending] = []
         events = size = 0
@@ -266,24 +310,26 @@ class Log:
         return group
 
     def _commit(self, group: list[Pending]) -> None:
+        self.storage.refresh()
         runs = list(self._runs(group))
         results = self.storage.write([append for append, _ in runs])
-        duplicates = 0
+        repeated = [
+            m for (_, m), r in zip(runs, results, strict=True) if isinstance(r, Appended) and r.duplicate
+        ]
+        if repeated:
+            self.storage.count(duplicates=sum(members[0].events for members in repeated))
         for (_, members), result in zip(runs, results, strict=True):
             if isinstance(result, Fenced):
                 for pending in members:
-                    pending.future.set_exception(result)
+                    pending.refuse(result)
                 continue
             if result.duplicate:
-                duplicates += members[0].events
-                members[0].future.set_result(result)
+                members[0].tell(result)
                 continue
             first = result.first
             for pending in members:
-                pending.future.set_result(Appended(first, first + pending.events))
+                pending.tell(Appended(first, first + pending.events))
                 first += pending.events
-        if duplicates:
-            self.storage.count(duplicates=duplicates)
         with self._changed:
             self._release(*group)
 
@@ -331,10 +377,10 @@ class Log:
             for pending in group:
                 late = buffer.mode == "timeout" and now - pending.since >= buffer.timeout_ms / 1000
                 if at_once or late:
-                    pending.future.set_exception(self._drop(pending, "timeout" if late else "buffer_full"))
+                    pending.refuse(self._drop(pending, "timeout" if late else "buffer_full"))
                     self._release(pending)
                 elif self._closing:
-                    pending.future.set_exception(Closed())
+                    pending.refuse(Closed())
                     self._release(pending)
                 else:
                     kept.append(pending)
@@ -345,8 +391,7 @@ class Log:
     def _fail(self, group: list[Pending], error: BaseException) -> None:
         with self._changed:
             for pending in group:
-                if not pending.future.done():
-                    pending.future.set_exception(error)
+                pending.refuse(error)
             self._release(*group)
 
     # Reading
@@ -367,14 +412,17 @@ class Log:
 
     def read(self, start: int, stop: int | None = None) -> Iterator[Chunk]:
         """The events from an offset on until another, or the present end; what is lost is told as such."""
+        stop = self.bounds().next if stop is None else stop
+        if start >= stop:
+            return
         first = self.bounds().first
         if start < first:
-            yield Chunk(start, min(first, stop or first), 0, None, lost="evicted")
+            yield Chunk(start, min(first, stop), 0, None, lost="evicted")
             start = first
         for span in self.storage.spans(start):
-            if stop is not None and span.base >= stop:
+            if span.base >= stop:
                 return
-            yield self._chunk(span, max(start, span.base), min(span.next, stop or span.next))
+            yield self._chunk(span, max(start, span.base), min(span.next, stop))
 
     def _chunk(self, span: Span, begin: int, end: int) -> Chunk:
         if span.lost is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.streams.storage import Appended, Fenced, Producer
@@ -42,6 +42,16 @@ class Producers:
         if producer.batch <= last.batch:
             return Appended(last.first, last.next, duplicate=True)
         return None
+
+    def outranks(self, producer: Producer) -> bool:
+        """Whether a producer that is known comes with a later epoch."""
+        last = self._last.get(producer.id)
+        return last is not None and producer.epoch > last.epoch
+
+    def note_epoch(self, producer: Producer) -> Last:
+        """A producer came with a later epoch, but with nothing new."""
+        last = self._last[producer.id] = replace(self._last[producer.id], epoch=producer.epoch)
+        return last
 
     def note(self, producer: str, epoch: int, batch: int, first: int, next: int) -> None:
         """A producer has appended."""

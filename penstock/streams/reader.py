@@ -112,7 +112,10 @@ class Reader:
     def spans(self, start: int) -> Iterator[Span]:
         """What lies from an offset on until the tail."""
         tail = self._tail()
-        reached = max(start, tail.first)
+        reached = start
+        if start < tail.first:
+            yield Span(start, tail.first, 0, 0, lost="evicted")
+            reached = tail.first
         while reached < tail.next:
             for span in self._segment_spans(reached, tail):
                 yield span
@@ -185,8 +188,9 @@ class Reader:
                 continue
             position, offset = index.place_of_time(time_us)
             for found in walk(segment.fd, position, min(end, index.end), offset, after):
-                if isinstance(found, Found) and found.header.count and found.header.time_us >= time_us:
-                    return max(found.header.base, tail.first)
+                header = found.header if isinstance(found, Found) else None
+                if header and header.count and header.time_us >= time_us and header.next > tail.first:
+                    return max(header.base, tail.first)
         return tail.next
 
     def index(self, base: int, tail: Tail) -> Index | None:

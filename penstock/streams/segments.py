@@ -139,6 +139,7 @@ class Index:
     offsets: list[int] = field(default_factory=list)
     positions: list[int] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
+    """The latest time before each of them: it never decreases, whatever the clock did."""
 
     def place(self, offset: int) -> tuple[int, int]:
         """Where to begin the search for an offset: a position and the offset that lies there."""
@@ -151,7 +152,7 @@ class Index:
         return (self.positions[i], self.offsets[i]) if i >= 0 else (0, self.base)
 
     def covers(self, end: int, limit: int) -> bool:
-        """Whether it is about all of a segment, and not from before recovery made that the active one again."""
+        """Whether it tells of all of a segment: one that recovery opened again may have an old one."""
         return self.end == end or self.next >= limit
 
     def add(self, found: Found) -> None:
@@ -161,7 +162,7 @@ class Index:
             # In this order: who looks for an offset or a time meanwhile finds the position, too.
             self.positions.append(found.position)
             self.offsets.append(header.base)
-            self.times.append(header.time_us)
+            self.times.append(self.last_us)
         if header.count:
             self.first_us = self.first_us or header.time_us
             self.last_us = max(self.last_us, header.time_us)
