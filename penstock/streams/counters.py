@@ -10,6 +10,8 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from penstock.streams.files import Files
+
 NAMES = (
     "dropped_buffer_full",
     "dropped_timeout",
@@ -27,33 +29,35 @@ NAMES = (
 
 _SLOT = struct.Struct("<Q")
 SIZE = 512
+MOST = 2**64 - 1
 
 
 class Counters:
     """Numbers that only grow. Where nothing can be written, nothing is counted."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, files: Files | None = None) -> None:
         self._fd: int | None = None
+        self._writable = False
         self._map: mmap.mmap | None = None
         self._mutex = threading.Lock()  # threads of a process share a file lock
         try:
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            if os.fstat(self._fd).st_size < SIZE:
-                os.ftruncate(self._fd, SIZE)
-            self._map = mmap.mmap(self._fd, SIZE)
-        except OSError:  # a read-only directory or a full disk
+            self._fd, self._writable = (files or Files()).open_shared(path, SIZE)
+            access = mmap.ACCESS_WRITE if self._writable else mmap.ACCESS_READ
+            self._map = mmap.mmap(self._fd, SIZE, access=access)
+        except (OSError, ValueError):  # a full disk, or a read-only directory that has none
             self.close()
 
     def add(self, counts: Mapping[str, int]) -> None:
         """Add to some of the counters."""
-        if self._map is None or self._fd is None:
+        if self._map is None or self._fd is None or not self._writable:
             return
         with self._mutex:
             fcntl.flock(self._fd, fcntl.LOCK_EX)  # of this file alone, and never held for long
             try:
                 for name, count in counts.items():
                     at = NAMES.index(name) * _SLOT.size
-                    _SLOT.pack_into(self._map, at, _SLOT.unpack_from(self._map, at)[0] + count)
+                    total = _SLOT.unpack_from(self._map, at)[0] + count
+                    _SLOT.pack_into(self._map, at, min(total, MOST))  # a damaged one must not stop appends
             finally:
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
 

@@ -28,6 +28,21 @@ class Files:
         """A descriptor of a file to be written to."""
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
 
+    def open_shared(self, path: Path, size: int) -> tuple[int, bool]:
+        """A descriptor of a small file that processes map, made if need be, and whether it can be changed."""
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError:  # a read-only directory can still be read
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC), False
+        try:
+            have = os.fstat(fd).st_size
+            if have < size:  # not only made longer: a mapped page that finds no room ends the process
+                os.pwrite(fd, bytes(size - have), have)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd, True
+
     def write(self, fd: int, data: bytes | pa.Buffer, position: int) -> None:
         """Write all of `data`, or raise. A short write is gone on with: the reason of it comes then."""
         view = memoryview(data)

@@ -93,6 +93,8 @@ class Frame:
         meta = json.dumps(self.meta, separators=(",", ":")).encode() if self.meta else b""
         data = self.body.data
         checksum = google_crc32c.extend(google_crc32c.value(meta), data)
+        if len(meta) + len(data) > LARGEST:
+            raise ValueError(f"{len(data)} bytes are more than fit a frame")
         flags = (MORE if self.more else 0) | (CONTROL if self.control else 0)
         fields = (self.base, self.time_us, self.body.count, len(meta), len(data), checksum)
         header = _HEADER.pack(MAGIC, 0, *fields, self.body.raw_bytes, flags)

@@ -376,7 +376,7 @@ class LocalStorage(Storage):
                 yield
             finally:
                 self._held -= 1
-                if self._held == 0:
+                if self._held == 0 and self._lock_fd is not None:
                     fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
 
     def _open_lock(self) -> int | None:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from penstock.streams.files import read_at
+from penstock.streams.frames import HEADER_SIZE, parse_header
 from penstock.streams.producers import Producers
 from penstock.streams.segments import Found, Hole, list_segments, read_meta, read_rest, walk
+from penstock.streams.tail import Tail
 
 UNBOUNDED = 2**63 - 1
 
@@ -25,27 +28,77 @@ class End:
     position: int
     damaged: int
     """Events in it that cannot be read any more."""
+    seen: int
+    """The highest offset that was in it, whether it can be read or not."""
 
 
-def find_end(path: Path, base: int) -> End:
-    """Read all of the last segment: a torn tail is left out, a damaged middle is counted."""
+@dataclass(frozen=True)
+class Survey:
+    """What is left of a log."""
+
+    segments: list[tuple[int, Path]]
+    tail: Tail
+    """How it goes on: after the highest offset that anybody may have seen."""
+    end: int
+    """The offset at which the last segment really ends."""
+    damaged: int
+    """Events of the last segment that are lost."""
+
+
+def survey(directories: list[Path], hint: Tail | None, witness: int) -> Survey:
+    """See how a log ends, and change nothing.
+
+    `hint` is a tail that may be old, `witness` an offset that was reached.
+    """
+    segments = list(list_segments(directories).items())
+    published = hint.next if hint else 0
+    next = max(witness, published)
+    if not segments:
+        return Survey(segments, Tail(next, next, next, 0), next, 0)
+    base, path = segments[-1]
+    end = find_end(path, base, published)
+    next = max(next, end.seen)
+    first = min(max(segments[0][0], hint.first if hint else 0), next)
+    return Survey(segments, Tail(first, next, base, end.position), end.next, end.damaged + next - end.next)
+
+
+def find_end(path: Path, base: int, published: int) -> End:
+    """Read all of the last segment: a torn tail is left out, a damaged middle is counted.
+
+    An append of which a part is missing is left out too, unless it is known to have been published.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(fd).st_size
-        end, damaged = End(base, 0, 0), 0
+        end, damaged, seen = End(base, 0, 0, base), 0, base
         for found in walk(fd, 0, size, base, UNBOUNDED):
             if isinstance(found, Hole):
-                if found.end >= size:
-                    break  # nothing sound comes after it: a torn tail
+                if found.end >= size:  # nothing sound comes after it: a torn tail
+                    torn = parse_header(read_at(fd, HEADER_SIZE, found.position))
+                    seen = max(seen, torn.next if torn and torn.base == found.first else 0)
+                    break
                 damaged += found.next - found.first
                 continue
+            seen = found.header.next
             if read_rest(fd, found) is None:
                 damaged += found.header.count
-            if not found.header.more:  # else the append goes on: a part of it does not count
-                end = End(found.header.next, found.position + found.header.size, damaged)
-        return end
+            if not found.header.more or seen <= published:
+                end = End(seen, found.position + found.header.size, damaged, seen)
+        return replace(end, seen=seen)
     finally:
         os.close(fd)
+
+
+def count_damaged(fd: int, base: int, position: int, next: int) -> int:
+    """How many events of a segment that ends at a position cannot be read."""
+    damaged, reached = 0, base
+    for found in walk(fd, 0, position, base, next):
+        if isinstance(found, Hole):
+            damaged, reached = damaged + found.next - found.first, found.next
+        else:
+            damaged += found.header.count if read_rest(fd, found) is None else 0
+            reached = found.header.next
+    return damaged + next - reached
 
 
 def load_producers(segments: Sequence[tuple[int, Path]], next: int, position: int) -> Producers:
@@ -86,13 +139,13 @@ def _has_state(base: int, path: Path) -> bool:
 
 
 def leftovers(directories: list[Path]) -> list[Path]:
-    """Files of changes that were not finished: temporary ones, and indexes without their segment."""
+    """What is left of changes that were not finished, and that only the holder of the lock makes."""
     segments = {path.with_suffix("") for path in list_segments(directories).values()}
     found = []
     for directory in directories:
         if directory.is_dir():
             for path in directory.iterdir():
-                temporary = path.name.startswith(".") and path.suffix == ".tmp"
+                temporary = path.suffix == ".tmp" and (".index." in path.name or ".floor." in path.name)
                 orphan = path.suffix == ".index" and path.with_suffix("") not in segments
                 if temporary or orphan:
                     found.append(path)

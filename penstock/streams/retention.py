@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import structlog
+
 from penstock.streams.segments import index_path
 from penstock.streams.storage import Full
 
 if TYPE_CHECKING:
     from penstock.streams.local import LocalStorage
+
+log = structlog.get_logger()
 
 SMALLEST_SEGMENT = 64 * 1024
 PARTS = 8
@@ -160,12 +164,16 @@ class Retention:
     def _remove(self, segment: Closed, reason: str | None) -> None:
         """Remove the oldest segment: first nobody is sent to it any more, then its files go."""
         storage = self._storage
-        unread = segment.next - max(self._slowest(otherwise=segment.next), segment.base)
-        counts = {reason: segment.events} if reason else {}
-        if unread > 0:
-            counts["evicted_unread"] = unread
-        storage.move_first(segment.next)
+        if segment.next > storage.tail().first:  # else somebody who has died since has counted it
+            unread = segment.next - max(self._slowest(otherwise=segment.next), segment.base)
+            counts = {reason: segment.events} if reason else {}
+            if unread > 0:
+                counts["evicted_unread"] = unread
+            storage.move_first(segment.next)
+            storage.count(**counts)  # invariant 5
         storage.files.step("retention delete")
-        storage.files.remove(segment.path)
-        storage.files.remove(index_path(segment.path))
-        storage.count(**counts)  # invariant 5
+        try:
+            storage.files.remove(segment.path)
+            storage.files.remove(index_path(segment.path))
+        except OSError as error:  # it is tried again with the next one
+            log.warning("a segment could not be removed", segment=segment.path.name, error=str(error))

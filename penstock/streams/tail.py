@@ -10,6 +10,7 @@ the boot it was written under.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import mmap
 import os
@@ -19,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import google_crc32c
+
+from penstock.streams.files import Files
 
 MAGIC = b"PST1"
 _TAIL = struct.Struct("<4s16sQQQQ")
@@ -47,23 +50,27 @@ class Tail:
 class TailFile:
     """The mapped file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, files: Files | None = None) -> None:
+        self._path, self._files = path, files or Files()
+        self._map: mmap.mmap | None = None
+        self.writable = False
+        with contextlib.suppress(OSError):  # without a tail the segments are asked
+            self.open()
+
+    def open(self) -> None:
+        """Map the file, for reading only where it cannot be changed."""
+        fd, writable = self._files.open_shared(self._path, SIZE)
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            self.writable = True
-        except (PermissionError, OSError):  # a read-only directory can still be read
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            self.writable = False
-        try:
-            if self.writable and os.fstat(fd).st_size < SIZE:
-                os.ftruncate(fd, SIZE)
-            access = mmap.ACCESS_WRITE if self.writable else mmap.ACCESS_READ
-            self._map = mmap.mmap(fd, SIZE, access=access)
+            if os.fstat(fd).st_size >= SIZE:
+                access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+                self._map, self.writable = mmap.mmap(fd, SIZE, access=access), writable
         finally:
             os.close(fd)
 
     def read(self) -> Tail | None:
         """The tail, or None if there is no sound one."""
+        if self._map is None:
+            return None
         for attempt in range(TRIES):
             data = self._map[:SIZE]
             if data[:4] == MAGIC and google_crc32c.value(data[:-4]) == struct.unpack("<I", data[-4:])[0]:
@@ -77,12 +84,14 @@ class TailFile:
 
     def publish(self, tail: Tail) -> None:
         """Let everybody see it. The caller holds the stream's lock."""
+        assert self._map is not None
         data = _TAIL.pack(MAGIC, boot_id(), tail.first, tail.next, tail.base, tail.position)
         self._map[:SIZE] = data + struct.pack("<I", google_crc32c.value(data))
 
     def close(self) -> None:
         """Let go of the file."""
-        self._map.close()
+        if self._map is not None:
+            self._map.close()
 
 
 @functools.cache
