@@ -18,12 +18,14 @@ from penstock.api.documents import document_routes
 from penstock.api.events import event_routes
 from penstock.api.feed import Feed
 from penstock.api.health import health_routes
+from penstock.api.ingest import ingest_routes
 from penstock.api.kinds import KINDS
 from penstock.api.lifecycle import lifecycle_routes
 from penstock.api.openapi import openapi
 from penstock.api.origin import SameOrigin
 from penstock.api.reference import render
 from penstock.api.revisions import revision_routes
+from penstock.api.streams import stream_routes
 from penstock.control.service import Service
 
 THREADS = 100
@@ -53,6 +55,8 @@ def create_app(service: Service) -> FastAPI:
         app.include_router(revision_routes(service, kind))
         if kind.runs:
             app.include_router(lifecycle_routes(service, kind))
+    app.include_router(stream_routes(service, app.state.feed))
+    app.include_router(ingest_routes(service))
     app.include_router(bundle_routes(service))
     app.include_router(catalogue_routes())
     app.include_router(event_routes(app.state.feed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,8 +32,11 @@ _MEANINGS = {
     404: "There is no such thing.",
     409: "The present state forbids it.",
     412: "`If-Match` names a revision that is no longer the current one.",
+    408: "It took longer than it may.",
     413: "The body is too large.",
+    415: "The body is of a type, or packed in a way, that cannot be read.",
     422: "What was sent is not valid: all of its problems.",
+    429: "The stream is full and drops what comes, counted; come back after `Retry-After` seconds.",
     500: "Something went wrong here; the message has the id under which it was logged.",
     503: "Nobody can answer now: try again after `Retry-After` seconds.",
 }
@@ -63,7 +67,9 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(PenstockError)
     def refused(request: Request, error: PenstockError) -> JSONResponse:
-        return error_response(error.status, error.problems)
+        wait = getattr(error, "retry_after", None)
+        headers = None if wait is None else {"Retry-After": str(max(1, math.ceil(wait)))}
+        return error_response(error.status, error.problems, headers)
 
     @app.exception_handler(RequestValidationError)
     def bad_parameters(request: Request, error: RequestValidationError) -> JSONResponse:

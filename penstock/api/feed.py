@@ -69,6 +69,11 @@ class Feed:
         self._closed = True
         self._wake()
 
+    @property
+    def closed(self) -> bool:
+        """Whether the server ends."""
+        return self._closed
+
     async def _wait_beyond(self, position: int) -> bool:
         """Wait for an event after `position`; false when there was none for as long as a client may wait."""
         try:

@@ -66,7 +66,6 @@ class Service:
         self.coordinator = Coordinator(settings, self.flows, self.rpc)
         self.judge = Judge(settings, registry, self.flows, self.rpc)
         self.streams = Streams(settings, registry)
-        self.streams = Streams(settings, registry)
 
     # Documents
 
@@ -166,6 +165,8 @@ class Service:
     def _saved(self, record: Record, analysis: Analysis) -> Saved:
         if record.kind == "Stream":
             self.streams.ensure(record)
+        elif (made := made_stream(record.document)) is not None:
+            self.streams.ensure(self.registry.get("Stream", made["metadata"]["name"]))
         if record.flow is not None and not analysis.valid:
             self.flows.found_invalid(record.uid, analysis.errors)
             record = self.registry.get(record.kind, record.id)

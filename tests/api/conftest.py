@@ -36,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 def api(server: Api) -> Iterator[Api]:
     """A server whose worker judges documents but runs nothing, with no documents."""
     yield server
-    server.service.registry.apply_import([], "replace")
+    server.service.import_([], "replace", dry_run=False)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,183 @@
+"""Taking in events that are sent over HTTP: bodies within limits, decoded once, appended with others.
+
+Belongs to the event loop of the server, which is never blocked: what is large is decoded in a thread, and
+who has to wait for room in a stream waits in one, too, or is sent away when too many do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import pyarrow as pa
+from anyio import CapacityLimiter, to_thread
+from fastapi import Request
+from starlette.requests import ClientDisconnect
+
+from penstock.control.doors import Door
+from penstock.errors import Backpressure, PenstockError, Problem, TooLarge, Unavailable
+from penstock.streams.decode import Decoded, Misfit, decode
+from penstock.streams.decode.compression import decompress
+from penstock.streams.events import HEADERS, META, RAW
+from penstock.streams.log import Closed, Dropped, Log, Marks, Pending
+from penstock.streams.storage import Appended, Fenced, Producer, WriteFailed
+
+INLINE_BYTES = 512 * 1024
+"""A body up to this size is decoded at once: a change of threads would cost more than it."""
+
+MOST_HELD = 256 * 1024 * 1024
+"""Bytes of bodies in memory at once; beyond it senders have to come again."""
+
+MOST_WAITING = 64
+"""Senders that may wait for room at once, each in a thread."""
+
+LEAST_PATIENCE_S = 1.0
+"""An append is not taken back sooner, however short the stream's `timeout_ms`: a disk may be slow."""
+
+LOOK_S = 0.5
+"""How often it is seen whether a sender whose append waits is still there."""
+
+
+class Refused(PenstockError):
+    """Events were not taken; `retry_after` says in how many seconds they may be."""
+
+    def __init__(self, status: int, problem: Problem, retry_after: float | None = None) -> None:
+        super().__init__(problem)
+        self.status, self.retry_after = status, retry_after
+
+
+class Intake:
+    """Reads, decodes and appends."""
+
+    def __init__(self) -> None:
+        self._waiting = CapacityLimiter(MOST_WAITING)
+        self._held = 0
+
+    @asynccontextmanager
+    async def body(self, request: Request, limit: int) -> AsyncIterator[bytes]:
+        """The body of a request as its sender meant it; `limit` counts before and after decompression."""
+        held = 0
+        try:
+            if int(request.headers.get("content-length", 0)) > limit:
+                raise _too_large(limit)
+            chunks = []
+            async for chunk in request.stream():
+                held += len(chunk)
+                self._held += len(chunk)
+                if held > limit:
+                    raise _too_large(limit)
+                if self._held > MOST_HELD:
+                    raise _busy()
+                chunks.append(chunk)
+            body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            if encoding := request.headers.get("content-encoding"):
+                body = await to_thread.run_sync(decompress, body, encoding, limit)
+                held += len(body)
+                self._held += len(body)
+            yield body
+        except ClientDisconnect:
+            raise PenstockError(Problem(code="incomplete_body", message="the body ended early")) from None
+        finally:
+            self._held -= held
+
+    async def decode(self, body: bytes, content_type: str | None, door: Door, key: bytes | None) -> Decoded:
+        """The events in a body as the stream keeps them."""
+        if len(body) <= INLINE_BYTES:
+            return decode(body, content_type, door.schema, key=key)
+        return await to_thread.run_sync(lambda: decode(body, content_type, door.schema, key=key))
+
+    async def append(
+        self,
+        request: Request,
+        log: Log,
+        batch: pa.RecordBatch,
+        producer: Producer | None = None,
+        tx: Marks = (),
+    ) -> Appended:
+        """Append events and wait until the promise of the stream holds for them; `Refused` if it cannot."""
+        try:
+            try:
+                pending = log.submit(batch, producer=producer, tx=tx, wait_s=0)
+            except Backpressure:
+                pending = await self._wait_for_room(log, batch, producer, tx)
+            return await self._settled(request, log, pending)
+        except Backpressure as full:
+            raise _full(log, full.retry_after) from None
+        except Dropped as dropped:
+            message = f"the stream is full: {dropped}, and counted as its settings say"
+            raise Refused(429, Problem(code=dropped.reason, message=message), dropped.retry_after) from None
+        except Fenced as fenced:
+            hint = "somebody goes on in its place: stop"
+            raise Refused(409, Problem(code="fenced", message=str(fenced), hint=hint)) from None
+        except WriteFailed as failed:
+            message = f"{failed}; nothing was kept"
+            raise Refused(503, Problem(code="write_failed", message=message), log.retry_after) from None
+        except Closed:
+            message = "the stream is being closed; nothing was kept"
+            raise Refused(503, Problem(code="closing", message=message), log.retry_after) from None
+
+    async def _wait_for_room(
+        self, log: Log, batch: pa.RecordBatch, producer: Producer | None, tx: Marks
+    ) -> Pending:
+        if not self._waiting.available_tokens:
+            raise Backpressure("too many wait for room", log.retry_after)
+        buffer = log.storage.spec.buffer
+        # With `timeout` the log itself gives up in time, and counts what it drops.
+        patience = None if buffer.mode == "timeout" else buffer.timeout_ms / 1000
+        return await to_thread.run_sync(
+            lambda: log.submit(batch, producer=producer, tx=tx, wait_s=patience), limiter=self._waiting
+        )
+
+    async def _settled(self, request: Request, log: Log, pending: Pending) -> Appended:
+        """Wait for an append; take it back when its sender has gone or has waited long enough."""
+        # Shielded: a request that is cancelled must not cancel what is being written with others.
+        written = asyncio.shield(asyncio.wrap_future(pending.future))
+        buffer = log.storage.spec.buffer
+        patience = max(buffer.timeout_ms / 1000, LEAST_PATIENCE_S) + (buffer.mode == "timeout")
+        deadline = asyncio.get_running_loop().time() + patience
+        while not written.done():
+            left = deadline - asyncio.get_running_loop().time()
+            done, _ = await asyncio.wait((written,), timeout=max(0.0, min(left, LOOK_S)))
+            if not done and (left <= 0 or await request.is_disconnected()) and log.withdraw(pending):
+                raise Backpressure("the stream has no room", log.retry_after)
+            if left <= 0:
+                break  # it is being written: that ends
+        return await written
+
+
+def letters(misfits: Sequence[Misfit], stream: str) -> pa.RecordBatch:
+    """What did not fit a stream, as events for its dead-letter stream: the original, and why."""
+    at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    headers = [
+        [
+            ("code", misfit.code),
+            ("reason", misfit.reason),
+            ("line", str(misfit.line)),
+            ("stream", stream),
+            ("at", at),
+        ]
+        for misfit in misfits
+    ]
+    schema = pa.schema([*RAW, META.field(HEADERS)])
+    values = pa.array([misfit.value for misfit in misfits], pa.binary())
+    return pa.record_batch([values, pa.array(headers, schema.field(HEADERS).type)], schema=schema)
+
+
+def _full(log: Log, retry_after: float) -> Refused:
+    reason = log.fill["full"]
+    code = str(reason or "buffer_full")
+    message = f"the stream has no room ({code.replace('_', ' ')}); nothing was kept"
+    hint = "send it again after a while"
+    return Refused(503, Problem(code=code, message=message, hint=hint), retry_after)
+
+
+def _too_large(limit: int) -> TooLarge:
+    message = f"the body has more than {limit} bytes"
+    return TooLarge(Problem(code="body_too_large", message=message, hint="send the events in parts"))
+
+
+def _busy() -> Unavailable:
+    message = "too much is being received at once; nothing was kept"
+    return Unavailable(Problem(code="busy", message=message, hint="send it again in a moment"))

@@ -1,0 +1,223 @@
+"""Looking into streams: their events, as a page or as they come, their numbers and their readers."""
+
+import json
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Any
+
+from anyio import to_thread
+from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+
+from penstock.api.errors import Responses, failures
+from penstock.api.feed import Feed
+from penstock.api.ingest import StreamName
+from penstock.api.tail import Tails
+from penstock.api.views import View
+from penstock.control.doors import Doors
+from penstock.control.reading import read_page, start_of, stats_of
+from penstock.control.service import Service
+from penstock.control.state import flow_name
+from penstock.errors import Conflict, Invalid, NotFound, Problem, did_you_mean
+from penstock.specs.documents import RUNNABLE
+from penstock.specs.positions import LAST_OFFSET, PositionText, parse_position
+
+FEW, MOST = 100, 10_000
+
+_POSITION = "Where to begin: `earliest`, `latest`, `offset:N` or `time:` and a moment in ISO 8601."
+
+_TAIL = """\
+Events as they come. Each message `events` has a list of them as data, as they are shown elsewhere, and as its
+id the offset after them, by which one who comes back goes on (`Last-Event-ID`). A message `gap` with
+`{first, next, reason}` tells of offsets whose events are gone. A slow client gets events later, and never
+makes the server keep them: what retention removes meanwhile is a gap."""
+
+_STREAM: Responses = {
+    200: {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
+
+
+class AnyEvent(View):
+    """What every event has."""
+
+    offset: int
+    time: datetime = Field(description="When it was appended.")
+    key: Any = Field(description="Text, or `{base64}` if it is not UTF-8; null if it has none.")
+    headers: dict[str, Any]
+
+
+class RawEvent(AnyEvent):
+    """An event of a raw stream."""
+
+    value: Any = Field(description="Text, or `{base64}` if it is not UTF-8.")
+
+
+class TypedEvent(AnyEvent):
+    """An event of a typed stream."""
+
+    columns: dict[str, Any]
+
+
+class GapView(View):
+    """Offsets whose events cannot be had any more, `next` not included."""
+
+    first: int
+    next: int
+    reason: str
+
+
+class EventsView(View):
+    """Events in a row."""
+
+    events: list[RawEvent] | list[TypedEvent]
+    next: int = Field(description="The offset at which the next page begins.")
+    gap: GapView | None = Field(description="What is missing before them.")
+
+
+class BufferView(View):
+    """The buffer of the server before the log, and its limits."""
+
+    events: int
+    bytes: int
+    max_events: int
+    max_bytes: int
+    mode: str
+    full: str | None = Field(description="The limit that makes producers wait now.")
+
+
+class ReaderView(View):
+    """How far a reader is."""
+
+    reader: str
+    cursor: int = Field(description="The next offset it has not dealt with.")
+    lag_events: int
+    lag_ms: int | None = Field(description="For how long its next event has waited for it.")
+    skipped: int = Field(description="Events it could not get, because they were evicted or damaged.")
+    updated: datetime | None
+
+
+class StatsView(View):
+    """The numbers of a stream."""
+
+    stream: str
+    events: int
+    bytes: int
+    memory_bytes: int = Field(description="The part of `bytes` that is in memory.")
+    segments: int
+    first: int
+    next: int
+    oldest: datetime | None
+    newest: datetime | None
+    oldest_age_ms: int | None
+    newest_age_ms: int | None
+    buffer: BufferView
+    counters: dict[str, int] = Field(description="What was dropped, evicted or put aside, by reason.")
+    readers: list[ReaderView]
+    guarantee: str = Field(description="What an acknowledgement means, in words.")
+    transient: bool
+    note: str | None = Field(description="What to know about a transient stream.")
+
+
+def stream_routes(service: Service, feed: Feed) -> APIRouter:
+    """The routes below a stream."""
+    router = APIRouter(prefix="/streams/{name}", tags=["streams"])
+    doors = Doors(service)
+    tails = Tails(feed)
+
+    @router.get(
+        "/events",
+        summary="Read events of a stream",
+        operation_id="readEvents",
+        response_model=EventsView,
+        responses=failures(404, 422),
+    )
+    def events(
+        name: StreamName,
+        position: Annotated[PositionText | None, Query(description=f"{_POSITION} Default: earliest.")] = None,
+        last: Annotated[
+            int | None, Query(ge=1, le=MOST, description="In place of `position`: the last so many events.")
+        ] = None,
+        limit: Annotated[
+            int | None, Query(ge=1, le=MOST, description=f"At most so many. Default: {FEW}, or `last`.")
+        ] = None,
+    ) -> Response:
+        if position is not None and last is not None:
+            message = "'last' stands in place of 'position'"
+            raise Invalid(Problem(code="exclusive_parameters", message=message, path="last"))
+        door = doors.find(name)
+        start = start_of(door, parse_position(position or "earliest"), last)
+        page = read_page(door, start, limit or last or FEW)
+        body = {"events": page.events, "next": page.next, "gap": asdict(page.gap) if page.gap else None}
+        # Plain JSON already: to make models of thousands of events would take longer than to read them.
+        return Response(json.dumps(body, ensure_ascii=False), media_type="application/json")
+
+    @router.get(
+        "/tail",
+        summary="Follow a stream",
+        description=_TAIL,
+        operation_id="tailStream",
+        response_class=StreamingResponse,
+        responses={**_STREAM, **failures(404, 422)},
+    )
+    async def tail(
+        name: StreamName,
+        position: Annotated[PositionText, Query(description=_POSITION)] = "latest",
+        filter: Annotated[
+            str | None, Query(max_length=1000, description="Only events whose JSON contains this text.")
+        ] = None,
+        last_event_id: Annotated[
+            int | None,
+            Header(ge=0, le=LAST_OFFSET, description="The offset to go on with, in place of `position`."),
+        ] = None,
+    ) -> StreamingResponse:
+        door = await to_thread.run_sync(doors.find, name)
+        begin = last_event_id
+        if begin is None:
+            begin = await to_thread.run_sync(start_of, door, parse_position(position), None)
+        return tails.response(door, begin, filter)
+
+    @router.get(
+        "/stats",
+        summary="Get the numbers of a stream",
+        operation_id="getStreamStats",
+        responses=failures(404, 422),
+    )
+    def stats(name: StreamName) -> StatsView:
+        return StatsView.model_validate(asdict(stats_of(doors.find(name))))
+
+    @router.delete(
+        "/readers/{reader}",
+        summary="Forget a reader of a stream",
+        description="Its cursor is removed, and nothing is kept for it any more.",
+        operation_id="forgetReader",
+        status_code=204,
+        responses=failures(403, 404, 409, 422),
+    )
+    def forget(
+        name: StreamName, reader: Annotated[str, Path(description="As `stats` names it.", max_length=400)]
+    ) -> None:
+        storage = doors.find(name).log.storage
+        known = [cursor.reader for cursor in storage.cursors()]
+        if reader not in known:
+            hint = did_you_mean(reader, known) if known else None
+            raise NotFound(Problem(code="not_found", message=f"there is no reader '{reader}'", hint=hint))
+        _require_gone(service, reader)
+        storage.forget_cursor(reader)
+
+    return router
+
+
+def _require_gone(service: Service, reader: str) -> None:
+    """Refuse to forget a reader whose flow is still there."""
+    kind, _, rest = reader.partition(":")
+    owner = kind.capitalize()
+    found = service.registry.find(owner, rest.rpartition(":")[0]) if owner in RUNNABLE else None
+    if found is not None and flow_name(found) == reader:
+        raise Conflict(
+            Problem(
+                code="reader_in_use",
+                message=f"{kind} '{found.name}' reads here and would have to begin anew",
+                hint=f"delete the {kind}: its place in the stream goes with it",
+            )
+        )
