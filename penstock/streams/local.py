@@ -152,6 +152,11 @@ class LocalStorage(Storage):
             self._closed = (tail.first, tail.base), found
         return self._closed[1]
 
+    def active(self) -> Closed:
+        """The active segment, as if it were closed."""
+        tail = self._known
+        return Closed(tail.base, tail.next, self._path, tail.position)
+
     def active_in(self, directory: Path | None) -> bool:
         """Whether the active segment lies in a directory."""
         return self._path.parent == directory
@@ -194,6 +199,12 @@ class LocalStorage(Storage):
         except OSError as error:
             raise WriteFailed(f"the cursor of '{cursor.reader}' was not kept: {error.strerror}") from error
 
+    def keep_cursors(self) -> None:
+        """Have on disk how far was read, before what was read is removed."""
+        if not self.config.transient:
+            with contextlib.suppress(OSError):  # a full log must get room even so
+                self._cursors.keep()
+
     def forget_cursor(self, reader: str) -> None:
         self._cursors.forget(reader)
 
@@ -213,7 +224,7 @@ class LocalStorage(Storage):
                 parts = [part for frame in frames for part in frame.encode()]
                 size = sum(len(part) for part in parts)
                 self.retention.make_room(size, sum(frame.body.count for frame in frames))
-                if self._must_roll(size):
+                if self.must_roll(size):
                     self._roll()
                 self._put(parts, frames[-1].base + frames[-1].body.count)
                 self._producers = producers
@@ -224,7 +235,7 @@ class LocalStorage(Storage):
     def maintain(self) -> None:
         with self.locked():
             self._reconfigure()
-            if self._must_roll(0):
+            if self.must_roll(0):
                 self._roll()
             self.retention.expire()
             self._index_closed()
@@ -265,23 +276,23 @@ class LocalStorage(Storage):
                 results.append(verdict)
                 if (p := append.producer) is not None and producers.outranks(p):
                     last = producers.note_epoch(p)  # from now on its predecessor is fenced
-                    meta = {"producers": [[last.first, last.next, p.id, last.epoch, last.batch]]}
-                    frames.append(Frame(offset, now, Body(b"", 0, 0), meta, control=True))
+                    told = {"producers": [[last.first, last.next, p.id, last.epoch, last.batch]]}
+                    frames.append(Frame(offset, now, Body(b"", 0, 0), told, control=True))
                 continue
             if not append.events and append.producer is None:
                 results.append(Appended(offset, offset))
                 continue
             first, next = offset, offset + append.events
             for i, body in enumerate(append.bodies):
-                last = i == len(append.bodies) - 1
+                ends = i == len(append.bodies) - 1
                 meta: dict[str, object] = {}
-                if last and append.producer is not None:
+                if ends and append.producer is not None:
                     p = append.producer
                     meta["producers"] = [[first, next, p.id, p.epoch, p.batch]]
                     producers.note(p.id, p.epoch, p.batch, first, next)
                 if i == 0 and append.tx:  # a reader knows of a transaction before it meets its events
                     meta["tx"] = [[first + b, first + e, id, closed] for b, e, id, closed in append.tx]
-                frames.append(Frame(offset, now, body, meta, more=not last))
+                frames.append(Frame(offset, now, body, meta, more=not ends))
                 offset += body.count
             results.append(Appended(first, next))
         return frames, results, producers
@@ -294,7 +305,7 @@ class LocalStorage(Storage):
         try:
             self.files.step("append")
             self._trim()
-            if self.active_in(self.config.memory):
+            if self.config.transient:
                 self._reserve(next)
             for data in _joined(parts):
                 self.files.write(self._fd, data, end)
@@ -489,7 +500,8 @@ class LocalStorage(Storage):
 
     # Segments
 
-    def _must_roll(self, size: int) -> bool:
+    def must_roll(self, size: int) -> bool:
+        """Whether the active segment is closed before so much more is written."""
         tail = self._known
         if self._sick or self._path.parent != self.retention.place():
             return True
@@ -567,7 +579,7 @@ class LocalStorage(Storage):
         fd = -1
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            if not durable:
+            if self.config.transient:
                 self._reserve(base)
             fd = self.files.create(path)
             self.files.write(fd, data, 0)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -45,6 +46,8 @@ RETRY_S = 0.02
 
 LOOK_S = 0.25
 """How often a producer that waits looks whether its stream has other settings now."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Marks = Sequence[tuple[int, int, str, bool]]
 
@@ -313,11 +316,13 @@ class Log:
         self.storage.refresh()
         runs = list(self._runs(group))
         results = self.storage.write([append for append, _ in runs])
-        repeated = [
-            m for (_, m), r in zip(runs, results, strict=True) if isinstance(r, Appended) and r.duplicate
-        ]
+        repeated = sum(
+            members[0].events
+            for (_, members), result in zip(runs, results, strict=True)
+            if isinstance(result, Appended) and result.duplicate
+        )
         if repeated:
-            self.storage.count(duplicates=sum(members[0].events for members in repeated))
+            self.storage.count(duplicates=repeated)
         for (_, members), result in zip(runs, results, strict=True):
             if isinstance(result, Fenced):
                 for pending in members:
@@ -407,7 +412,7 @@ class Log:
             return position.offset or 0
         if position.kind == "time":
             assert position.time is not None
-            return self.storage.offset_at(int(position.time.timestamp() * 1_000_000))
+            return self.storage.offset_at((position.time - EPOCH) // timedelta(microseconds=1))
         return bounds.first if position.kind == "earliest" else bounds.next
 
     def read(self, start: int, stop: int | None = None) -> Iterator[Chunk]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
 
+from penstock.streams import clock
 from penstock.streams.segments import index_path
 from penstock.streams.storage import Full
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-SMALLEST_SEGMENT = 64 * 1024
+SMALLEST_SEGMENT = 4 * 1024
 PARTS = 8
 """A capped log is kept in about so many segments, since a whole one is removed at a time."""
 
@@ -48,7 +48,8 @@ class Retention:
         """The size at which a segment is closed."""
         wal, buffer = self._storage.spec.wal, self._storage.spec.buffer
         cap = buffer.max_bytes if self._storage.config.transient else wal.retention_bytes
-        return min(wal.segment_bytes, max(cap // PARTS, SMALLEST_SEGMENT)) if cap else wal.segment_bytes
+        part = max(cap // PARTS, min(cap, SMALLEST_SEGMENT)) if cap else wal.segment_bytes
+        return min(wal.segment_bytes, part)
 
     @property
     def segment_events(self) -> int | None:
@@ -77,35 +78,42 @@ class Retention:
         """Remove what is too old, and what is too much unless somebody has to read it first."""
         self._expire_by_time()
         try:
-            if not self._storage.config.transient:
+            if self._storage.config.transient:
+                self._make_room_in_memory(0, 0)
+            else:
                 self._apply_caps(0)
         except Full:
             return  # it may stay until it was read
 
     def _expire_by_time(self) -> None:
-        storage = self._storage
-        keep_ms, now = storage.spec.wal.retention_ms, time.time() * 1e6
+        keep_ms, now = self._storage.spec.wal.retention_ms, clock.now_us()
         if keep_ms is None:
             return
-        closed, times, latest = storage.closed(), [], now
-        for segment in reversed(closed):
-            # What was appended earlier is older, whatever a wrong clock has stamped on it.
-            index = storage.reader.index(segment.base, storage.tail())
-            latest = min(latest, index.last_us if index and index.last_us else latest)
-            times.append(latest)
-        for segment, at in zip(closed, reversed(times), strict=True):
-            if now - at < keep_ms * 1000:
-                break
+        closed, reached = self._storage.closed(), 0
+        for i, segment in enumerate(closed):
+            # A clock that went back makes nothing older than what was appended before.
+            reached = max(reached, self._closed_us(closed[i:], now))
+            if now - reached < keep_ms * 1000:
+                return
             self._remove(segment, "evicted_retention_ms")
+
+    def _closed_us(self, closed: list[Closed], now: int) -> int:
+        """When the first of some segments got its last event. One from the future is as old as the next."""
+        tail = self._storage.tail()
+        for segment in closed:
+            index = self._storage.reader.index(segment.base, tail)
+            if index is not None and 0 < index.last_us <= now:
+                return index.last_us
+        return now
 
     def _apply_caps(self, size: int) -> None:
         storage, wal = self._storage, self._storage.spec.wal
-        closed, active = storage.closed(), storage.tail().position
-        if active + size > self.segment_bytes:  # this append begins another one
-            count, total = len(closed) + 2, sum(segment.bytes for segment in closed) + active + size
-        else:
-            count, total = len(closed) + 1, sum(segment.bytes for segment in closed) + active + size
-        for segment in closed:
+        kept = storage.closed()
+        count, total = len(kept) + 1, sum(s.bytes for s in kept) + storage.tail().position + size
+        active = storage.active() if size and storage.must_roll(size) else None
+        if active is not None:  # it is closed, and another one begun
+            kept, count = [*kept, active], count + 1
+        for segment in kept:
             if count > wal.max_segments:
                 limit = "max_segments"
             elif wal.retention_bytes is not None and total > wal.retention_bytes:
@@ -114,6 +122,8 @@ class Retention:
                 return
             if wal.on_full == "block" and self._slowest(otherwise=0) < segment.next:
                 raise Full(limit)
+            if segment is active:
+                return  # it goes once it is closed
             self._remove(segment, f"evicted_{limit}")
             count, total = count - 1, total - segment.bytes
 
@@ -121,8 +131,8 @@ class Retention:
         storage = self._storage
         if not self._in_memory_over(size, events):
             return
-        tail, readers = storage.tail(), storage.cursors()
-        slowest = self._slowest(otherwise=tail.next)
+        readers = storage.cursors()
+        slowest = self._slowest(otherwise=storage.tail().next)
         for segment in storage.closed():
             if segment.next > slowest:
                 break
@@ -130,13 +140,16 @@ class Retention:
             if not self._in_memory_over(size, events):
                 return
         left = storage.closed()
-        if not left:
-            return  # only the active segment, a small part of the whole
+        if storage.must_roll(size):
+            left = [*left, storage.active()]
+        if all(segment.next <= slowest for segment in left):
+            return  # one append may be larger than the buffer, or it could never be made
         if not storage.spec.buffer.spill:
             raise Full("buffer_full")
         self._require_space(size)
         cap = storage.spec.wal.retention_bytes
-        if cap is not None and sum(s.bytes for s in left if s.path.parent != storage.config.memory) > cap:
+        spilled = sum(segment.bytes for segment in left if segment.path.parent != storage.config.memory)
+        if cap is not None and spilled + size > cap:
             raise Full("buffer_full")
 
     def _in_memory_over(self, size: int, events: int) -> bool:
@@ -169,6 +182,7 @@ class Retention:
             counts = {reason: segment.events} if reason else {}
             if unread > 0:
                 counts["evicted_unread"] = unread
+            storage.keep_cursors()
             storage.move_first(segment.next)
             storage.count(**counts)  # invariant 5
         storage.files.step("retention delete")
