@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.specs.stream import StreamSpec
+from penstock.streams.sqlite import DEFAULT_LIMIT
 
 
 def guarantee(spec: StreamSpec) -> str:
@@ -26,8 +27,9 @@ def _retention(spec: StreamSpec) -> str:
     limits = []
     if spec.wal.retention_ms is not None:
         limits.append(f"for {duration(spec.wal.retention_ms)}")
-    if spec.wal.retention_bytes is not None:
-        limits.append(f"while the stream has at most {size(spec.wal.retention_bytes)}")
+    most = spec.wal.retention_bytes or (DEFAULT_LIMIT if spec.storage == "sqlite" else None)
+    if most is not None:
+        limits.append(f"while the stream has at most {size(most)}")
     if spec.storage == "local":
         limits.append(f"while it has at most {spec.wal.max_segments} segments")
     kept = f"It is kept {' and '.join(limits)}" if limits else "It is kept for ever"

@@ -1,0 +1,178 @@
+"""The database of a `storage: sqlite` log, as one process has it open."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from penstock.streams.files import Files
+from penstock.streams.rows import FILE, PAGE, connect, create, is_damage
+from penstock.streams.salvage import salvage, take_over
+from penstock.streams.storage import Full, WriteFailed
+
+log = structlog.get_logger()
+
+
+class Database:
+    """A process's two connections: one to write with and one to read with, each for one thread at a time."""
+
+    def __init__(self, directory: Path, files: Files, floor: Callable[[], int]) -> None:
+        self.path, self._files, self._floor = directory / FILE, files, floor
+        self._lock_fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._users_fd = os.open(directory / "users", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._writing, self._reading = threading.Lock(), threading.Lock()
+        self._durable: bool | None = None
+        self._journal = 0
+        self._sick = self._damaged = False
+        try:
+            with self._alone():
+                self._open()
+        except BaseException:
+            os.close(self._lock_fd)
+            os.close(self._users_fd)
+            raise
+
+    def _open(self) -> None:
+        """Opening always ends in a log that can be used: what cannot be read is set aside."""
+        directory = self.path.parent
+        take_over(directory, self._files)  # a salvage that was interrupted
+        is_new = not self.path.exists()
+        try:
+            self._writer = create(self.path, self._floor())
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            fcntl.flock(self._users_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            salvage(directory, self._files, self._floor())
+            self._writer = create(self.path)
+        if is_new:
+            self._files.sync_directory(directory)
+        self._reader = connect(self.path, read_only=True)
+        self._durable, self._journal = None, 0
+        fcntl.flock(self._users_fd, fcntl.LOCK_SH)  # nobody may put another file in its place now
+
+    def mend(self) -> bool:
+        """Write a damaged database anew; false if somebody else has it open, too."""
+        with self._alone(), self._reading:
+            self._reader.close()
+            self._writer.close()
+            try:
+                fcntl.flock(self._users_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                salvage(self.path.parent, self._files, self._floor())
+                return True
+            except BlockingIOError:
+                log.error("a damaged database is open elsewhere and cannot be mended", file=str(self.path))
+                return False
+            finally:
+                self._open()
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Be the only writer of all processes. SQLite's own lock makes those who wait sleep too long."""
+        with self._writing:
+            fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
+
+    @contextlib.contextmanager
+    def transaction(self, *, durable: bool) -> Iterator[sqlite3.Connection]:
+        """Change something whole or not at all; `durable` returns when it is on disk.
+
+        Raises `Full` or `WriteFailed` for what SQLite says of the disk.
+        """
+        if self._damaged:
+            self._damaged = not self.mend()
+        with self._alone(), self._told():
+            db = self._writer
+            if self._sick:
+                self._mistrust()
+            if durable is not self._durable:
+                db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+                self._durable = durable
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                self._files.step("commit")
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code == sqlite3.SQLITE_FULL:
+                raise Full("disk_full") from error
+            self._sick, self._damaged = code == sqlite3.SQLITE_IOERR, is_damage(error)
+            raise WriteFailed(f"the database refused: {error}") from error
+
+    def _mistrust(self) -> None:
+        """After a failed write or sync nobody knows what the disk has of SQLite's journal.
+
+        A second sync of it would say that all is well, so its content goes into the database itself.
+        """
+        self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._sick = False
+
+    def read(self, query: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a query, as they are at one moment."""
+        try:
+            with self._reading:
+                return self._reader.execute(query, parameters).fetchall()
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error) or not self.mend():
+                raise
+        with self._reading:
+            return self._reader.execute(query, parameters).fetchall()
+
+    def sync(self) -> None:
+        """Return when the disk has every transaction: they are in SQLite's journal, or in the database."""
+        try:
+            fd = os.open(f"{self.path}-wal", os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            self._files.sync(fd)
+        except OSError as error:
+            self._sick = True
+            log.error("a sync of a stream failed", file=str(self.path), error=str(error))
+        finally:
+            os.close(fd)
+
+    def shrink(self, pages: int) -> None:
+        """Give room back: up to so many free pages, and the journal."""
+        with self._alone(), self._told():
+            # As a script, since a single statement ends after one page.
+            self._writer.executescript(f"PRAGMA incremental_vacuum({pages})")
+            self._mistrust()
+
+    def keep_journal_below(self, size: int) -> None:
+        """The size of SQLite's journal at which it is written into the database."""
+        if size == self._journal:
+            return
+        with self._writing:
+            self._journal = size
+            self._writer.execute(f"PRAGMA wal_autocheckpoint={max(1, size // PAGE)}").fetchall()
+            self._writer.execute(f"PRAGMA journal_size_limit={size}").fetchall()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._writing, self._reading:
+            self._reader.close()
+            self._writer.close()
+            os.close(self._users_fd)
+            os.close(self._lock_fd)

@@ -1,0 +1,403 @@
+"""`storage: sqlite`: a log in one database file with a size limit, appended to by many processes.
+
+stream.json    settings (see config.py)
+log.db         events, cursors, producers and counters (see rows.py); SQLite's journal lies beside it
+lock           held by the process that writes, for the write only
+users          held, shared, by everybody who has the database open
+floor          no offset below it is given out again should the database be lost
+
+A frame is a row, so retention removes frame by frame: `segment_bytes`, `segment_ms` and `max_segments` mean
+nothing here. Every write is a transaction of SQLite: synced with `sync: true`, else within a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import structlog
+
+from penstock.streams import clock
+from penstock.streams.config import StreamConfig, config_version, read_config
+from penstock.streams.counters import NAMES
+from penstock.streams.database import Database
+from penstock.streams.files import Files
+from penstock.streams.frames import decode_body, parse_meta
+from penstock.streams.producers import MOST, Last, Producers
+from penstock.streams.rows import INSERT, SELECT, Row, used_bytes
+from penstock.streams.storage import (
+    FLUSH_S,
+    Append,
+    Appended,
+    Bounds,
+    Cursor,
+    Damaged,
+    Fenced,
+    Full,
+    Span,
+    Storage,
+    Usage,
+    WriteFailed,
+)
+
+log = structlog.get_logger()
+
+DEFAULT_LIMIT = 1 << 30
+"""The size of the database where `retention_bytes` is null: a buffer in one file must have an end."""
+
+SMALLEST_LIMIT = 128 * 1024
+"""Below this the tables themselves would leave no room for events."""
+
+LARGEST_JOURNAL = 4 * 1024 * 1024
+SHRINK_PAGES = 8192
+"""Free pages given back at once, so that nobody has to wait long for the lock."""
+
+ROW_BYTES = 128
+"""About what a row takes beside its content."""
+
+PAGE_ROWS = 512
+"""Rows looked at in one read: a long one would keep SQLite from reusing its journal."""
+
+BACKWARDS_US = 60_000_000
+"""A clock that went back by less than this is waited for by repeating the last time."""
+
+RESERVED = 1_000_000
+"""Offsets that are reserved at once in the file `floor`."""
+
+_forked: list[Database] = []
+"""Databases of a parent process: not even closing them is safe for a child."""
+
+
+class State(NamedTuple):
+    """The log at a glance."""
+
+    first: int
+    next: int
+    last_us: int
+
+
+class SqliteStorage(Storage):
+    """The log in a database file."""
+
+    def __init__(self, directory: Path, files: Files | None = None) -> None:
+        self.directory, self.files = directory, files or Files()
+        self.config: StreamConfig = read_config(directory)
+        self.spec = self.config.spec
+        self._config_version = config_version(directory)
+        self._counting, self._uncounted = threading.Lock(), Counter[str]()
+        self._dirty_since: float | None = None
+        self._reserved = read_floor(directory)
+        self._open()
+
+    def _open(self) -> None:
+        self._database, self._pid = Database(self.directory, self.files, self._floor), os.getpid()
+        self._database.keep_journal_below(self._journal)
+
+    @property
+    def _db(self) -> Database:
+        if self._pid != os.getpid():
+            _forked.append(self._database)
+            self._open()
+        return self._database
+
+    @property
+    def limit(self) -> int:
+        """The size the database may have. One append more than it, and the journal, is the most it gets."""
+        return max(self.spec.wal.retention_bytes or DEFAULT_LIMIT, SMALLEST_LIMIT)
+
+    @property
+    def _journal(self) -> int:
+        return min(LARGEST_JOURNAL, self.limit // 4)
+
+    # Reading
+
+    def bounds(self) -> Bounds:
+        return Bounds(*self._db.read("SELECT first, next FROM state")[0])
+
+    def spans(self, start: int) -> Iterator[Span]:
+        bounds = self.bounds()
+        reached = start
+        if start < bounds.first:
+            yield Span(start, bounds.first, 0, 0, lost="evicted")
+            reached = bounds.first
+        while reached < bounds.next:
+            for span in self._spans(reached, bounds.next):
+                yield span
+                reached = span.next
+
+    def _spans(self, start: int, end: int) -> Iterator[Span]:
+        """What one read finds. Rows that are not there were evicted since, or are lost."""
+        rows = self._db.read(
+            "SELECT base, count, time_us, raw_bytes, body IS NULL FROM frames WHERE base < ? AND base >="
+            " (SELECT coalesce(max(base), 0) FROM frames WHERE base <= ?) ORDER BY base LIMIT ?",
+            (end, start, PAGE_ROWS),
+        )
+        first, reached = self.bounds().first, start
+        if len(rows) < PAGE_ROWS:
+            rows.append((end, 0, 0, 0, True))
+        for (base, count, time_us, raw_bytes, lost), after in itertools.pairwise([*rows, (end,)]):
+            if base > reached:
+                yield Span(reached, base, 0, 0, lost="evicted" if reached < first else "missing")
+            # A number of events that was damaged must not hide those of the next row.
+            next = min(base + count, after[0])
+            if next > max(reached, start):
+                reason = "left out by a repair" if lost else None
+                yield Span(base, next, time_us, raw_bytes, lost=reason, token=None if lost else base)
+            reached = max(base, next)
+
+    def fetch(self, span: Span) -> pa.RecordBatch:
+        if span.token is None:
+            raise Damaged(span.base, span.next, span.lost or "unknown")
+        row = self._row(span.base)
+        if row is None:
+            raise Damaged(span.base, span.next, "evicted")
+        if not row.sound or row.body is None:
+            raise Damaged(span.base, span.next, "wrong checksum")
+        return decode_body(row.body)
+
+    def _row(self, base: int) -> Row | None:
+        """A row, or one that is not sound where SQLite cannot read it."""
+        try:
+            found = self._db.read(SELECT, (base,))
+        except sqlite3.DatabaseError:
+            return Row(base, 0, 0, 0, -1, b"", None)
+        return Row(*found[0]) if found else None
+
+    def transactions(self, first: int, next: int) -> list[tuple[int, int, str, bool]]:
+        rows = self._db.read(
+            "SELECT meta FROM frames WHERE base < ? AND base + count > ? AND length(meta) > 0 AND base >="
+            " (SELECT coalesce(max(base), 0) FROM frames WHERE base <= ?) ORDER BY base",
+            (next, first, first),
+        )
+        marks: list[tuple[int, int, str, bool]] = []
+        for (meta,) in rows:
+            with contextlib.suppress(ValueError):  # damaged, as its events are
+                marks += [(first, next, id, closed) for first, next, id, closed in parse_meta(meta)["tx"]]
+        return marks
+
+    def offset_at(self, time_us: int) -> int:
+        [(base, next)] = self._db.read(
+            "SELECT (SELECT min(base) FROM frames WHERE time_us >= ?), (SELECT next FROM state)", (time_us,)
+        )
+        return int(next if base is None else base)
+
+    def usage(self) -> Usage:
+        [(pages, free, size)] = self._db.read(
+            "SELECT (SELECT * FROM pragma_page_count), (SELECT * FROM pragma_freelist_count),"
+            " (SELECT * FROM pragma_page_size)"
+        )
+        [(base, oldest, newest)] = self._db.read(
+            "SELECT (SELECT first FROM state), (SELECT time_us FROM frames ORDER BY base LIMIT 1),"
+            " (SELECT time_us FROM frames ORDER BY base DESC LIMIT 1)"
+        )
+        used = (pages - free) * size
+        return Usage(used, 1, oldest, newest, 0, [{"base": base, "bytes": used, "memory": False}])
+
+    # Cursors and counters
+
+    def cursors(self) -> list[Cursor]:
+        rows = self._db.read("SELECT reader, next, epoch, at, skipped FROM cursors ORDER BY reader")
+        return [Cursor(*row) for row in rows]
+
+    def move_cursor(self, cursor: Cursor) -> None:
+        with self._db.transaction(durable=self.spec.wal.sync) as db:
+            known = db.execute("SELECT epoch FROM cursors WHERE reader = ?", (cursor.reader,)).fetchone()
+            if known is not None and known[0] > cursor.epoch:  # invariant 6
+                raise Fenced(f"reader '{cursor.reader}' is at epoch {known[0]}, not {cursor.epoch}")
+            values = (cursor.reader, cursor.next, cursor.epoch, cursor.at or time.time(), cursor.skipped)
+            db.execute("INSERT OR REPLACE INTO cursors VALUES (?, ?, ?, ?, ?)", values)
+
+    def forget_cursor(self, reader: str) -> None:
+        with self._db.transaction(durable=self.spec.wal.sync) as db:
+            db.execute("DELETE FROM cursors WHERE reader = ?", (reader,))
+
+    def count(self, **counts: int) -> None:
+        with self._counting:
+            self._uncounted.update(counts)
+            try:
+                with self._db.transaction(durable=False) as db:
+                    _count(db, self._uncounted)
+                self._uncounted.clear()
+            except (Full, WriteFailed) as error:  # counted with the next ones
+                log.warning("a stream's counters are not written", stream=self.config.id, error=str(error))
+
+    def counts(self) -> Mapping[str, int]:
+        found = dict(self._db.read("SELECT name, count FROM counters"))
+        return {name: found.get(name, 0) + self._uncounted[name] for name in NAMES}
+
+    # Writing
+
+    def write(self, appends: Sequence[Append]) -> list[Appended | Fenced]:
+        self._reconfigure()
+        size = sum(len(body.data) + ROW_BYTES for append in appends for body in append.bodies)
+        self._require_space(size)
+        since = self._dirty_since or time.monotonic()
+        durable = self.spec.wal.sync or time.monotonic() - since >= FLUSH_S
+        self._db.keep_journal_below(self._journal)
+        with self._db.transaction(durable=durable) as db:
+            state = _state(db)
+            producers = self._known(db, appends)
+            rows, results = self._rows(appends, state, producers)
+            known = [(id, *fields) for id, fields in producers.state()["state"].items()]
+            db.executemany("INSERT OR REPLACE INTO producers VALUES (?, ?, ?, ?, ?)", known)
+            if rows:
+                next = rows[-1].base + rows[-1].events
+                self._reserve(next)
+                self._make_room(db, size)
+                db.executemany(INSERT, rows)
+                db.execute("UPDATE state SET next = ?, last_us = ?", (next, rows[-1].time_us))
+        self._dirty_since = None if durable else since
+        return results
+
+    def _known(self, db: sqlite3.Connection, appends: Sequence[Append]) -> Producers:
+        """The producers that append."""
+        known = {}
+        for id in {append.producer.id for append in appends if append.producer}:
+            query = "SELECT epoch, batch, first, next FROM producers WHERE id = ?"
+            if (found := db.execute(query, (id,)).fetchone()) is not None:
+                known[id] = Last(*found)
+        return Producers(known)
+
+    def _rows(
+        self, appends: Sequence[Append], state: State, producers: Producers
+    ) -> tuple[list[Row], list[Appended | Fenced]]:
+        """The rows to write, and what is to be told of each append once they are written."""
+        offset, now = state.next, clock.now_us()
+        now = state.last_us if 0 < state.last_us - now < BACKWARDS_US else now
+        rows: list[Row] = []
+        results: list[Appended | Fenced] = []
+        for append in appends:
+            verdict = producers.judge(append.producer) if append.producer else None
+            if verdict is not None:
+                results.append(verdict)
+                if append.producer and producers.outranks(append.producer):
+                    producers.note_epoch(append.producer)  # from now on its predecessor is fenced
+                continue
+            first = offset
+            for i, body in enumerate(append.bodies):
+                meta = b""
+                if i == 0 and append.tx:  # a reader knows of a transaction before it meets its events
+                    tx = [[first + begin, first + end, id, closed] for begin, end, id, closed in append.tx]
+                    meta = json.dumps({"tx": tx}, separators=(",", ":")).encode()
+                rows.append(Row.of(offset, body.count, now, body.raw_bytes, meta, body.data))
+                offset += body.count
+            if (p := append.producer) is not None:
+                producers.note(p.id, p.epoch, p.batch, first, offset)
+            results.append(Appended(first, offset))
+        return rows, results
+
+    def flush(self) -> None:
+        if self._dirty_since is not None:
+            self._dirty_since = None
+            self._db.sync()
+
+    def maintain(self) -> None:
+        self._reconfigure()
+        with self._db.transaction(durable=False) as db:
+            self._expire(db)
+            db.execute(
+                "DELETE FROM producers WHERE id NOT IN (SELECT id FROM producers ORDER BY next DESC LIMIT ?)",
+                (MOST,),
+            )
+        self._db.shrink(SHRINK_PAGES)
+
+    def close(self) -> None:
+        self.flush()
+        self._db.close()
+
+    # Retention
+
+    def _make_room(self, db: sqlite3.Connection, size: int) -> None:
+        """Remove the oldest frames until an append fits; raises `Full` if they have to be read first."""
+        while used_bytes(db) + size > self.limit:
+            following = db.execute("SELECT base FROM frames ORDER BY base LIMIT 2").fetchall()
+            if not following:
+                return  # one append may be larger than the limit, or it could never be made
+            upto = following[1][0] if len(following) > 1 else _state(db).next
+            if self.spec.wal.on_full == "block" and _slowest(db, otherwise=0) < upto:
+                raise Full("retention_bytes")
+            self._evict(db, upto, "evicted_retention_bytes")
+
+    def _expire(self, db: sqlite3.Connection) -> None:
+        """Remove what is too old, and what is too much unless somebody has to read it first."""
+        keep_ms = self.spec.wal.retention_ms
+        if keep_ms is not None:
+            # What was appended earlier is older, whatever a wrong clock has stamped on it.
+            oldest_us = clock.now_us() - keep_ms * 1000
+            last = db.execute("SELECT max(base) FROM frames WHERE time_us < ?", (oldest_us,)).fetchone()[0]
+            if last is not None:
+                after = db.execute("SELECT min(base) FROM frames WHERE base > ?", (last,)).fetchone()[0]
+                self._evict(db, _state(db).next if after is None else after, "evicted_retention_ms")
+        try:
+            self._make_room(db, 0)
+        except Full:
+            return  # it may stay until it was read
+
+    def _evict(self, db: sqlite3.Connection, upto: int, reason: str) -> None:
+        self.files.step("retention delete")
+        first = _state(db).first
+        counts = {reason: upto - first}
+        if (unread := upto - max(_slowest(db, otherwise=upto), first)) > 0:
+            counts["evicted_unread"] = unread
+        db.execute("DELETE FROM frames WHERE base < ?", (upto,))
+        db.execute("UPDATE state SET first = ?", (upto,))
+        _count(db, counts)  # invariant 5
+
+    def _require_space(self, size: int) -> None:
+        """Refuse before the volume is full: reading, deleting and moving cursors need some room too."""
+        least = self.config.free_bytes + size
+        if self.files.free_bytes(self.directory) < least:
+            self.maintain()
+            if self.files.free_bytes(self.directory) < least:
+                raise Full("disk_full")
+
+    def _floor(self) -> int:
+        return read_floor(self.directory)
+
+    def _reserve(self, next: int) -> None:
+        if next + RESERVED // 2 > self._reserved:
+            self._reserved = next + RESERVED
+            self.files.replace(self.directory / "floor", str(self._reserved).encode(), durable=True)
+
+    def refresh(self) -> None:
+        with contextlib.suppress(OSError, ValueError):  # a write would tell it
+            self._reconfigure()
+
+    def _reconfigure(self) -> None:
+        version = config_version(self.directory)
+        if version != self._config_version:
+            self.config, self._config_version = read_config(self.directory), version
+            self.spec = self.config.spec
+
+
+def read_floor(directory: Path) -> int:
+    """The offset that a log begins at whose database was lost."""
+    try:
+        return int((directory / "floor").read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def _state(db: sqlite3.Connection) -> State:
+    return State(*db.execute("SELECT first, next, last_us FROM state").fetchone())
+
+
+def _slowest(db: sqlite3.Connection, otherwise: int) -> int:
+    """The offset up to which every reader has read."""
+    found = db.execute("SELECT min(next) FROM cursors").fetchone()[0]
+    return otherwise if found is None else int(found)
+
+
+def _count(db: sqlite3.Connection, counts: Mapping[str, int]) -> None:
+    add = "INSERT INTO counters VALUES (?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
+    db.executemany(add, list(counts.items()))

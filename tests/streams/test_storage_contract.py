@@ -1,0 +1,351 @@
+"""What every storage of a log must do, whatever it keeps the events in."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from penstock.streams.frames import encode_body
+from penstock.streams.log import Log
+from penstock.streams.pool import open_storage
+from penstock.streams.storage import Append, Appended, Bounds, Cursor, Fenced, Full, Producer, Storage
+from tests.streams.kit import change, events, make_stream, values
+
+KINDS = ("local", "sqlite")
+
+Opener = Callable[..., Storage]
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def opener(tmp_path: Path, kind: str) -> Iterator[Opener]:
+    """Opens a storage on the test's directory, with settings of `wal` where some are given."""
+    opened: list[Storage] = []
+
+    def open_(**wal: Any) -> Storage:
+        if wal or not (tmp_path / "s").exists():
+            make_stream(tmp_path / "s", storage=kind, wal=wal)
+        opened.append(open_storage(tmp_path / "s"))
+        return opened[-1]
+
+    yield open_
+    for storage in opened:
+        storage.close()
+
+
+def append(*batches: pa.RecordBatch, producer: Producer | None = None, tx: Any = ()) -> Append:
+    """An append of one body for each batch."""
+    return Append([encode_body(batch, "lz4") for batch in batches], producer, tx)
+
+
+def write(storage: Storage, *batches: pa.RecordBatch, **more: Any) -> Appended | Fenced:
+    return storage.write([append(*batches, **more)])[0]
+
+
+def contents(storage: Storage, start: int = 0) -> list[bytes]:
+    return values(Log(storage), start)
+
+
+def names(first: int, next: int) -> list[bytes]:
+    return [b"e%d" % number for number in range(first, next)]
+
+
+def test_offsets_are_dense_and_order_is_kept(opener: Opener) -> None:
+    storage = opener()
+    assert storage.bounds() == Bounds(0, 0)
+    assert storage.write([append(events(3)), append(events(2, 3), events(4, 5))]) == [
+        Appended(0, 3),
+        Appended(3, 9),
+    ]
+    assert write(storage, events(1, 9)) == Appended(9, 10)
+    assert storage.bounds() == Bounds(0, 10)
+    assert contents(storage) == names(0, 10)
+
+
+def test_an_empty_append_is_harmless(opener: Opener) -> None:
+    storage = opener()
+    assert storage.write([Append([])]) == [Appended(0, 0)]
+    assert storage.bounds() == Bounds(0, 0)
+    assert list(storage.spans(0)) == []
+
+
+def test_spans_begin_at_or_before_an_offset(opener: Opener) -> None:
+    storage = opener()
+    for first in range(0, 2000, 2):
+        write(storage, events(2, first))
+    assert [(span.base, span.next) for span in storage.spans(1995)] == [
+        (1994, 1996),
+        (1996, 1998),
+        (1998, 2000),
+    ]
+    assert list(storage.spans(2000)) == []
+    spans = list(storage.spans(0))
+    assert [span.base for span in spans] == list(range(0, 2000, 2))
+    assert all(span.lost is None and span.time_us > 0 and span.raw_bytes > 0 for span in spans)
+    assert contents(storage, 1001) == names(1001, 2000)
+
+
+def test_what_was_written_is_there_after_reopening(opener: Opener) -> None:
+    first = opener()
+    write(first, events(5), producer=Producer("p", 1))
+    first.move_cursor(Cursor("r", 3))
+    first.count(duplicates=2)
+    second = opener()
+    write(first, events(2, 5))
+    assert contents(second) == names(0, 7)
+    assert write(second, events(5), producer=Producer("p", 1)) == Appended(0, 5, duplicate=True)
+    assert [cursor.next for cursor in second.cursors()] == [3]
+    assert second.counts()["duplicates"] == 2
+    assert write(second, events(1, 7)) == Appended(7, 8)
+    assert contents(first) == names(0, 8)
+
+
+def test_a_repeated_append_appends_nothing(opener: Opener) -> None:
+    storage = opener()
+    assert write(storage, events(2), producer=Producer("p", 4)) == Appended(0, 2)
+    assert write(storage, events(2), producer=Producer("p", 4)) == Appended(0, 2, duplicate=True)
+    twice = append(events(1, 2), producer=Producer("p", 5))
+    assert storage.write([twice, twice]) == [Appended(2, 3), Appended(2, 3, duplicate=True)]
+    assert write(storage, events(1, 3), producer=Producer("q", 1)) == Appended(3, 4)
+    assert contents(storage) == names(0, 4)
+
+
+def test_a_fenced_producer_is_refused_alone(opener: Opener) -> None:
+    storage = opener()
+    write(storage, events(1), producer=Producer("p", 1, epoch=2))
+    old = append(events(1, 9), producer=Producer("p", 2, epoch=1))
+    refused, taken = storage.write([old, append(events(1, 1))])
+    assert isinstance(refused, Fenced)
+    assert taken == Appended(1, 2)
+    assert contents(storage) == names(0, 2)
+    # A repetition with a later epoch appends nothing, but it fences, too.
+    assert write(storage, events(1), producer=Producer("p", 1, epoch=3)) == Appended(0, 1, duplicate=True)
+    assert isinstance(write(storage, events(1, 2), producer=Producer("p", 2, epoch=2)), Fenced)
+
+
+def test_marks_of_transactions_are_kept(opener: Opener) -> None:
+    storage = opener()
+    write(storage, events(2))
+    write(storage, events(2, 2), events(2, 4), tx=((0, 3, "a", True), (3, 4, "b", False)))
+    write(storage, events(1, 6), tx=((0, 1, "b", True),))
+    assert storage.transactions(0, 7) == [(2, 5, "a", True), (5, 6, "b", False), (6, 7, "b", True)]
+    assert storage.transactions(0, 2) == []
+    assert storage.transactions(6, 7) == [(6, 7, "b", True)]
+
+
+def test_cursors_have_epochs(opener: Opener) -> None:
+    storage = opener()
+    storage.move_cursor(Cursor("b", 5, epoch=2, skipped=1))
+    storage.move_cursor(Cursor("a:1/x", 0))
+    with pytest.raises(Fenced):
+        storage.move_cursor(Cursor("b", 6, epoch=1))
+    storage.move_cursor(Cursor("b", 4, epoch=2))
+    found = {cursor.reader: cursor for cursor in storage.cursors()}
+    assert (found["b"].next, found["b"].epoch, found["b"].skipped) == (4, 2, 0)
+    assert found["a:1/x"].at == pytest.approx(time.time(), abs=60)
+    storage.forget_cursor("b")
+    storage.forget_cursor("unknown")
+    assert [cursor.reader for cursor in storage.cursors()] == ["a:1/x"]
+
+
+def test_an_offset_is_found_by_time(opener: Opener) -> None:
+    storage = opener()
+    write(storage, events(3))
+    time.sleep(0.002)
+    between = time.time_ns() // 1000
+    time.sleep(0.002)
+    write(storage, events(3, 3))
+    assert [storage.offset_at(at) for at in (0, between, between + 60_000_000)] == [0, 3, 6]
+
+
+def test_counters_add_up_over_threads(opener: Opener) -> None:
+    storage = opener()
+    assert set(storage.counts().values()) == {0}
+
+    def add() -> None:
+        for _ in range(50):
+            storage.count(dropped_timeout=2, duplicates=1)
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counts = storage.counts()
+    assert (counts["dropped_timeout"], counts["duplicates"]) == (400, 200)
+
+
+def test_retention_by_time_removes_and_counts(opener: Opener, tmp_path: Path) -> None:
+    storage = opener(segment_ms=1)
+    write(storage, events(3))
+    storage.move_cursor(Cursor("r", 1))
+    time.sleep(0.01)
+    storage.maintain()
+    assert contents(storage) == names(0, 3)
+    change(tmp_path / "s", wal={"retention_ms": 1})
+    storage.maintain()
+    assert storage.bounds() == Bounds(3, 3)
+    assert storage.counts()["evicted_retention_ms"] == 3
+    assert storage.counts()["evicted_unread"] == 2
+    assert storage.usage().oldest_us is None
+    assert write(storage, events(1, 3)) == Appended(3, 4)
+    assert next(Log(storage).read(0)).lost == "evicted"
+
+
+def test_a_full_log_drops_its_oldest_and_counts_them(opener: Opener) -> None:
+    storage = opener(retention_bytes=400_000)
+    batch = pa.record_batch({"value": [random.Random(1).randbytes(20_000)]})
+    for _ in range(60):
+        write(storage, batch)
+    bounds = storage.bounds()
+    assert 0 < bounds.first < bounds.next == 60
+    assert storage.usage().bytes <= 400_000 + 65_000
+    assert storage.counts()["evicted_retention_bytes"] == bounds.first
+    gone, *kept = storage.spans(0)
+    assert (gone.base, gone.next, gone.lost) == (0, bounds.first, "evicted")
+    assert [span.base for span in kept] == list(range(bounds.first, 60))
+
+
+def test_a_full_log_that_blocks_waits_for_its_readers(opener: Opener) -> None:
+    storage = opener(retention_bytes=400_000, on_full="block")
+    storage.move_cursor(Cursor("r", 0))
+    batch = pa.record_batch({"value": [random.Random(1).randbytes(20_000)]})
+
+    def fill() -> None:
+        for _ in range(60):
+            write(storage, batch)
+
+    with pytest.raises(Full, match="retention bytes"):
+        fill()
+    bounds = storage.bounds()
+    assert (bounds.first, bounds.next > 10) == (0, True)
+    storage.move_cursor(Cursor("r", bounds.next))
+    assert write(storage, batch) == Appended(bounds.next, bounds.next + 1)
+    assert storage.bounds().first > 0
+    assert storage.counts()["evicted_unread"] == 0
+
+
+def test_a_volume_without_room_is_not_filled(opener: Opener, tmp_path: Path, kind: str) -> None:
+    storage = opener()
+    write(storage, events(1))
+    make_stream(tmp_path / "s", storage=kind, free_bytes=1 << 60)
+    with pytest.raises(Full, match="disk full"):
+        write(storage, events(1, 1))
+    storage.move_cursor(Cursor("r", 1))
+    assert contents(storage) == names(0, 1)
+    make_stream(tmp_path / "s", storage=kind)
+    assert write(storage, events(1, 1)) == Appended(1, 2)
+
+
+def test_usage_tells_sizes_and_ages(opener: Opener) -> None:
+    storage = opener()
+    write(storage, events(1000, size=100))
+    usage = storage.usage()
+    assert usage.bytes > 1000
+    assert usage.segments == len(usage.details) == 1
+    assert usage.oldest_us == usage.newest_us is not None
+    assert abs(usage.newest_us - time.time() * 1e6) < 60e6
+
+
+def test_readers_in_threads_see_whole_appends_only(opener: Opener) -> None:
+    storage = opener()
+    wrong: list[object] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            found = values(Log(storage))
+            if len(found) % 20 or found != names(0, len(found)):
+                wrong.append(found)
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for first in range(0, 1000, 20):
+            write(storage, events(10, first), events(10, first + 10))
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+    assert contents(storage) == names(0, 1000)
+
+
+# Several processes
+
+
+def fork(work: Callable[[], None]) -> int:
+    """Run something in a child of its own; fast, since everything is imported already."""
+    sys.stdout.flush()
+    if (pid := os.fork()) != 0:
+        return pid
+    try:
+        work()
+        os._exit(0)
+    except BaseException as error:
+        os.write(2, f"{error!r}\n".encode())
+        os._exit(1)
+
+
+def append_many(directory: Path, writer: int, count: int, told: int) -> None:
+    """Append numbered pairs, and tell each offset after it was acknowledged."""
+    storage = open_storage(directory)
+    done = [value for value in values(Log(storage)) if value.startswith(b"w%d-" % writer)]
+    for number in range(len(done) // 2, count):
+        pair = pa.record_batch({"value": [b"w%d-%d-%s" % (writer, number, half) for half in (b"a", b"b")]})
+        result = write(storage, pair, producer=Producer(f"w{writer}", number))
+        assert isinstance(result, Appended)
+        os.write(told, b"%d %d %d\n" % (writer, number, result.first))
+    storage.close()
+
+
+def test_two_processes_append_at_once(opener: Opener, tmp_path: Path) -> None:
+    storage = opener(segment_bytes=4000)
+    _, told = os.pipe()
+    children = [fork(lambda i=i: append_many(tmp_path / "s", i, 100, told)) for i in range(2)]  # type: ignore[misc]
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
+    found = contents(storage)
+    assert len(found) == len(set(found)) == storage.bounds().next == 400
+    for writer in range(2):
+        mine = [value for value in found if value.startswith(b"w%d-" % writer)]
+        assert mine == [b"w%d-%d-%s" % (writer, i, half) for i in range(100) for half in (b"a", b"b")]
+
+
+def test_a_killed_writer_loses_nothing_it_was_acknowledged(opener: Opener, tmp_path: Path) -> None:
+    storage = opener(segment_bytes=4000)
+    chance = random.Random(7)
+    acknowledged: dict[tuple[int, int], int] = {}
+    source, told = os.pipe()
+    other = fork(lambda: append_many(tmp_path / "s", 0, 300, told))
+    for _ in range(8):
+        child = fork(lambda: append_many(tmp_path / "s", 1, 10_000, told))
+        time.sleep(chance.uniform(0.01, 0.08))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert os.waitpid(other, 0)[1] == 0
+    os.close(told)
+    with os.fdopen(source) as lines:
+        for line in lines:
+            writer, number, offset = map(int, line.split())
+            acknowledged[writer, number] = offset
+    assert {writer for writer, _ in acknowledged} == {0, 1}
+    found = contents(storage)
+    assert len(found) == len(set(found)) == storage.bounds().next
+    for (writer, number), offset in acknowledged.items():
+        assert found[offset : offset + 2] == [b"w%d-%d-%s" % (writer, number, half) for half in (b"a", b"b")]
+    assert write(storage, events(1)) == Appended(len(found), len(found) + 1)
