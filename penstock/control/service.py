@@ -21,6 +21,7 @@ from penstock.engine.analysis import Analysis
 from penstock.errors import Conflict, Invalid, Problem
 from penstock.settings import Settings
 from penstock.specs.documents import API_VERSION, KINDS, RUNNABLE, runs
+from penstock.specs.references import made_stream
 
 Action = Literal["pause", "resume", "stop", "start"]
 
