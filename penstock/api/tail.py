@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 
+import structlog
 from anyio import CapacityLimiter, to_thread
 from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
@@ -16,7 +17,8 @@ from penstock.api import feed as following
 from penstock.api.feed import Feed
 from penstock.control.doors import Door
 from penstock.control.reading import EventPage, read_page
-from penstock.streams.log import Closed
+
+log = structlog.get_logger()
 
 QUICK_S, SLOW_S = 0.05, 0.25
 """Between two looks at the end of a stream: soon after an event, and when it is quiet."""
@@ -52,7 +54,7 @@ class Tails:
         while not self._feed.closed:
             page = await to_thread.run_sync(_look, door, start, limiter=self._threads)
             if page is None:
-                return  # the stream is gone
+                return
             if page.next == start:
                 if time.monotonic() - told >= following.HEARTBEAT_S:
                     yield format_sse_event(id=str(start)) + KEEPALIVE_COMMENT
@@ -69,9 +71,9 @@ class Tails:
 def _look(door: Door, start: int) -> EventPage | None:
     try:
         return read_page(door, start, PAGE)
-    except (Closed, OSError, ValueError):
-        if door.directory.exists():
-            raise
+    except (OSError, ValueError) as error:
+        # Its files are closed or removed. A client that comes back is told what became of the stream.
+        log.info("a tail ends", stream=door.id, error=str(error))
         return None
 
 

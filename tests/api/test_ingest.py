@@ -283,14 +283,14 @@ def test_a_stream_that_drops_answers_429_and_counts(api: Api, stuck: httpx.Clien
 
 def test_the_server_answers_while_senders_wait(api: Api, stuck: httpx.Client) -> None:
     fill(api)
-    have_patience(api, 1500)
+    have_patience(api, 600)
 
     def send(_: int) -> int:
         with httpx.Client(base_url=api.url, timeout=30, trust_env=False) as client:
             return post(client, "stuck", "1\n" * 5).status_code
 
-    with ThreadPoolExecutor(20) as pool:
-        waiting = pool.map(send, range(20))
+    with ThreadPoolExecutor(12) as pool:
+        waiting = pool.map(send, range(12))
         time.sleep(0.3)
         began = time.monotonic()
         assert stuck.get("/healthz").status_code == 200
