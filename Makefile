@@ -4,7 +4,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emi
 	--no-annotate --no-header --generate-hashes
 
 .DEFAULT_GOAL := help
-.PHONY: help run test verify bench lint docs lock clean setup java
+.PHONY: help run test nightly verify bench lint docs lock clean setup java
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
@@ -15,6 +15,9 @@ run: java setup ## Start Penstock with the demo on PENSTOCK_PORT (8080); Ctrl-C 
 
 test: java setup ## Run every test, the fast ones first
 	@$(BIN)/python -m pytest
+
+nightly: java setup ## Run every test, those that kill and damage streams ten times as long
+	@PENSTOCK_TEST_KILLS=600 $(BIN)/python -m pytest --timeout 1800
 
 verify: lint java ## Lint, types, layers and the fast tests
 	@$(BIN)/python -m pytest -m "not slow"

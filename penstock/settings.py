@@ -23,7 +23,15 @@ FILE_NAME = "penstock.toml"
 CONFIG_VARIABLE = "PENSTOCK_CONFIG"
 PREFIX = "PENSTOCK_"
 # Variables of the same prefix that belong to the test suite and to the command line client.
-NOT_SETTINGS = frozenset({CONFIG_VARIABLE, "PENSTOCK_TEST_STRICT", "PENSTOCK_SERVER", "PENSTOCK_DEBUG"})
+NOT_SETTINGS = frozenset(
+    {
+        CONFIG_VARIABLE,
+        "PENSTOCK_TEST_STRICT",
+        "PENSTOCK_TEST_KILLS",
+        "PENSTOCK_SERVER",
+        "PENSTOCK_DEBUG",
+    }
+)
 
 Keys = tuple[str, ...]
 Layer = Literal["built-in", "file", "environment", "command line"]

@@ -35,7 +35,7 @@ from penstock.streams.files import Files
 from penstock.streams.frames import Body, Frame
 from penstock.streams.producers import Producers, highest
 from penstock.streams.reader import Reader
-from penstock.streams.recovery import count_damaged, follow, leftovers, load_producers, survey
+from penstock.streams.recovery import Survey, count_damaged, follow, leftovers, load_producers, survey
 from penstock.streams.retention import Closed, Retention
 from penstock.streams.segments import build_index, index_path, list_segments, load_index, segment_path
 from penstock.streams.storage import (
@@ -130,7 +130,7 @@ class LocalStorage(Storage):
                 return self._known
         except (Full, WriteFailed):  # nothing can be mended, but what is there can be read
             if self._seen is None or self._seen[0] != tail:
-                self._seen = tail, survey(self.directories(), tail, self._witness()).tail
+                self._seen = tail, self._survey(tail).tail
             return self._seen[1]
 
     def directories(self) -> list[Path]:
@@ -240,6 +240,17 @@ class LocalStorage(Storage):
             self.retention.expire()
             self._index_closed()
             self.flush()
+
+    def settle(self, *, close: bool) -> None:
+        """Leave nothing behind the published end; `close` the active segment, so that it changes no more."""
+        with self.locked():
+            self._trim()
+            if close:
+                self._roll()
+
+    def set_cursors_aside(self) -> list[Path]:
+        """Keep damaged cursors under another name."""
+        return self._cursors.set_aside()
 
     def flush(self) -> None:
         """Have on disk what was acknowledged without a sync."""
@@ -449,7 +460,7 @@ class LocalStorage(Storage):
     def _recover(self, hint: Tail | None) -> None:
         """Find out from the segments how the log ends."""
         self._let_go()
-        found = survey(self.directories(), hint, self._witness())
+        found = self._survey(hint)
         tail = found.tail
         for path in leftovers(self.directories()):
             self.files.remove(path)
@@ -458,9 +469,6 @@ class LocalStorage(Storage):
             return
         producers = load_producers(found.segments, found.end, tail.position)
         base, path = found.segments[-1]
-        if found.damaged:
-            self.count(damaged=found.damaged)
-            log.warning("events were lost", stream=self.config.id, segment=base, events=found.damaged)
         self.files.step("recovery")
         if tail.position:
             fd = self.files.open(path)
@@ -473,10 +481,15 @@ class LocalStorage(Storage):
                 return
             self._seal()  # so that what is lost is not searched for, and counted, again
         self._begin(tail.next, first=tail.first, producers=producers)
+        if found.damaged:
+            self.count(damaged=found.damaged)
+            log.warning("events were lost", stream=self.config.id, segment=base, events=found.damaged)
 
-    def _witness(self) -> int:
-        """An offset that was reached, as far as anybody but the segments and the tail remembers."""
-        return max(highest(self.cursors()), self._floor())
+    def _survey(self, hint: Tail | None) -> Survey:
+        """What is left. Unless the tail is exact, others may remember a higher offset."""
+        exact = hint is not None and hint.exact
+        witness = 0 if exact else max(highest(self.cursors()), self._floor())
+        return survey(self.directories(), hint, witness)
 
     def _let_go(self) -> None:
         """Forget the active segment."""
