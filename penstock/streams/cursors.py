@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import google_crc32c
 
-from penstock.streams.files import Files
+from penstock.streams.files import Files, aside
 from penstock.streams.storage import Cursor, Fenced
 
 SUFFIX = ".cursor"
@@ -51,6 +51,17 @@ class Cursors:
         """Remove a reader's cursor."""
         with self._locked():
             self._files.remove(self._path(reader))
+
+    def set_aside(self) -> list[Path]:
+        """Keep the cursors that cannot be read under another name; their readers begin anew."""
+        kept = []
+        with self._locked():
+            for path in sorted(self._directory.glob(f"*{SUFFIX}")):
+                if read_cursor(path) is None:
+                    kept.append(aside(path))
+                    self._files.rename(path, kept[-1])
+            self.keep()
+        return kept
 
     def keep(self) -> None:
         """Return when no power loss can take a cursor back any more."""

@@ -119,6 +119,16 @@ class Files:
             self.sync_directory(path.parent)
 
 
+def aside(path: Path) -> Path:
+    """The name under which a damaged file is kept: `x.damaged`, or `x.damaged-2` if there is one."""
+    found = path.with_name(path.name + ".damaged")
+    number = 1
+    while found.exists():
+        number += 1
+        found = path.with_name(f"{path.name}.damaged-{number}")
+    return found
+
+
 def read_at(fd: int, size: int, position: int) -> bytes:
     """Up to `size` bytes; fewer only at the end of the file."""
     data = os.pread(fd, size, position)

@@ -29,7 +29,7 @@ HEADER_SIZE = _HEADER.size
 _CHECKED = 8
 """The header's checksum covers what comes after it."""
 
-MORE, CONTROL = 1, 2
+MORE, CONTROL, LOST = 1, 2, 4
 LARGEST = 1 << 30
 """No frame is larger: a length beyond it is a damaged header that passed its checksum by chance."""
 
@@ -67,6 +67,11 @@ class Header:
         """Whether it holds no events but the state of producers."""
         return bool(self.flags & CONTROL)
 
+    @property
+    def lost(self) -> bool:
+        """Whether a repair has put it in the place of events that could not be read."""
+        return bool(self.flags & LOST)
+
 
 @dataclass(frozen=True)
 class Body:
@@ -87,6 +92,7 @@ class Frame:
     meta: Mapping[str, Any] = field(default_factory=dict)
     more: bool = False
     control: bool = False
+    lost: bool = False
 
     def encode(self) -> list[bytes | pa.Buffer]:
         """Its bytes, in parts."""
@@ -95,7 +101,7 @@ class Frame:
         checksum = google_crc32c.extend(google_crc32c.value(meta), data)
         if len(meta) + len(data) > LARGEST:
             raise ValueError(f"{len(data)} bytes are more than fit a frame")
-        flags = (MORE if self.more else 0) | (CONTROL if self.control else 0)
+        flags = (MORE if self.more else 0) | (CONTROL if self.control else 0) | (LOST if self.lost else 0)
         fields = (self.base, self.time_us, self.body.count, len(meta), len(data), checksum)
         header = _HEADER.pack(MAGIC, 0, *fields, self.body.raw_bytes, flags)
         header = MAGIC + struct.pack("<I", google_crc32c.value(header[_CHECKED:])) + header[_CHECKED:]

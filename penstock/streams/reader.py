@@ -148,8 +148,9 @@ class Reader:
                 header = found.header
                 offset = header.next
                 if header.count and header.next > start:
-                    token = Token(segment, found)
-                    yield Span(header.base, header.next, header.time_us, header.raw_bytes, token=token)
+                    lost = "left out by a repair" if header.lost else None
+                    token = None if lost else Token(segment, found)
+                    yield Span(header.base, header.next, header.time_us, header.raw_bytes, lost, token)
         if offset < limit:  # frames are missing at the end
             yield Span(max(start, offset), limit, 0, 0, lost="missing")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import structlog
 
-from penstock.streams.files import Files
+from penstock.streams.files import Files, aside
 from penstock.streams.rows import FILE, INSERT, SELECT, Row, connect, create
 
 log = structlog.get_logger()
@@ -74,16 +74,6 @@ def take_over(directory: Path, files: Files) -> None:
     files.step("take over")
     files.rename(mended, directory / FILE)
     files.sync_directory(directory)
-
-
-def aside(path: Path) -> Path:
-    """The name under which a damaged file is kept: `x.damaged`, or `x.damaged-2` if there is one."""
-    found = path.with_name(path.name + ".damaged")
-    number = 1
-    while found.exists():
-        number += 1
-        found = path.with_name(f"{path.name}.damaged-{number}")
-    return found
 
 
 def mark_lost(db: sqlite3.Connection, first: int, next: int) -> None:

@@ -73,9 +73,8 @@ class TailFile:
             return None
         for attempt in range(TRIES):
             data = self._map[:SIZE]
-            if data[:4] == MAGIC and google_crc32c.value(data[:-4]) == struct.unpack("<I", data[-4:])[0]:
-                _, boot, first, next, base, position = _TAIL.unpack_from(data)
-                return Tail(first, next, base, position, boot)
+            if (tail := parse_tail(data)) is not None:
+                return tail
             if not any(data):
                 return None  # a new file
             if attempt > TRIES // 2:
@@ -92,6 +91,16 @@ class TailFile:
         """Let go of the file."""
         if self._map is not None:
             self._map.close()
+
+
+def parse_tail(data: bytes) -> Tail | None:
+    """The tail in the content of the file, or None if it is not sound."""
+    if len(data) != SIZE or data[:4] != MAGIC:
+        return None
+    if google_crc32c.value(data[:-4]) != struct.unpack("<I", data[-4:])[0]:
+        return None
+    _, boot, first, next, base, position = _TAIL.unpack_from(data)
+    return Tail(first, next, base, position, boot)
 
 
 @functools.cache

@@ -1,0 +1,58 @@
+"""Mending the database of a stream."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from penstock.streams.database import Database
+from penstock.streams.faults import Fault, Report
+from penstock.streams.files import Files, aside
+from penstock.streams.rows import FILE
+from penstock.streams.salvage import JOURNALS, mark_lost
+from penstock.streams.sqlite import read_floor
+from penstock.streams.storage import WriteFailed
+from penstock.streams.verify_sqlite import verify_database
+
+
+def repair_database(directory: Path, faults: Sequence[Fault], files: Files, *, discard: bool) -> list[Path]:
+    """Mend what was found. What was damaged is kept beside the database, under the names that are returned.
+
+    Damage of SQLite's own pages needs the file written anew, which nobody else may have open meanwhile.
+    """
+    if not faults:
+        return []
+    before = set(directory.glob("*.damaged*"))
+    database = Database(directory, files, lambda: read_floor(directory))
+    try:
+        if any(fault.kind == "database" for fault in faults) and database.mend():
+            report = Report()
+            verify_database(directory, report, lambda done, total: None)
+            faults = report.faults
+        for fault in faults:
+            if fault.kind in ("damaged", "body", "missing"):
+                with contextlib.suppress(WriteFailed):  # the file must be written anew: it is told as left
+                    _mark(database, fault, directory, files, discard=discard)
+    finally:
+        database.close()
+    kept = sorted(set(directory.glob("*.damaged*")) - before)
+    if discard:
+        for path in kept:
+            files.remove(path)
+        return []
+    return [path for path in kept if not path.name.endswith(JOURNALS)]
+
+
+def _mark(database: Database, fault: Fault, directory: Path, files: Files, *, discard: bool) -> None:
+    with database.transaction(durable=True) as db:
+        first = max(fault.first, db.execute("SELECT first FROM state").fetchone()[0])
+        query = "SELECT base, body FROM frames WHERE base >= ? AND base < ?"
+        rows = db.execute(query, (first, fault.next)).fetchall()
+        for base, body in () if discard else rows:
+            if body is not None:
+                kept = aside(directory / f"{FILE}-{base:020d}")
+                files.replace(kept, body if isinstance(body, bytes) else str(body).encode(), durable=True)
+        files.step("repair")
+        if first < fault.next:
+            mark_lost(db, first, fault.next)
