@@ -61,6 +61,18 @@ class PreconditionFailed(PenstockError):
     status = 412
 
 
+class TooLarge(PenstockError):
+    """More than a limit allows was sent."""
+
+    status = 413
+
+
+class UnsupportedMediaType(PenstockError):
+    """The body is of a type, or encoded in a way, that is not accepted here."""
+
+    status = 415
+
+
 class Unavailable(PenstockError):
     """Nobody can answer now; the same request may succeed later."""
 

@@ -7,6 +7,7 @@ text is never parsed, and only a floating point or decimal number may be rounded
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -15,6 +16,8 @@ from pyarrow import types as is_
 
 Lost: TypeAlias = "pa.BooleanArray | None"
 """True where a value, or a part of it, could not be converted; None: nothing was lost."""
+
+Leaf: TypeAlias = "Callable[[pa.Array, pa.DataType], tuple[pa.Array, Lost]]"
 
 INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 EXACT_IN_FLOAT = {16: 8, 32: 16, 64: 32}
@@ -39,26 +42,34 @@ def is_wider(old: pa.DataType, new: pa.DataType) -> bool:
     return bool((is_.is_string(old) and is_.is_binary(new)) or (is_.is_date32(old) and _is_local_time(new)))
 
 
-def convert(array: pa.Array, to: pa.DataType) -> tuple[pa.Array, Lost]:
-    """`array` as `to`, and which of its values could not come along."""
+def convert(array: pa.Array, to: pa.DataType, leaf: Leaf | None = None) -> tuple[pa.Array, Lost]:
+    """`array` as `to`, and which of its values could not come along.
+
+    `leaf` converts what is not nested, if it should be done in another way than by a safe cast.
+    """
     have = array.type
     if have == to:
         return array, None
     if is_.is_dictionary(have):
-        return convert(array.dictionary_decode(), to)
+        return convert(array.dictionary_decode(), to, leaf)
     if is_.is_run_end_encoded(have):
-        return convert(pc.run_end_decode(array), to)
+        return convert(pc.run_end_decode(array), to, leaf)
     if isinstance(array, pa.ExtensionArray):
-        return convert(array.storage, to)
+        return convert(array.storage, to, leaf)
     if is_.is_null(have):
         return pa.nulls(len(array), to), None
     if is_.is_struct(have) and is_.is_struct(to):
-        return _struct(array, to)
+        return _struct(array, to, leaf)
     if _is_list(have) and is_.is_list(to):
-        return _list(array, to)
+        return _list(array, to, leaf)
     if is_.is_map(have) and is_.is_map(to) and is_wider(have.key_type, to.key_type):
-        return _map(array, to)
-    if not _related(have, to):
+        return _map(array, to, leaf)
+    return (leaf or cast)(array, to)
+
+
+def cast(array: pa.Array, to: pa.DataType) -> tuple[pa.Array, Lost]:
+    """The values of a type that is not nested in another one, where they mean the same there."""
+    if not _related(array.type, to):
         return pa.nulls(len(array), to), _marks(array.is_valid())
     made = _cast(array, to)
     return made, _marks(pc.and_(array.is_valid(), made.is_null()))
@@ -142,30 +153,30 @@ def _overflow(source: pa.Array, made: pa.Array) -> pa.BooleanArray:
     return pc.and_not(infinite, pc.is_inf(source)) if is_.is_floating(source.type) else infinite
 
 
-def _struct(array: pa.StructArray, to: pa.StructType) -> tuple[pa.Array, Lost]:
+def _struct(array: pa.StructArray, to: pa.StructType, leaf: Leaf | None) -> tuple[pa.Array, Lost]:
     children, lost = [], None
     for field in to:
         at = array.type.get_field_index(field.name)
         if at < 0:
             children.append(pa.nulls(len(array), field.type))
             continue
-        made, missing = convert(pc.struct_field(array, [at]), field.type)
+        made, missing = convert(pc.struct_field(array, [at]), field.type, leaf)
         children.append(made)
         lost = _either(lost, missing)
     return pa.StructArray.from_arrays(children, fields=list(to), mask=array.is_null()), lost
 
 
-def _list(array: pa.Array, to: pa.ListType) -> tuple[pa.Array, Lost]:
-    values, lost = convert(array.flatten(), to.value_type)
+def _list(array: pa.Array, to: pa.ListType, leaf: Leaf | None) -> tuple[pa.Array, Lost]:
+    values, lost = convert(array.flatten(), to.value_type, leaf)
     made = pa.ListArray.from_arrays(_offsets(array), values, type=to, mask=array.is_null())
     return made, _parents(array, lost)
 
 
-def _map(array: pa.MapArray, to: pa.MapType) -> tuple[pa.Array, Lost]:
+def _map(array: pa.MapArray, to: pa.MapType, leaf: Leaf | None) -> tuple[pa.Array, Lost]:
     lists = as_lists(array)
     entries = lists.flatten()
     keys, _ = convert(pc.struct_field(entries, [0]), to.key_type)
-    items, lost = convert(pc.struct_field(entries, [1]), to.item_type)
+    items, lost = convert(pc.struct_field(entries, [1]), to.item_type, leaf)
     made = pa.MapArray.from_arrays(_offsets(lists), keys, items, type=to, mask=array.is_null())
     return made, _parents(lists, lost)
 

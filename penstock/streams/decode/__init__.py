@@ -1,0 +1,32 @@
+"""The door of a stream: bodies of requests become record batches, once, before anything is stored."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.streams.decode.media import decode_as
+from penstock.streams.decode.results import Decoded, Misfit
+from penstock.streams.events import KEY, META
+
+__all__ = ["Decoded", "Misfit", "decode"]
+
+
+def decode(
+    body: bytes, content_type: str | None, schema: pa.Schema | None, *, key: bytes | None = None
+) -> Decoded:
+    """The events of a body, for a stream with the payload `schema`; None: a raw stream.
+
+    `key` is that of every event which has none of its own. What does not fit is among the misfits; only a
+    body of a type that the stream does not take is refused, with `UnsupportedMediaType`.
+    """
+    found = decode_as(content_type, body, schema)
+    if key is None or not found.batch.num_rows:
+        return found
+    batch = found.batch
+    if KEY in batch.schema.names:
+        at = batch.schema.get_field_index(KEY)
+        batch = batch.set_column(at, META.field(KEY), pc.fill_null(batch.column(at), key))
+    else:
+        batch = batch.append_column(META.field(KEY), pa.repeat(pa.scalar(key, pa.binary()), len(batch)))
+    return Decoded(batch, found.misfits)

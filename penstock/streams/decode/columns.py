@@ -1,0 +1,158 @@
+"""Whole columns at once: the fast ways, for bodies in which everything fits.
+
+They take nothing that the exact way in `values` would not take, and give the same values. What they are not
+sure of they leave to it by raising `Unsure`: a body with an odd value takes longer, and that is all.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+import pydantic_core
+from pyarrow import types as is_
+
+from penstock.streams.casting import Lost, cast, convert
+from penstock.streams.decode import times
+
+NOT_A_NUMBER = re.compile(rb"[:,\[\s]-?(?:NaN|Inf)")
+DEEP = 150
+"""Brackets in an event from which on it may be nested more deeply than the exact way accepts (200)."""
+LONG_NUMBER = re.compile(rb"[0-9]{4000}")
+
+
+class Unsure(Exception):
+    """Something may not fit: look at each event."""
+
+
+def read_json(texts: list[bytes], schema: pa.Schema) -> pa.RecordBatch:
+    """Events that are JSON objects.
+
+    Arrow's reader refuses the whole for nearly everything that does not fit: other kinds of values, numbers
+    out of range or with a fraction, members that stand twice, missing ones that are required.
+    """
+    readable = _readable(schema)
+    if readable is None or not all(text[0] == 0x7B and text[-1] == 0x7D for text in texts):
+        raise Unsure
+    # A `}` is never followed by a `{` within a JSON value: with braces around each text, and as many rows as
+    # texts, every text is one object.
+    body = b"\n".join(texts)
+    _check_syntax(texts, body)
+    try:
+        table = pa.json.read_json(
+            pa.BufferReader(body),
+            pa.json.ReadOptions(use_threads=False, block_size=len(body) + 1),
+            pa.json.ParseOptions(explicit_schema=readable, unexpected_field_behavior="ignore"),
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise Unsure from None
+    if table.num_rows != len(texts):
+        raise Unsure
+    arrays = [
+        convert(column.combine_chunks(), field.type, _leaf)[0]
+        for column, field in zip(table.columns, schema, strict=True)
+    ]
+    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    try:
+        batch.validate(full=True)  # Arrow reads 1E+3 as DECIMAL(5,2), of which it is not one
+    except pa.ArrowInvalid:
+        raise Unsure from None
+    return batch
+
+
+def parse_texts(texts: pa.StringArray, to: pa.DataType) -> pa.Array:
+    """A column of text as `to`, which is not nested."""
+    try:
+        return _parse(texts, to)
+    except pa.ArrowInvalid:
+        raise Unsure from None
+
+
+def _check_syntax(texts: list[bytes], body: bytes) -> None:
+    """Arrow is more generous than JSON and than the exact way in a few things; those are looked at here."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        raise Unsure from None
+    if (b"NaN" in body or b"Inf" in body) and NOT_A_NUMBER.search(body):
+        raise Unsure
+    for text in texts if max(map(len, texts)) > 2 * DEEP else ():
+        if text.count(b"[") + text.count(b"{") > DEEP or LONG_NUMBER.search(text):
+            try:
+                pydantic_core.from_json(text)
+            except ValueError:
+                raise Unsure from None
+
+
+@lru_cache(maxsize=256)
+def _readable(schema: pa.Schema) -> pa.Schema | None:
+    """What Arrow's JSON reader shall read, for `_leaf` to turn into the schema; None: it cannot."""
+    kinds = [_readable_type(kind) for kind in schema.types]
+    if None in kinds:
+        return None
+    return pa.schema([field.with_type(kind) for field, kind in zip(schema, kinds, strict=True)])
+
+
+def _readable_type(kind: pa.DataType) -> pa.DataType | None:
+    if is_.is_map(kind):  # objects with any member
+        return None
+    if is_.is_list(kind):
+        inner = _readable_type(kind.value_type)
+        return inner and pa.list_(kind.value_field.with_type(inner))
+    if is_.is_struct(kind):
+        kinds = [_readable_type(field.type) for field in kind]
+        fields = [field.with_type(inner) for field, inner in zip(kind, kinds, strict=True)]
+        return None if None in kinds else pa.struct(fields)
+    if is_.is_float32(kind):  # rounded once, as by the exact way
+        return pa.float64()
+    if is_.is_temporal(kind) or is_.is_binary(kind):
+        return pa.string()
+    return kind
+
+
+def _leaf(array: pa.Array, to: pa.DataType) -> tuple[pa.Array, Lost]:
+    return (_parse(array, to) if is_.is_string(array.type) else _cast(array, to)), None
+
+
+def _cast(array: pa.Array, to: pa.DataType) -> pa.Array:
+    made, lost = cast(array, to)
+    if lost is not None:
+        raise Unsure
+    return made
+
+
+def _parse(texts: pa.StringArray, to: pa.DataType) -> pa.Array:
+    if is_.is_string(to):
+        return texts
+    if is_.is_temporal(to):
+        made = times.column(texts, to)
+    elif is_.is_binary(to):
+        made = _base64(texts)
+    elif is_.is_integer(to):
+        hexadecimal = (pc.any(pc.match_substring(texts, mark)).as_py() for mark in "xX")
+        made = None if any(hexadecimal) else texts.cast(to)
+    elif is_.is_floating(to):
+        number = texts.cast(pa.float64())
+        infinite = pc.all(pc.is_finite(number)).as_py() is False
+        made = None if infinite else _cast(number, to)
+    elif is_.is_boolean(to):  # Arrow also takes 0 and 1
+        shortest = pc.min(pc.binary_length(texts)).as_py()
+        made = None if shortest is not None and shortest < len("true") else texts.cast(to)
+    else:
+        made = texts.cast(to)
+    if made is None:
+        raise Unsure
+    return made
+
+
+def _base64(texts: pa.StringArray) -> pa.Array | None:
+    values = texts.to_pylist()
+    try:
+        made = [None if text is None else base64.b64decode(text, validate=True) for text in values]
+    except ValueError:
+        return None
+    return pa.array(made, pa.binary())

@@ -1,0 +1,179 @@
+"""CSV bodies as RFC 4180 has them. An empty field is null; an empty one in quotes is the empty string.
+
+The first record names the columns; `header=absent` in the content type says that no record does, and that
+they come in the order of the schema. Columns that the schema does not have are ignored. What is nested is
+JSON. Raw events are JSON objects of strings, or arrays of them if nothing names the columns.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+from pyarrow import types as is_
+
+from penstock.errors import did_you_mean
+from penstock.streams.casting import convert
+from penstock.streams.decode import columns
+from penstock.streams.decode.results import Decoded, Misfit, Mismatch, nothing, raw_batch, whole
+from penstock.streams.decode.values import text_reader
+
+csv.field_size_limit(sys.maxsize)  # a body has a limit of its own
+
+
+def decode_csv(body: bytes, schema: pa.Schema | None, *, header: bool) -> Decoded:
+    """The records of a body, as typed events or as raw ones."""
+    try:
+        first = _first_record(body.decode(errors="replace"))
+    except _Quoting as error:
+        return whole(body, schema, "bad_csv", str(error), error.line)
+    if first is None:
+        return Decoded(nothing(schema))
+    names = first if header else None if schema is None else schema.names
+    if schema is not None and names is not None and (reason := _unusable(names, schema)):
+        return whole(body, schema, "bad_header", reason)
+    try:
+        table = _Table(body, len(names or first), header)
+    except pa.ArrowInvalid as error:
+        return whole(body, schema, "bad_csv", str(error))
+    if schema is None or names is None:
+        return table.split(raw_batch(_as_json(table.texts, names)))
+    return table.split(_typed(table, names, schema))
+
+
+class _Table:
+    """The records as columns of text.
+
+    `faults` has what is wrong with a row; records that are no rows, for they have another number of fields,
+    are in `uneven`.
+    """
+
+    def __init__(self, body: bytes, width: int, header: bool) -> None:
+        self.uneven: list[Misfit] = []
+        self.faults: dict[int, Mismatch] = {}
+        names = [str(i) for i in range(width)]
+        read = pa.csv.read_csv(
+            pa.BufferReader(body),
+            pa.csv.ReadOptions(use_threads=False, block_size=len(body) + 1, column_names=names),
+            pa.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=self._skip),
+            pa.csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.binary()),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+        skipped = {misfit.line for misfit in self.uneven}
+        total = read.num_rows + len(skipped)
+        self.numbers = [n for n in range(1 + header, total + 1) if n not in skipped]
+        """The number of each row's record, with the header as the first."""
+        self.fields = [column.combine_chunks()[int(header) :] for column in read.columns]
+        self.texts = [self._text(field) for field in self.fields]
+
+    def _skip(self, row: pyarrow.csv.InvalidRow) -> str:
+        reason = f"the record has {row.actual_columns} fields, not {row.expected_columns}"
+        self.uneven.append(Misfit(row.number, row.text.encode(), "wrong_length", reason))
+        return "skip"
+
+    def _text(self, field: pa.BinaryArray) -> pa.StringArray:
+        text, lost = convert(field, pa.string())
+        if lost is not None:
+            for i in pc.indices_nonzero(lost).to_pylist():
+                self.faults[i] = Mismatch("invalid_utf8", "the record is not UTF-8")
+        return text
+
+    def split(self, batch: pa.RecordBatch) -> Decoded:
+        """The rows without fault, and the records with one."""
+        if self.faults:
+            batch = batch.filter(pa.array([i not in self.faults for i in range(len(batch))]))
+        found = [fault.of(self.numbers[i], self._record(i)) for i, fault in self.faults.items()]
+        return Decoded(batch, sorted(found + self.uneven, key=lambda misfit: misfit.line))
+
+    def _record(self, i: int) -> bytes:
+        """A row as text again."""
+        quoted = []
+        for field in self.fields:
+            value = field[i].as_py()
+            plain = value is None or (value and not any(mark in value for mark in b',"\r\n'))
+            quoted.append(value or b"" if plain else b'"%b"' % value.replace(b'"', b'""'))
+        return b",".join(quoted)
+
+
+def _typed(table: _Table, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
+    """The rows by the schema; adds what is wrong to the table's faults."""
+    arrays = []
+    for field in schema:
+        given = field.name in names
+        texts = table.texts[names.index(field.name)] if given else pa.nulls(len(table.numbers), pa.string())
+        arrays.append(_parsed(texts, field, table.faults))
+        if not field.nullable and texts.null_count:
+            for i in pc.indices_nonzero(texts.is_null()).to_pylist():
+                missing = Mismatch("missing_field", "is null" if given else "is missing", field.name)
+                table.faults.setdefault(i, missing)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _parsed(texts: pa.StringArray, field: pa.Field, faults: dict[int, Mismatch]) -> pa.Array:
+    """A column at once, or value by value if something in it may not fit."""
+    if not is_.is_nested(field.type):
+        try:
+            return columns.parse_texts(texts, field.type)
+        except columns.Unsure:
+            pass
+    read = text_reader(field.type)
+    made = []
+    for i, text in enumerate(texts.to_pylist()):
+        try:
+            made.append(None if text is None else read(text))
+        except Mismatch as mismatch:
+            faults.setdefault(i, mismatch.below(field.name))
+            made.append(None)
+    return pa.array(made, field.type)
+
+
+def _as_json(texts: list[pa.StringArray], names: Sequence[str] | None) -> list[bytes]:
+    rows = zip(*(column.to_pylist() for column in texts), strict=True)
+    events = rows if names is None else (dict(zip(names, row, strict=True)) for row in rows)
+    return [json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode() for event in events]
+
+
+def _unusable(names: Sequence[str], schema: pa.Schema) -> str | None:
+    """Why a header does not tell the columns."""
+    known = set(names) & set(schema.names)
+    if not known:
+        hint = did_you_mean(names[0], schema.names)
+        return f"no column of the stream is in the header, which begins with {names[0]!r}: {hint}"
+    twice = sorted(name for name in known if list(names).count(name) > 1)
+    return f"the column '{twice[0]}' stands twice in the header" if twice else None
+
+
+class _Quoting(Exception):
+    """A quote that is not closed, or closed too early: nobody can tell where fields end."""
+
+    def __init__(self, error: csv.Error, line: int) -> None:
+        super().__init__(f"bad quotes at line {line}: {error}")
+        self.line = line
+
+
+def _first_record(text: str) -> list[str] | None:
+    """The first record, if there is one.
+
+    All of them are tried if there are quotes: Arrow, which reads them afterwards, takes an unclosed quote
+    for text up to the end of the body.
+    """
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    first = None
+    try:
+        for record in reader:
+            first = first or record or None
+            if first and '"' not in text:
+                break
+    except csv.Error as error:
+        raise _Quoting(error, reader.line_num) from None
+    return first

@@ -1,0 +1,79 @@
+"""Content types, and who reads which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from email.message import Message
+from functools import lru_cache
+
+import pyarrow as pa
+
+from penstock.errors import Problem, UnsupportedMediaType
+from penstock.streams.decode.arrow_body import decode_arrow
+from penstock.streams.decode.csv_body import decode_csv
+from penstock.streams.decode.event_body import decode_events
+from penstock.streams.decode.json_body import BLANK, decode_document, decode_lines
+from penstock.streams.decode.results import Decoded
+from penstock.streams.decode.text_body import decode_bytes, decode_text
+
+Decoder = Callable[[bytes, pa.Schema | None], Decoded]
+
+ANY: dict[str, Decoder] = {
+    "application/json": decode_document,
+    "application/x-ndjson": decode_lines,
+    "application/jsonl": decode_lines,
+    "application/ndjson": decode_lines,
+    "application/vnd.penstock.events+json": decode_events,
+    "application/vnd.apache.arrow.stream": decode_arrow,
+}
+"""For raw and typed streams; and `text/csv`, which has a parameter."""
+
+RAW_ONLY: dict[str, Callable[[bytes], Decoded]] = {
+    "text/plain": decode_text,
+    "application/octet-stream": decode_bytes,
+}
+
+CSV = "text/csv"
+BINARY = ("application/vnd.apache.arrow.stream", "application/octet-stream")
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_8 = ("utf-8", "utf8", "us-ascii")
+
+
+def decode_as(content_type: str | None, body: bytes, schema: pa.Schema | None) -> Decoded:
+    """The events of a body; `UnsupportedMediaType` if such a stream does not take such a body."""
+    name, parameters = _parse(content_type) if content_type else (_guess(body), {})
+    if (charset := parameters.get("charset", "utf-8").lower()) not in UTF_8:
+        raise _refusal(f"the charset '{charset}' is not UTF-8", schema)
+    if name not in BINARY:
+        body = body.removeprefix(BYTE_ORDER_MARK)
+    if name == CSV:
+        return decode_csv(body, schema, header=parameters.get("header", "present").lower() != "absent")
+    if name in ANY:
+        return ANY[name](body, schema)
+    if name not in RAW_ONLY:
+        raise _refusal(f"a body of type '{name}' is not accepted", schema)
+    if schema is not None:
+        raise _refusal(f"a body of type '{name}' has no columns, and this stream is typed", schema)
+    return RAW_ONLY[name](body)
+
+
+def accepted(schema: pa.Schema | None) -> list[str]:
+    """The content types that a stream takes."""
+    return [*ANY, CSV, *(RAW_ONLY if schema is None else ())]
+
+
+@lru_cache(maxsize=256)
+def _parse(content_type: str) -> tuple[str, dict[str, str]]:
+    header = Message()
+    header["content-type"] = content_type
+    parameters = {name.lower(): value for name, value in header.get_params(failobj=[])[1:]}
+    return header.get_content_type() if "/" in content_type else content_type, parameters
+
+
+def _guess(body: bytes) -> str:
+    return "application/json" if body.lstrip(BLANK)[:1] in (b"{", b"[") else "text/plain"
+
+
+def _refusal(message: str, schema: pa.Schema | None) -> UnsupportedMediaType:
+    hint = "set Content-Type to one of: " + ", ".join(accepted(schema))
+    return UnsupportedMediaType(Problem(code="unsupported_media_type", message=message, hint=hint))

@@ -1,0 +1,170 @@
+"""Events read one by one: the exact way, which says what every value must be and what is wrong with it.
+
+The fast ways by the column must agree with this one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pydantic_core
+from pyarrow import types as is_
+
+from penstock.streams.decode import scalars
+from penstock.streams.decode.results import Mismatch, shown
+from penstock.streams.decode.scalars import Read
+
+
+def load(text: bytes, *, exact: bool = False) -> Any:
+    """The value of a JSON text. `exact` keeps all digits of a number with a fraction."""
+    try:
+        value = pydantic_core.from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        raise _not_json(text, error) from None
+    if exact:
+        return json.loads(text, parse_float=_digits)
+    return value
+
+
+class Rows:
+    """Reads events that are JSON objects into rows of a schema. Members without a column are ignored."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self.exact = any(map(_has_decimal, schema.types))
+        """Whether the schema can tell numbers apart that are the same in floating point."""
+        self._read = _struct(schema)
+
+    def load(self, text: bytes) -> tuple[Any, ...]:
+        """The row of a JSON text."""
+        return self.row(load(text, exact=self.exact))
+
+    def row(self, event: Any) -> tuple[Any, ...]:
+        """The row of a JSON value."""
+        if not isinstance(event, dict):
+            raise Mismatch("not_an_object", f"the event is {shown(event)}, not an object with the columns")
+        return tuple(self._read(event).values())
+
+    def batch(self, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+        """Rows as a record batch."""
+        columns: Iterable[Any] = zip(*rows, strict=True) if rows else ((),) * len(self.schema)
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, self.schema.types, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+@lru_cache(maxsize=256)
+def rows_of(schema: pa.Schema) -> Rows:
+    """The reader for a schema."""
+    return Rows(schema)
+
+
+def reader(kind: pa.DataType) -> Read:
+    """Reads a JSON value of any type."""
+    if is_.is_struct(kind):
+        return _object(kind)
+    if is_.is_map(kind):
+        return _map(kind)
+    if is_.is_list(kind):
+        return _list(kind)
+    return scalars.from_json(kind)
+
+
+def text_reader(kind: pa.DataType) -> Read:
+    """Reads text of any type; what is nested is JSON in it."""
+    if not is_.is_nested(kind):
+        return scalars.from_text(kind)
+    read, exact = reader(kind), _has_decimal(kind)
+    return lambda text: read(load(text.encode(), exact=exact))
+
+
+def _struct(fields: Iterable[pa.Field]) -> Read:
+    plan = [(field.name, reader(field.type), not field.nullable) for field in fields]
+
+    def read(value: dict[str, Any]) -> dict[str, Any]:
+        made = {}
+        name = ""
+        try:
+            for name, convert, required in plan:
+                item = value.get(name)
+                if item is not None:
+                    item = convert(item)
+                elif required:
+                    raise Mismatch("missing_field", "is null" if name in value else "is missing")
+                made[name] = item
+        except Mismatch as mismatch:
+            raise mismatch.below(name) from None
+        return made
+
+    return read
+
+
+def _object(kind: pa.StructType) -> Read:
+    inner = _struct(kind)
+
+    def read(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise Mismatch("wrong_type", f"is {shown(value)}, not an object (STRUCT)")
+        made: dict[str, Any] = inner(value)
+        return made
+
+    return read
+
+
+def _list(kind: pa.ListType) -> Read:
+    convert = reader(kind.value_type)
+
+    def read(value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise Mismatch("wrong_type", f"is {shown(value)}, not an array (ARRAY)")
+        made = []
+        for i, item in enumerate(value):
+            try:
+                made.append(None if item is None else convert(item))
+            except Mismatch as mismatch:
+                raise mismatch.below(f"[{i}]") from None
+        return made
+
+    return read
+
+
+def _map(kind: pa.MapType) -> Read:
+    key, convert = scalars.from_text(kind.key_type), reader(kind.item_type)
+
+    def read(value: Any) -> list[tuple[Any, Any]]:
+        if not isinstance(value, dict):
+            raise Mismatch("wrong_type", f"is {shown(value)}, not an object (MAP)")
+        made = {}
+        for name, item in value.items():
+            try:
+                made[key(name)] = None if item is None else convert(item)
+            except Mismatch as mismatch:
+                raise mismatch.below(f"[{shown(name)}]") from None
+        return list(made.items())
+
+    return read
+
+
+def _has_decimal(kind: pa.DataType) -> bool:
+    if is_.is_decimal(kind):
+        return True
+    return any(_has_decimal(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _digits(number: str) -> Decimal | float:
+    try:
+        return Decimal(number)
+    except InvalidOperation:  # an exponent that not even a decimal can have
+        return float(number)
+
+
+def _not_json(text: bytes, error: ValueError) -> Mismatch:
+    try:
+        text.decode()
+    except UnicodeDecodeError as broken:
+        return Mismatch("invalid_utf8", f"byte {broken.start + 1} is not UTF-8")
+    return Mismatch("not_json", f"not JSON: {error}")
