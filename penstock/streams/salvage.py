@@ -9,7 +9,9 @@ from __future__ import annotations
 import collections
 import contextlib
 import os
+import shutil
 import sqlite3
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +19,7 @@ from pathlib import Path
 import structlog
 
 from penstock.streams.files import Files, aside
-from penstock.streams.rows import FILE, INSERT, SELECT, Row, connect, create
+from penstock.streams.rows import FILE, INSERT, PAGE, SELECT, Row, connect, create
 
 log = structlog.get_logger()
 
@@ -29,21 +31,29 @@ MOST_PROBES = 20_000
 
 JOURNALS = ("-wal", "-shm")
 
+PAGES_AT = 28
+"""Where SQLite's file format has the number of pages, then the first free page and how many there are."""
+
 
 def salvage(directory: Path, files: Files, floor: int) -> None:
     """Write the database anew. The caller is its only user, and the damaged one is kept beside it.
 
     `floor` is where offsets go on if nothing tells it.
     """
-    temporary = directory / f".{FILE}.tmp"
-    for path in (temporary, *(directory / (temporary.name + suffix) for suffix in JOURNALS)):
-        files.remove(path)
+    temporary, copy = directory / f".{FILE}.tmp", directory / f".{FILE}.old.tmp"
+    _remove(files, temporary, copy)
+    create(temporary).close()
+    source = directory / FILE
+    if not _has_tables(source):
+        _give_head(source, copy, template=temporary)
+        source = copy
     new = create(temporary)
     try:
-        with contextlib.closing(connect(directory / FILE)) as old:
+        with contextlib.closing(connect(source, read_only=True)) as old:
             _copy(old, new, floor)
     finally:
         new.close()  # and its journal is in it
+    _remove(files, copy)
     fd = files.open(temporary)
     try:
         files.sync(fd)
@@ -54,6 +64,30 @@ def salvage(directory: Path, files: Files, floor: int) -> None:
     files.sync_directory(directory)
     log.error("a damaged database was written anew", directory=str(directory))
     take_over(directory, files)
+
+
+def _has_tables(path: Path) -> bool:
+    """Whether the head of a database can be read."""
+    with contextlib.closing(connect(path, read_only=True)) as db, contextlib.suppress(sqlite3.DatabaseError):
+        return len(db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()) >= 5
+    return False
+
+
+def _give_head(damaged: Path, copy: Path, template: Path) -> None:
+    """Copy a database with a new first page: all of them begin with the same one, except for their size."""
+    shutil.copyfile(damaged, copy)  # nobody has it open, so that no lock is lost by closing it
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copyfile(f"{damaged}-wal", f"{copy}-wal")
+    head = bytearray(template.read_bytes()[:PAGE])
+    struct.pack_into(">III", head, PAGES_AT, copy.stat().st_size // PAGE, 0, 0)  # and no free pages
+    with copy.open("r+b") as file:
+        file.write(head)
+
+
+def _remove(files: Files, *paths: Path) -> None:
+    for path in paths:
+        for suffix in ("", *JOURNALS):
+            files.remove(path.with_name(path.name + suffix))
 
 
 def take_over(directory: Path, files: Files) -> None:

@@ -238,6 +238,21 @@ def test_a_file_that_is_no_database_is_set_aside(directory: Path) -> None:
     storage.close()
 
 
+def test_a_damaged_head_takes_nothing_with_it(directory: Path) -> None:
+    build(directory)
+    path = directory / "log.db"
+    path.write_bytes(b"x" * PAGE + path.read_bytes()[PAGE:])
+    storage = SqliteStorage(directory)
+    found, lost = read_all(storage)
+    assert found == {offset: b"e%d" % offset for offset in range(200)}
+    assert not lost
+    assert [cursor.next for cursor in storage.cursors()] == [7]
+    again = Append([encode_body(events(1), "none")], Producer("p", 199))
+    assert storage.write([again]) == [Appended(199, 200, duplicate=True)]
+    assert sorted(path.name for path in directory.glob(".*")) == []
+    storage.close()
+
+
 class Dies(Files):
     """A process that dies at a step."""
 
