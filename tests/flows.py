@@ -7,8 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.connectors.base import Site
+from penstock.connectors.logs import LOGS
 from penstock.control.lifecycle import Keeper, State
 from penstock.engine.flow import Flow, resolve_flow
+from penstock.errors import NotFound, Problem
+from penstock.specs.stream import StreamSpec
+from penstock.streams.home import StreamHome, StreamPlace
+from penstock.streams.log import Log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,9 +26,35 @@ def pipeline(name: str = "test", **spec: Any) -> dict[str, Any]:
     return {"kind": "Pipeline", "metadata": {"name": name}, "spec": whole}
 
 
-def flow_of(raw: dict[str, Any], **environment: str) -> Flow:
+class Streams:
+    """The streams of a test: logs in a directory, as an installation has them."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = StreamHome(root / "streams", root / "memory")
+        self.specs: dict[str, StreamSpec] = {}
+        self.life = "life"
+
+    def make(self, id: str, **spec: Any) -> Log:
+        """A stream that exists from now on, or has other settings."""
+        self.specs[id] = StreamSpec.model_validate(spec)
+        return LOGS.log(self.place(id).directory)
+
+    def place(self, id: str) -> StreamPlace:
+        if id not in self.specs:
+            raise NotFound(Problem(code="unknown_reference", message=f"there is no stream '{id}'"))
+        return StreamPlace(id, self.specs[id], self.home.ensure(id, self.life, self.specs[id]))
+
+    def site(self, flow: str = "pipeline:test", epoch: int = 1) -> Site:
+        """Where a flow with these streams runs."""
+        return Site(flow, epoch, self.place, "test.in")
+
+
+NO_STREAMS = Streams(Path("/nonexistent")).site()
+
+
+def flow_of(raw: dict[str, Any], site: Site = NO_STREAMS, **environment: str) -> Flow:
     """The flow of a document that refers to no other."""
-    return resolve_flow(raw, lambda kind, name: None, environment=environment)
+    return resolve_flow(raw, lambda kind, name: None, site, environment=environment)
 
 
 def keeper(
@@ -30,11 +62,12 @@ def keeper(
     raw: dict[str, Any],
     checkpoint: Path,
     on_change: Callable[[State], None] | None = None,
+    site: Site = NO_STREAMS,
 ) -> Keeper:
     """A flow that is about to start."""
     return Keeper(
         raw["metadata"]["name"],
-        lambda: flow_of(raw),
+        lambda: flow_of(raw, site),
         spark,
         lambda flow: str(checkpoint / flow.position_key),
         on_change=on_change or (lambda _: None),

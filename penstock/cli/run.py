@@ -1,4 +1,4 @@
-"""`penstock run`: one pipeline in the foreground, without a server or a registry."""
+"""`penstock run`: one flow in the foreground, without a server or a registry."""
 
 from __future__ import annotations
 
@@ -20,24 +20,29 @@ from penstock.errors import Invalid, Problem, did_you_mean
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from penstock.connectors.base import Site
     from penstock.engine.flow import Flow
     from penstock.settings import Settings
 
 POLL_S = 0.2
 
+LIFE = "run"
+"""The life of everything that has no registry to count its lives."""
+
 
 def run(
     file: Annotated[
-        str, typer.Argument(help="A pipeline, with what it refers to; `-` reads standard input.")
+        str, typer.Argument(help="What is to run, with what it refers to; `-` reads standard input.")
     ],
-    name: Annotated[
-        str | None, typer.Option("--name", help="Which pipeline of several.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Which of several.", show_default=False)] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget how far earlier runs came.")] = False,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Run one pipeline until its input ends or Ctrl-C; a later run goes on where this one stopped.
+
+    A file without a pipeline may hold a task, or a source or sink that is bound to a stream, instead. Streams
+    are kept in the home directory, apart from those of a server there.
 
     Progress goes to standard error, so that events of a console sink can be piped. With --json it goes to
     standard output instead, one object per line, the last one of type `summary`.
@@ -54,55 +59,100 @@ def run(
 
 @dataclass(frozen=True)
 class Project:
-    """A pipeline and the documents beside it."""
+    """What is to run, and the documents beside it."""
 
-    pipeline: Mapping[str, Any]
+    chosen: Mapping[str, Any]
     documents: Sequence[Any]
     settings: Settings
 
+    @property
+    def key(self) -> str:
+        """Its name among the runs of a home directory."""
+        from penstock.specs.documents import derive_id
+
+        kind, id = str(self.chosen["kind"]), derive_id(str(self.chosen["metadata"]["name"]))
+        return id if kind == "Pipeline" else f"{kind.lower()}.{id}"
+
     def resolve(self) -> Flow:
-        """The flow of the pipeline; Invalid with every problem that can be seen without Spark."""
+        """The flow; Invalid with every problem that can be seen without Spark."""
         from penstock.engine.analysis import analyse, offline
         from penstock.engine.flow import resolve_flow
 
         lookup, known = offline(self.documents)
         defaults = self.settings.defaults.model_dump()
-        analysis = analyse(self.pipeline, lookup, known, defaults)
+        analysis = analyse(self.chosen, lookup, known, defaults)
         if not analysis.valid:
             raise Invalid(*analysis.errors)
-        return resolve_flow(self.pipeline, lookup, defaults)
+        return resolve_flow(self.chosen, lookup, self.site(), defaults)
+
+    def site(self) -> Site:
+        """The streams of the file, kept from run to run."""
+        from penstock.connectors.base import Site
+        from penstock.engine.analysis import offline
+        from penstock.engine.sites import declared_stream
+        from penstock.specs.documents import derive_id
+        from penstock.streams.home import StreamHome, StreamPlace
+
+        home, lookup = StreamHome.of(self.settings), offline(self.documents)[0]
+
+        def stream(name: str) -> StreamPlace:
+            id, spec = derive_id(name), declared_stream(name, lookup, self.settings.defaults.model_dump())
+            return StreamPlace(id, spec, home.ensure(id, LIFE, spec))
+
+        return Site(f"{self.key}:{LIFE}", 0, stream, f"{self.key}.in")
 
     def judge(self, spark: SparkSession) -> list[Problem]:
         """What to be warned of; Invalid with every problem that Spark finds."""
         from penstock.engine.analysis import analyse, offline
 
         lookup, known = offline(self.documents)
-        analysis = analyse(self.pipeline, lookup, known, self.settings.defaults.model_dump(), spark)
+        analysis = analyse(self.chosen, lookup, known, self.settings.defaults.model_dump(), spark)
         if not analysis.valid:
             raise Invalid(*analysis.errors)
         return analysis.warnings
 
 
 def choose(found: Sequence[Found], name: str | None, settings: Settings) -> Project:
-    """The one pipeline among documents, or the one of that name."""
-    from penstock.specs.documents import derive_id
+    """What runs among documents, or the one of that name. Pipelines come before what else might run."""
+    from penstock.specs.documents import derive_id, runs
 
-    pipelines = [document for document in found if document.kind == "Pipeline"]
-    names = [document.name or "" for document in pipelines]
+    able = [document for document in found if isinstance(document.raw, Mapping) and runs(document.raw)]
+    pipelines = [document for document in able if document.kind == "Pipeline"]
     if name is not None:
-        chosen = [p for p in pipelines if derive_id(p.name or "") == derive_id(name)]
+        chosen = [one for one in able if derive_id(one.name or "") == derive_id(name)]
+        chosen = [one for one in chosen if one.kind == "Pipeline"] or chosen
         if not chosen:
-            hint = did_you_mean(name, names) if names else None
+            hint = did_you_mean(name, [one.name or "" for one in able]) if able else None
             message = f"there is no pipeline '{name}' in {found[0].file}"
             raise Usage(Problem(code="unknown_pipeline", message=message, hint=hint))
     else:
-        chosen = pipelines
+        chosen = pipelines or able
     if not chosen:
         _refuse_others(found)
     if len(chosen) > 1:
-        hint = f"choose with --name: {', '.join(names)}" if name is None else "remove one of them"
-        raise Usage(Problem(code="several_pipelines", message="there is more than one pipeline", hint=hint))
-    return Project(chosen[0].raw, [document.raw for document in found], settings)
+        names = ", ".join(one.name or "" for one in chosen)
+        hint = f"choose with --name: {names}" if name is None else "remove one of them"
+        what = "pipeline" if pipelines else "document that runs"
+        raise Usage(Problem(code="several_pipelines", message=f"there is more than one {what}", hint=hint))
+    project = Project(chosen[0].raw, [document.raw for document in found], settings)
+    _require_reachable(project)
+    return project
+
+
+def _require_reachable(project: Project) -> None:
+    """Nobody can send anything to a pipeline that runs without a server."""
+    from penstock.engine.analysis import offline
+    from penstock.specs.catalog import catalog
+    from penstock.specs.documents import derive_id
+
+    source = (project.chosen.get("spec") or {}).get("source")
+    if isinstance(source, Mapping) and isinstance(ref := source.get("ref"), str):
+        source = (offline(project.documents)[0]("Source", derive_id(ref)) or {}).get("spec")
+    kind = source.get("type") if isinstance(source, Mapping) else None
+    if isinstance(kind, str) and getattr(catalog("source").classes.get(kind), "push", False):
+        message = f"a source of type '{kind}' needs a server, to which events are sent"
+        hint = "start one with penstock up, and apply the file"
+        raise Invalid(Problem(code="needs_server", message=message, path="spec.source", hint=hint))
 
 
 def _refuse_others(found: Sequence[Found]) -> NoReturn:
@@ -126,12 +176,13 @@ def _run(project: Project, settings: Settings, shown: Plain, fresh: bool) -> Sum
     from penstock.control.lifecycle import Keeper
 
     flow = project.resolve()
-    directory = qualified(f"{settings.checkpoint_url.rstrip('/')}/{flow.id}/run")
+    directory = qualified(f"{settings.checkpoint_url.rstrip('/')}/{project.key}/run")
     checkpoint = f"{directory}/{flow.position_key}"
-    local = Path(local_path(directory)) if is_local(directory) else settings.home / "runs" / flow.id
-    log = settings.home / "logs" / f"run-{flow.id}.log"
+    local = Path(local_path(directory)) if is_local(directory) else settings.home / "runs" / project.key
+    log = settings.home / "logs" / f"run-{project.key}.log"
     shown.step("starting Spark…")
-    with Lock(local / "lock", f"pipeline '{flow.id}'"), spark_session(settings, log) as spark:
+    what = f"{str(project.chosen['kind']).lower()} '{flow.id}'"
+    with Lock(local / "lock", what), spark_session(settings, log) as spark:
         shown.step("checking the pipeline…")
         show_problems(project.judge(spark), level="warning")
         storage = storage_for(checkpoint, spark)

@@ -10,12 +10,30 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from penstock.errors import Problem
 from penstock.specs.base import Component
 from penstock.specs.policies import Batch
+from penstock.streams.home import StreamPlace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 Guarantee = Literal["exactly-once", "at-least-once"]
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a component may know of the place where its flow runs."""
+
+    flow: str
+    """Names the flow for good, as a reader and a producer of streams: `pipeline:orders:1a2b3c4d`."""
+
+    epoch: int
+    """Grows each time the flow is given to a worker, so that streams can tell an older one (invariant 6)."""
+
+    stream: Callable[[str], StreamPlace]
+    """Where a stream lies; raises `NotFound` if there is none of that id."""
+
+    input: str
+    """Id of the stream that holds what is pushed to the flow."""
 
 
 class Source(Component):
@@ -30,7 +48,11 @@ class Source(Component):
     push: ClassVar[bool] = False
     """Whether events are sent to it: a server takes them in, and no flow runs for a Source of this type."""
 
-    def pinned(self, spark: SparkSession) -> Self:
+    def position_of(self, site: Site) -> dict[str, Any]:
+        """What decides the meaning of an offset."""
+        return {name: getattr(self, name) for name in self.position_fields}
+
+    def pinned(self, spark: SparkSession, site: Site) -> Self:
         """This source with all it would have to guess made explicit, such as an inferred schema.
 
         Raises `Invalid`, with paths relative to the source, if that cannot be found out.
@@ -38,7 +60,7 @@ class Source(Component):
         return self
 
     @abstractmethod
-    def read(self, spark: SparkSession, batch: Batch) -> DataFrame:
+    def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
         """The stream of events. Plans only, runs nothing."""
 
     def trigger(self, batch: Batch) -> dict[str, Any]:
@@ -52,12 +74,12 @@ class Sink(Component):
     guarantee: ClassVar[Guarantee]
     """What a batch that is delivered again, after a crash or a failure elsewhere, does outside."""
 
-    def check(self, schema: StructType) -> Iterator[Problem]:
+    def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
         """What is wrong with this sink for events of `schema`; paths relative to the sink."""
         yield from ()
 
     @abstractmethod
-    def open(self) -> SinkWriter:
+    def open(self, site: Site) -> SinkWriter:
         """A writer for one run of a pipeline."""
 
 
@@ -76,7 +98,7 @@ class DeliveryId:
 
 
 class SinkWriter(ABC):
-    """Delivers batches. Used by one thread at a time."""
+    """Delivers batches. Used by one thread at a time, except for `cancel`."""
 
     @abstractmethod
     def write(self, df: DataFrame, delivery: DeliveryId) -> int:
@@ -84,6 +106,9 @@ class SinkWriter(ABC):
 
         Raises `Retryable`, `Fatal` or `Backpressure`; anything else counts as retryable.
         """
+
+    def cancel(self) -> None:  # noqa: B027 (most never wait)
+        """The run ends: a `write` that waits for the other side raises, and so does every later one."""
 
     def close(self) -> None:  # noqa: B027 (most hold nothing)
         """Let go of what the writer holds."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from penstock.connectors.base import DeliveryId, Sink, SinkWriter
+from penstock.connectors.base import DeliveryId, Sink, SinkWriter, Site
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,7 +26,7 @@ class ConsoleSink(Sink):
     guarantee: ClassVar = "at-least-once"
     example: ClassVar = "type: console\nmax_rows: 5\n"
 
-    def open(self) -> SinkWriter:
+    def open(self, site: Site) -> SinkWriter:
         return _Writer(self.max_rows)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from penstock.connectors.base import DeliveryId, Sink, SinkWriter, write_counted
+from penstock.connectors.base import DeliveryId, Sink, SinkWriter, Site, write_counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,7 +21,7 @@ class DropSink(Sink):
     guarantee: ClassVar = "at-least-once"
     example: ClassVar = "type: drop\n"
 
-    def open(self) -> SinkWriter:
+    def open(self, site: Site) -> SinkWriter:
         return _Writer()
 
 

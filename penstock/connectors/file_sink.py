@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from penstock.connectors.base import DeliveryId, Sink, SinkWriter, write_counted
+from penstock.connectors.base import DeliveryId, Sink, SinkWriter, Site, write_counted
 from penstock.connectors.file_source import FORMAT_OPTIONS, Format
 from penstock.connectors.paths import qualified
 from penstock.connectors.storage import Storage, storage_for
@@ -58,7 +58,7 @@ partition_by: [country]
 max_file_bytes: 134217728
 """
 
-    def check(self, schema: StructType) -> Iterator[Problem]:
+    def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
         from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
         for i, name in enumerate(self.partition_by):
@@ -98,7 +98,7 @@ max_file_bytes: 134217728
                         hint="add a flatten or map step, or write json",
                     )
 
-    def open(self) -> SinkWriter:
+    def open(self, site: Site) -> SinkWriter:
         return _Writer(self)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from penstock.connectors.base import Source
+from penstock.connectors.base import Site, Source
 from penstock.connectors.paths import is_local, local_path, qualified
 from penstock.errors import Invalid, Problem
 from penstock.specs.policies import Batch
@@ -65,7 +65,7 @@ format: json
 schema: id BIGINT, customer STRING, amount DOUBLE
 """
 
-    def pinned(self, spark: SparkSession) -> Self:
+    def pinned(self, spark: SparkSession, site: Site) -> Self:
         if self.format == "text":
             return self
         if self.schema_ is not None:
@@ -73,7 +73,7 @@ schema: id BIGINT, customer STRING, amount DOUBLE
             return self
         return self.model_copy(update={"schema_": self._inferred(spark)})
 
-    def read(self, spark: SparkSession, batch: Batch) -> DataFrame:
+    def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
         set_ = batch.model_fields_set
         if "max_bytes" in set_:
             spark.conf.set("spark.sql.files.maxPartitionBytes", str(batch.max_bytes))

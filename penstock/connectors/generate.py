@@ -13,18 +13,13 @@ from pydantic import Field
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from penstock.connectors.base import Source
+from penstock.connectors.base import Site, Source
+from penstock.connectors.python_source import LONGEST_WAIT_S, inflight, register
 from penstock.specs.policies import Batch
 from penstock.sql.frames import column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-AUTO_INFLIGHT = 16
-"""Batches in a micro-batch with `max_inflight: auto`: enough to hide Spark's cost per micro-batch."""
-
-LONGEST_WAIT_S = 0.5
-"""How long one poll may sleep: stopping a pipeline has to wait for it."""
 
 NEVER = 2**62
 
@@ -58,15 +53,14 @@ row:
   at: time
 """
 
-    def read(self, spark: SparkSession, batch: Batch) -> DataFrame:
-        _register(spark)
-        inflight = AUTO_INFLIGHT if batch.max_inflight == "auto" else batch.max_inflight
+    def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
+        register(spark, GenerateDataSource)
         options = {
             "rate": json.dumps(self.rate),
             "count": json.dumps(self.count),
             "max_events": str(batch.max_events),
             "max_ms": str(batch.max_ms),
-            "max_inflight": str(inflight),
+            "max_inflight": str(inflight(batch)),
         }
         events = spark.readStream.format(GenerateDataSource.name()).options(**options).load()
         if self.row is None:
@@ -77,19 +71,6 @@ row:
 
     def trigger(self, batch: Batch) -> dict[str, Any]:
         return {"availableNow": True} if self.count is not None else super().trigger(batch)
-
-
-def _register(spark: Any) -> None:
-    """Make the source known to a session, once."""
-    from pyspark.errors import AnalysisException
-
-    # Spark looks for a namesake in the session that is active in this thread, which may be another one.
-    spark._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
-    try:
-        spark.dataSource.register(GenerateDataSource)
-    except AnalysisException as error:
-        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
-            raise
 
 
 class GenerateDataSource(DataSource):

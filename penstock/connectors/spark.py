@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from penstock.connectors.base import DeliveryId, Sink, SinkWriter, Source, write_counted
+from penstock.connectors.base import DeliveryId, Sink, SinkWriter, Site, Source, write_counted
 from penstock.errors import Invalid, Problem
 from penstock.specs.policies import Batch
 from penstock.sql.schemas import parse_schema
@@ -32,11 +32,11 @@ class SparkSource(Source):
     batch_fields: ClassVar = frozenset({"max_ms"})
     example: ClassVar = "type: spark\nformat: rate\noptions: {rowsPerSecond: '10'}\n"
 
-    def pinned(self, spark: SparkSession) -> Self:
-        self.read(spark, Batch())
+    def pinned(self, spark: SparkSession, site: Site) -> Self:
+        self.read(spark, Batch(), site)
         return self
 
-    def read(self, spark: SparkSession, batch: Batch) -> DataFrame:
+    def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
@@ -68,7 +68,7 @@ class SparkSink(Sink):
     guarantee: ClassVar = "at-least-once"
     example: ClassVar = "type: spark\nformat: noop\n"
 
-    def open(self) -> SinkWriter:
+    def open(self, site: Site) -> SinkWriter:
         return _Writer(self.format, self.options)
 
 

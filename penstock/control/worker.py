@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from penstock import __version__
+from penstock.connectors.base import Site
 from penstock.control.flows import Flows, Report
 from penstock.control.lifecycle import Keeper, State
 from penstock.control.registry.records import Record, Versions
 from penstock.control.registry.store import Registry
 from penstock.control.rpc import RpcServer
-from penstock.control.state import checkpoint_of, remove_state
+from penstock.control.state import checkpoint_of, flow_name, remove_state
+from penstock.control.streams import Streams, input_id
 from penstock.engine.flow import resolve_flow
 from penstock.engine.session import is_alive
 from penstock.errors import Fatal, PenstockError
@@ -51,6 +53,7 @@ class Worker:
     def __init__(self, settings: Settings, registry: Registry, spark: SparkSession) -> None:
         self.id = str(uuid.uuid4())
         self.settings, self.registry, self.flows, self.spark = settings, registry, Flows(registry), spark
+        self.streams = Streams(settings, registry)
         self.lease_s = settings.worker.lease_ms / 1000
         self.token = uuid.uuid4().hex
         self._held: dict[str, Held] = {}
@@ -134,9 +137,10 @@ class Worker:
     def _take(self, record: Record, version: Version) -> None:
         flow = record.flow
         assert flow is not None
+        site = Site(flow_name(record), flow.epoch, self.streams.place, input_id(record.id))
         keeper = Keeper(
             record.id,
-            lambda: resolve_flow(record.document, self._lookup, self.settings.defaults.model_dump()),
+            lambda: resolve_flow(record.document, self._lookup, site, self.settings.defaults.model_dump()),
             self.spark,
             lambda resolved: checkpoint_of(self.settings, record, resolved),
             earlier_ops=flow.ops,

@@ -16,10 +16,21 @@ from pydantic import BaseModel, Field
 from penstock.engine.failures import failure_of
 from penstock.engine.flow import Flow, Lookup, resolve_flow
 from penstock.engine.plan import pinned, plan_flow
+from penstock.engine.sites import declared_site
 from penstock.errors import Invalid, Problem
-from penstock.specs.documents import SourceBinding, derive_id
+from penstock.specs.documents import (
+    Document,
+    PipelineDocument,
+    PipelineSpec,
+    SourceRef,
+    StreamDocument,
+    derive_id,
+    runs,
+)
+from penstock.specs.references import made_stream
+from penstock.specs.stream import StreamSpec
 from penstock.specs.validation import Known, parse
-from penstock.sql.schemas import parse_schema
+from penstock.streams.schema import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +62,7 @@ class Analysis(BaseModel):
     errors: list[Problem] = Field(default_factory=list)
     warnings: list[Problem] = Field(default_factory=list)
     steps: list[StepSchema] = Field(
-        default_factory=list, description="For a pipeline: the columns after the source and after each step."
+        default_factory=list, description="For what runs: the columns after the source and after each step."
     )
     document: dict[str, Any] | None = Field(
         default=None, description="The document with what was inferred made explicit."
@@ -67,14 +78,16 @@ def analyse(
 ) -> Analysis:
     """Judge a document. Without `spark` only its structure and references are judged."""
     try:
-        parse(raw, defaults, known)
-        analysis = Analysis(valid=True, document=dict(raw), warnings=list(_warnings(raw)))
+        document = parse(raw, defaults, known)
+        if isinstance(document, StreamDocument):
+            _check_stream(document.spec)
+        analysis = Analysis(valid=True, document=dict(raw), warnings=list(_warnings(raw, document)))
         if spark is not None:
             _deepen(analysis, raw, lookup, defaults or {}, spark.newSession())
         return analysis
     except Invalid as error:
-        document = dict(raw) if isinstance(raw, Mapping) else None
-        return Analysis(valid=False, errors=error.problems, document=document)
+        kept = dict(raw) if isinstance(raw, Mapping) else None
+        return Analysis(valid=False, errors=error.problems, document=kept)
     except (
         Exception
     ) as error:  # Spark and plugins may raise anything; the other documents are judged all the same
@@ -84,12 +97,17 @@ def analyse(
 
 
 def offline(documents: Sequence[Any]) -> tuple[Lookup, Known]:
-    """Lookup among documents that are not in a registry, such as those of one file."""
+    """Lookup among documents that are not in a registry, such as those of one file.
+
+    Streams that are made with their sources count as being there.
+    """
     by_kind: dict[str, dict[str, Mapping[str, Any]]] = {}
     for raw in documents:
         if isinstance(raw, Mapping) and isinstance(raw.get("metadata"), Mapping):
             name = str(raw["metadata"].get("name", ""))
             by_kind.setdefault(str(raw.get("kind")), {})[derive_id(name)] = raw
+    for made in [made for raw in documents if isinstance(raw, Mapping) and (made := made_stream(raw))]:
+        by_kind.setdefault("Stream", {}).setdefault(derive_id(made["metadata"]["name"]), made)
     return (
         lambda kind, name: by_kind.get(kind, {}).get(name),
         lambda kind: set(by_kind.get(kind, {})),
@@ -99,48 +117,39 @@ def offline(documents: Sequence[Any]) -> tuple[Lookup, Known]:
 def _deepen(
     analysis: Analysis, raw: Any, lookup: Lookup, defaults: Mapping[str, Any], spark: SparkSession
 ) -> None:
-    kind, spec = raw["kind"], raw.get("spec") or {}
-    if kind == "Pipeline":
-        flow = resolve_flow(raw, lookup, defaults)
-        plan = plan_flow(flow, spark)
-        analysis.warnings += _batch_warnings(flow)
-        names = ["source", *(part.id for part in flow.processors)]
-        frames = [plan.input, *plan.steps]
-        analysis.steps = [
-            StepSchema(id=name, columns=_columns(df.schema)) for name, df in zip(names, frames, strict=True)
-        ]
-        if flow.source.place.via is None:
-            _pin(analysis, raw, ("spec", "source"), plan.flow)
-    elif kind == "Source":
-        # A source by itself is the shortest flow there is.
-        flow = resolve_flow(
-            {
-                "kind": "Pipeline",
-                "metadata": raw["metadata"],
-                "spec": {
-                    "source": {k: v for k, v in spec.items() if k not in SourceBinding.model_fields},
-                    "sinks": [{"type": "drop"}],
-                },
-            },
-            lookup,
-        )
+    kind = raw["kind"]
+    if kind == "Stream" or (kind in ("Task", "Sink") and not runs(raw)):
+        return  # nothing about it needs Spark
+    flow = resolve_flow(raw, lookup, declared_site(raw, lookup, defaults), defaults)
+    if not flow.sinks:
         try:
-            _pin(analysis, raw, ("spec",), pinned(flow, spark))
+            _pin(analysis, raw, pinned(flow, spark))
         except Invalid as error:
+            # It may be declared before its data is there: a pipeline that uses it will be judged.
             if any(problem.code != "schema_unknown" for problem in error.problems):
-                raise Invalid(*map(_from_pipeline, error.problems)) from None
-            analysis.warnings += map(_from_pipeline, error.problems)
-    elif kind == "Stream" and spec.get("schema") is not None:
-        parse_schema(spark, spec["schema"], field="spec.schema")
+                raise
+            analysis.warnings += error.problems
+        return
+    plan = plan_flow(flow, spark)
+    analysis.warnings += _batch_warnings(flow)
+    names = ["source", *(part.id for part in flow.processors)]
+    frames = [plan.input, *plan.steps]
+    analysis.steps = [
+        StepSchema(id=name, columns=_columns(df.schema)) for name, df in zip(names, frames, strict=True)
+    ]
+    _pin(analysis, raw, plan.flow)
 
 
-def _pin(analysis: Analysis, raw: Mapping[str, Any], path: tuple[str, ...], flow: Flow) -> None:
-    """Write the schema that was inferred into the document."""
+def _pin(analysis: Analysis, raw: Mapping[str, Any], flow: Flow) -> None:
+    """Write the schema that was inferred into the document, if its source stands there."""
+    path = {"Pipeline": ("spec", "source"), "Source": ("spec",)}.get(raw["kind"])
     schema = getattr(flow.source.component, "schema_", None)
+    if path is None or schema is None or flow.source.place.via is not None:
+        return
     node: Any = raw
     for key in path:
         node = node[key]
-    if schema is None or node.get("schema") is not None:
+    if node.get("schema") is not None:
         return
     pinned_node = {**node, "schema": schema}
     for depth in range(len(path) - 1, -1, -1):
@@ -149,11 +158,6 @@ def _pin(analysis: Analysis, raw: Mapping[str, Any], path: tuple[str, ...], flow
             parent = parent[key]
         pinned_node = {**parent, path[depth]: pinned_node}
     analysis.document = pinned_node
-
-
-def _from_pipeline(problem: Problem) -> Problem:
-    path = (problem.path or "").replace("spec.source", "spec", 1)
-    return problem.model_copy(update={"path": path})
 
 
 def _columns(schema: StructType) -> list[Column]:
@@ -173,25 +177,52 @@ def _batch_warnings(flow: Flow) -> Iterator[Problem]:
         )
 
 
-NOT_USED_YET = {
-    "Pipeline": ("buffer", "dead_letters"),
-    "Source": ("stream",),
-    "Task": ("input", "outputs"),
-    "Sink": ("stream",),
-}
-"""Fields that wait for the log of streams: kept, checked and referred to, but nothing reads them."""
+def _warnings(raw: Mapping[str, Any], document: Document) -> Iterator[Problem]:
+    yield from _plain_secrets(raw.get("spec") or {}, "spec")
+    if isinstance(document, PipelineDocument):
+        yield from _pipeline_warnings(document.spec)
+    if isinstance(document, StreamDocument):
+        yield from _stream_warnings(document.spec)
 
 
-def _warnings(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    kind, spec = str(raw.get("kind")), raw.get("spec") or {}
-    yield from _plain_secrets(spec, "spec")
-    for name in NOT_USED_YET.get(kind, ()):
-        if spec.get(name):
-            message = f"'{name}' is kept with the document but not used by this version"
-            yield Problem(code="no_effect", message=message, path=f"spec.{name}")
-    if kind == "Stream":
-        message = "a stream can be declared and referred to; this version has no log behind it"
-        yield Problem(code="no_effect", message=message, path="spec")
+def _pipeline_warnings(spec: PipelineSpec) -> Iterator[Problem]:
+    if spec.dead_letters is not None:
+        yield _no_effect("dead_letters", "it is kept with the document but not used by this version")
+    if spec.buffer is not None and not isinstance(spec.source, SourceRef) and not spec.source.push:
+        yield _no_effect("buffer", f"nothing is pushed to a source '{spec.source.type}'")
+
+
+def _stream_warnings(spec: StreamSpec) -> Iterator[Problem]:
+    """Settings that were written down and change nothing beside the others."""
+    wal, buffer = spec.wal.model_fields_set, spec.buffer
+    if spec.storage == "sqlite":
+        for name in sorted(wal & {"segment_bytes", "segment_ms", "max_segments"}):
+            yield _no_effect(f"wal.{name}", "a database has no segments")
+    if not spec.wal.enabled:
+        for name in sorted(wal & {"sync", "on_full", "max_segments"}):
+            yield _no_effect(f"wal.{name}", "a transient stream is limited by its buffer and never synced")
+    elif buffer.spill:
+        yield _no_effect("buffer.spill", "only a transient stream (wal.enabled: false) spills")
+    if "timeout_ms" in buffer.model_fields_set and buffer.mode == "drop":
+        yield _no_effect("buffer.timeout_ms", "mode 'drop' does not wait")
+
+
+def _no_effect(field: str, why: str) -> Problem:
+    return Problem(code="no_effect", message=f"'{field}' changes nothing: {why}", path=f"spec.{field}")
+
+
+def _check_stream(spec: StreamSpec) -> None:
+    """What can be wrong with a stream beyond its fields."""
+    if spec.storage == "kafka":
+        message = "streams in Kafka are not available in this version"
+        hint = "use storage: local or sqlite"
+        raise Invalid(Problem(code="not_available", message=message, path="spec.storage", hint=hint))
+    if spec.schema_ is not None:
+        try:
+            arrow_schema(spec.schema_)
+        except Invalid as error:
+            moved = [p.model_copy(update={"path": "spec.schema"}) for p in error.problems]
+            raise Invalid(*moved) from None
 
 
 def _plain_secrets(node: Any, path: str) -> Iterator[Problem]:

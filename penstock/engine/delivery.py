@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from penstock.engine.failures import failure_of
 from penstock.engine.flow import Flow, Part
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 log = structlog.get_logger()
 
@@ -40,6 +40,9 @@ class Delivery:
         self.draining = threading.Event()
         self.busy = False
         self.error: BaseException | None = None
+        self.conditions: Mapping[str, Column] = {}
+        """By sink: which events it gets. Others get all."""
+        self._cancelled = False
         self._writers: dict[str, SinkWriter] = {}
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
@@ -54,6 +57,13 @@ class Delivery:
             raise
         finally:
             self.busy = False
+
+    def cancel(self) -> None:
+        """Let nothing be delivered any more, and nobody wait: the run ends."""
+        self.draining.set()
+        self._cancelled = True
+        for writer in list(self._writers.values()):
+            writer.cancel()
 
     def close(self) -> None:
         """Close every writer."""
@@ -92,13 +102,20 @@ class Delivery:
 
     def _to(self, sink: Part[Sink], df: DataFrame, lineage: str, batch_id: int) -> Exception | None:
         try:
-            if sink.id not in self._writers:
-                self._writers[sink.id] = sink.component.open()
+            if sink.id in self.conditions:
+                df = df.filter(self.conditions[sink.id])
             delivery = DeliveryId(self.flow.id, sink.id, lineage, batch_id)
-            self.counters.acknowledged(sink.id, self._writers[sink.id].write(df, delivery))
+            self.counters.acknowledged(sink.id, self._writer(sink).write(df, delivery))
         except Exception as error:
             message = failure_of(error).problem.message
             log.warning("delivery failed", pipeline=self.flow.id, sink=sink.id, batch=batch_id, error=message)
             self.counters.failed(sink.id, message)
             return error
         return None
+
+    def _writer(self, sink: Part[Sink]) -> SinkWriter:
+        if sink.id not in self._writers:
+            self._writers[sink.id] = sink.component.open(self.flow.site)
+            if self._cancelled:  # meanwhile
+                self._writers[sink.id].cancel()
+        return self._writers[sink.id]

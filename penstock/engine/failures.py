@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.connectors.faults import Fault, fault_in
 from penstock.errors import Fatal, Invalid, PenstockError, Problem
 
 FATAL_STATES = ("22", "42", "0A")
@@ -34,6 +35,8 @@ def failure_of(error: BaseException) -> Failure:
         return Failure(first.model_copy(update={"hint": hint}), fatal=True)
     if isinstance(error, PenstockError):
         return Failure(error.problems[0], fatal=False)
+    if isinstance(error, Fault):
+        return Failure(error.problem, fatal=True)
     if (origin := getattr(error, "_origin", None)) is not None:
         return java_failure(origin, str(error))
     if (java := getattr(error, "java_exception", None)) is not None:
@@ -44,11 +47,16 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def java_failure(throwable: Any, text: str = "") -> Failure:
-    """The failure behind a Java exception: the deepest cause that Spark has a name for."""
+    """The failure behind a Java exception: the deepest cause that Spark has a name for.
+
+    One that began as a fault in a Python process of Spark is told as that.
+    """
     best, last = None, throwable
     seen = 0
     while throwable is not None and seen < 50:
         last = throwable
+        if (fault := fault_in(_ask(throwable, "getMessage") or "")) is not None:
+            return Failure(fault, fatal=True)
         if _ask(throwable, "getCondition") not in (None, *WRAPPERS):
             best = throwable
         throwable, seen = throwable.getCause(), seen + 1

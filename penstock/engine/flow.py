@@ -1,7 +1,9 @@
 """The one runtime form: a flow is an input, ordered processors and one or more outputs.
 
-Resolving a pipeline means: variables filled in, defaults merged, references followed. Each part keeps its
-place in the document, so that whatever goes wrong later can be told where a person has to look.
+Every kind that runs becomes one: a Pipeline, a Task between streams, a Source that publishes into a stream
+and a Sink that subscribes to one. Resolving means: variables filled in, defaults merged, references followed.
+Each part keeps its place in the document, so that whatever goes wrong later can be told where a person has to
+look.
 """
 
 from __future__ import annotations
@@ -11,14 +13,25 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from penstock.connectors.base import Sink, Source
+from penstock.connectors.base import Sink, Site, Source
+from penstock.connectors.stream_sink import StreamSink
+from penstock.connectors.stream_source import StreamSource
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import Processor
-from penstock.specs.documents import PipelineDocument, SinkRef, SourceRef, TaskDocument, derive_id
+from penstock.specs.documents import (
+    PipelineDocument,
+    SinkRef,
+    SourceRef,
+    TaskDocument,
+    TaskOutput,
+    derive_id,
+    runs,
+)
 from penstock.specs.policies import Batch, CommitPolicy, Restart
+from penstock.specs.references import publishes_to
 from penstock.specs.validation import parse
 from penstock.specs.variables import resolve
 
@@ -54,6 +67,8 @@ class Part(Generic[C]):
     component: C
     place: Place
     required: bool = True
+    when: str | None = None
+    """For a sink: the SQL condition that chooses its events."""
 
 
 @dataclass(frozen=True)
@@ -64,38 +79,55 @@ class Flow:
     source: Part[Source]
     processors: list[Part[Processor]]
     sinks: list[Part[Sink]]
+    site: Site
     batch: Batch
-    commit_policy: CommitPolicy
     restart: Restart
+    commit_policy: CommitPolicy = field(default_factory=CommitPolicy)
 
     @property
     def position_key(self) -> str:
         """Stays the same while offsets keep their meaning; a checkpoint belongs to one key."""
-        source = self.source.component
-        fields = {name: getattr(source, name) for name in source.position_fields}
+        fields = self.source.component.position_of(self.site)
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def resolve_flow(
     raw: Mapping[str, Any],
     lookup: Lookup,
+    site: Site,
     defaults: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Flow:
-    """The flow of a pipeline document, or `Invalid` with every problem."""
-    return _Resolver(lookup, defaults or {}, os.environ if environment is None else environment).flow(raw)
+    """The flow of a document, or `Invalid` with every problem.
+
+    A Source that publishes nowhere by itself has a flow without sinks: enough to judge it, not to run it.
+    """
+    resolver = _Resolver(lookup, site, defaults or {}, os.environ if environment is None else environment)
+    return resolver.flow(raw)
 
 
 class _Resolver:
-    def __init__(self, lookup: Lookup, defaults: Mapping[str, Any], environment: Mapping[str, str]) -> None:
-        self.lookup, self.defaults, self.environment = lookup, defaults, environment
+    def __init__(
+        self, lookup: Lookup, site: Site, defaults: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> None:
+        self.lookup, self.site, self.defaults, self.environment = lookup, site, defaults, environment
         self.problems: list[Problem] = []
 
     def flow(self, raw: Mapping[str, Any]) -> Flow:
         document = self.document(raw)
-        if not isinstance(document, PipelineDocument):
-            message = f"a {document.kind.lower()} cannot run by itself in this version"
-            raise Invalid(Problem(code="not_supported", message=message, path="kind"))
+        if not runs(raw) and document.kind != "Source":
+            message = f"a {document.kind.lower()} like this does not run by itself"
+            hint = {"Task": "give it 'input' and 'outputs'", "Sink": "give it a 'stream'"}.get(document.kind)
+            raise Invalid(Problem(code="not_runnable", message=message, path="spec", hint=hint))
+        if isinstance(document, PipelineDocument):
+            return self.pipeline(document)
+        if isinstance(document, TaskDocument):
+            return self.task_flow(document)
+        if document.kind == "Source":
+            return self.source_flow(document, publishes_to(raw) if runs(raw) else None)
+        return self.sink_flow(document)
+
+    def pipeline(self, document: PipelineDocument) -> Flow:
         spec = document.spec
         source = self.source(spec.source)
         processors = (
@@ -111,10 +143,48 @@ class _Resolver:
             source,
             _named(processors),
             [sink for sink in sinks if sink is not None],
+            self.site,
             spec.batch,
+            spec.restart,
             spec.commit_policy,
+        )
+
+    def task_flow(self, document: TaskDocument) -> Flow:
+        spec = document.spec
+        source = StreamSource(stream=spec.input or "", position=spec.position)
+        processors = self.processors(spec.processors, "spec.processors")
+        return Flow(
+            document.id,
+            Part("source", source, Place("spec.input")),
+            _named(processors),
+            self.outputs(spec.outputs),
+            self.site,
+            spec.batch,
             spec.restart,
         )
+
+    def source_flow(self, document: Any, stream: str | None) -> Flow:
+        place = Place("spec")
+        sinks: list[Part[Sink]] = [Part("stream", StreamSink(stream=stream), place)] if stream else []
+        source = Part[Source]("source", document.spec, place)
+        return Flow(document.id, source, [], sinks, self.site, document.spec.batch, document.spec.restart)
+
+    def sink_flow(self, document: Any) -> Flow:
+        spec, place = document.spec, Place("spec")
+        source = Part[Source]("source", StreamSource(stream=spec.stream, position=spec.position), place)
+        sink = Part[Sink](spec.type, spec, place)
+        return Flow(document.id, source, [], [sink], self.site, spec.batch, spec.restart)
+
+    def outputs(self, outputs: list[TaskOutput]) -> list[Part[Sink]]:
+        """A sink for each output, called after its stream; several to one stream are numbered."""
+        sinks: list[Part[Sink]] = []
+        seen: Counter[str] = Counter()
+        for i, output in enumerate(outputs):
+            seen[stream := derive_id(output.stream)] += 1
+            id = stream if seen[stream] == 1 else f"{stream}:{seen[stream]}"
+            place = Place(f"spec.outputs[{i}]")
+            sinks.append(Part(id, StreamSink(stream=output.stream), place, when=output.when))
+        return sinks
 
     def document(self, raw: Mapping[str, Any]) -> Any:
         spec, problems = resolve(raw.get("spec"), self.environment, "spec")
@@ -140,7 +210,11 @@ class _Resolver:
             return Part("source", spec, Place("spec.source"))
         place = Place("spec.source.ref", f"source '{spec.ref}'")
         document = self.referred("Source", spec.ref, place)
-        return Part("source", document.spec, place) if document else None
+        if document is None:
+            return None
+        if document.spec.push and (stream := getattr(document.spec, "stream", None)):
+            self.site = replace(self.site, input=derive_id(stream))  # what is sent to it goes there
+        return Part("source", document.spec, place)
 
     def sink(self, spec: Any, path: str) -> Part[Sink] | None:
         if not isinstance(spec, SinkRef):
@@ -179,5 +253,5 @@ def _named(parts: list[Part[Processor]]) -> list[Part[Processor]]:
             name = "" if taken[candidate] else candidate
             number += 1
         taken[name] += 0 if part.id else 1
-        named.append(Part(name, part.component, part.place, part.required))
+        named.append(replace(part, id=name))
     return named

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.flow import Flow
 from penstock.errors import Invalid, Problem
+from penstock.sql.frames import condition
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class Plan:
     flow: Flow
     input: DataFrame
     steps: list[DataFrame]
+    conditions: dict[str, Column]
+    """By sink: which events it gets. Others get all."""
 
     @property
     def output(self) -> DataFrame:
@@ -30,16 +33,17 @@ def plan_flow(flow: Flow, spark: SparkSession) -> Plan:
     """Plan a flow in a session of its own. Runs nothing; raises `Invalid` with what Spark finds wrong."""
     flow = pinned(flow, spark)
     try:
-        df = flow.source.component.read(spark, flow.batch)
+        df = flow.source.component.read(spark, flow.batch, flow.site)
     except Invalid as error:
         raise Invalid(*map(flow.source.place.locate, error.problems)) from None
-    return Plan(flow, df, _apply(flow, df))
+    steps = _apply(flow, df)
+    return Plan(flow, df, steps, _conditions(flow, steps[-1] if steps else df))
 
 
 def pinned(flow: Flow, spark: SparkSession) -> Flow:
     """The flow with its source's guesses made explicit."""
     try:
-        source = flow.source.component.pinned(spark)
+        source = flow.source.component.pinned(spark, flow.site)
     except Invalid as error:
         raise Invalid(*map(flow.source.place.locate, error.problems)) from None
     return replace(flow, source=replace(flow.source, component=source))
@@ -53,9 +57,21 @@ def _apply(flow: Flow, df: DataFrame) -> list[DataFrame]:
         except Invalid as error:
             raise Invalid(*map(part.place.locate, error.problems)) from None
         steps.append(df)
-    problems: list[Problem] = [
-        sink.place.locate(problem) for sink in flow.sinks for problem in sink.component.check(df.schema)
-    ]
+    return steps
+
+
+def _conditions(flow: Flow, df: DataFrame) -> dict[str, Column]:
+    """The condition of each sink that has one, once all sinks agree with the columns."""
+    problems: list[Problem] = []
+    conditions: dict[str, Column] = {}
+    for sink in flow.sinks:
+        found = list(sink.component.check(df.schema, flow.site))
+        if sink.when is not None:
+            try:
+                conditions[sink.id] = condition(df, sink.when, field="when")
+            except Invalid as error:
+                found += error.problems
+        problems += map(sink.place.locate, found)
     if problems:
         raise Invalid(*problems)
-    return steps
+    return conditions

@@ -25,6 +25,7 @@ End = Literal["completed", "failed", "stopped"]
 QUIET_S, BUSY_S = 3.0, 30.0
 """A query counts as started after so long without a failure: with no data yet, or in its first batch."""
 
+LOOKING = "Getting offsets from"
 WAITING = ("Waiting for data to arrive", "Waiting for next trigger")
 
 
@@ -54,6 +55,7 @@ class Run:
         """Plan the flow and start its query; raises what keeps it from starting."""
         # A session of its own: other flows' settings and views must not be seen.
         plan = plan_flow(self.flow, self._spark.newSession())
+        self._delivery.conditions = plan.conditions
         writer = plan.output.writeStream.foreachBatch(self._delivery)
         writer = writer.queryName(self.flow.id).option("checkpointLocation", self.checkpoint)
         writer = writer.trigger(**self.flow.source.component.trigger(self.flow.batch))
@@ -90,14 +92,14 @@ class Run:
         self._stopping = True
         self._delivery.draining.set()
         deadline = time.monotonic() + seconds
-        while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        while query.isActive and not _between_batches(query) and time.monotonic() < deadline:
             time.sleep(0.02)
         self.stop()
 
     def stop(self) -> None:
         """Stop now; the batch in hand is given up and will be repeated."""
         self._stopping = True
-        self._delivery.draining.set()  # whatever may still call it delivers nothing more
+        self._delivery.cancel()  # or Spark would wait for a sink that waits for the other side
         try:
             self._running.stop()
         finally:
@@ -127,6 +129,12 @@ class Run:
         if self._query is None:
             raise RuntimeError("the run was not started")
         return self._query
+
+
+def _between_batches(query: StreamingQuery) -> bool:
+    """Whether the last batch is committed and no other has begun. A source may take long to find one."""
+    status = query.status
+    return not status["isTriggerActive"] or status["message"].startswith(LOOKING)
 
 
 def _mark(progress: StreamingQueryProgress) -> tuple[int, str]:

@@ -6,11 +6,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 from pyspark.sql import DataFrame
-from pyspark.sql.types import BooleanType
 
-from penstock.errors import Invalid, Problem
 from penstock.processors.base import Processor
-from penstock.sql.frames import column
+from penstock.sql.frames import condition
 
 
 class FilterProcessor(Processor):
@@ -33,10 +31,4 @@ where: amount > 0 AND country IN ('DE', 'FR')
 
     def apply(self, df: DataFrame) -> DataFrame:
         """The events that satisfy the condition."""
-        condition = column(df, self.where, field="where")
-        kind = df.select(condition).schema[0].dataType
-        if not isinstance(kind, BooleanType):
-            message = f"the condition must be true or false, but it is {kind.simpleString()}"
-            hint = "compare it with something, such as amount > 0"
-            raise Invalid(Problem(code="sql_type", message=message, path="where", hint=hint))
-        return df.filter(condition)
+        return df.filter(condition(df, self.where, field="where"))

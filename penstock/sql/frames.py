@@ -11,6 +11,7 @@ from collections import Counter
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import BooleanType
 
 from penstock.errors import Invalid, Problem
 from penstock.sql import analysed, guard
@@ -61,7 +62,19 @@ def column(df: DataFrame, text: str, *, field: str) -> Column:
     return made
 
 
-def _parser(session: Any) -> Any:
+def condition(df: DataFrame, text: str, *, field: str) -> Column:
+    """The column of a condition: an expression that is true or false for each event, or NULL."""
+    made = column(df, text, field=field)
+    kind = df.select(made).schema[0].dataType
+    if not isinstance(kind, BooleanType):
+        message = f"the condition must be true or false, but it is {kind.simpleString()}"
+        hint = "compare it with something, such as amount > 0"
+        raise Invalid(Problem(code="sql_type", message=message, path=field, hint=hint))
+    return made
+
+
+def parser(session: Any) -> Any:
+    """Catalyst's own parser under the settings of a session."""
     # The parser takes its settings, such as ANSI mode, from the thread's active session.
     session._jvm.SparkSession.setActiveSession(session._jsparkSession)
     return session._jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser()

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from penstock.connectors.base import DeliveryId
 from penstock.connectors.file_sink import FileSink
 from penstock.connectors.storage import HadoopStorage, LocalStorage, Storage
-from tests.flows import json_rows
+from tests.flows import NO_STREAMS, json_rows
 
 COLUMNS = "id BIGINT, country STRING, tags ARRAY<STRING>"
 
@@ -31,11 +31,11 @@ def delivery(batch: int, lineage: str = "life", name: str = "lake") -> DeliveryI
 
 
 def problems(path: Path, ddl: str, **fields: Any) -> list[tuple[str, str | None]]:
-    return [(p.code, p.path) for p in sink(path, **fields).check(StructType.fromDDL(ddl))]
+    return [(p.code, p.path) for p in sink(path, **fields).check(StructType.fromDDL(ddl), NO_STREAMS)]
 
 
 def test_a_batch_is_a_directory_and_nothing_else_is_left(spark: SparkSession, tmp_path: Path) -> None:
-    assert sink(tmp_path / "out").open().write(events(spark), delivery(7)) == 100
+    assert sink(tmp_path / "out").open(NO_STREAMS).write(events(spark), delivery(7)) == 100
     (directory,) = (tmp_path / "out").iterdir()
     assert directory.name.startswith("penstock_batch=")
     assert directory.name.endswith("-0000000007")
@@ -45,18 +45,18 @@ def test_a_batch_is_a_directory_and_nothing_else_is_left(spark: SparkSession, tm
 
 def test_a_repeated_batch_is_not_written_again(spark: SparkSession, tmp_path: Path) -> None:
     for count in (100, 30):  # the second attempt would even see other events
-        assert sink(tmp_path / "out").open().write(events(spark, count), delivery(0)) == 100
+        assert sink(tmp_path / "out").open(NO_STREAMS).write(events(spark, count), delivery(0)) == 100
     assert len(json_rows(tmp_path / "out")) == 100
 
 
 def test_another_life_or_another_sink_is_another_batch(spark: SparkSession, tmp_path: Path) -> None:
     for id in (delivery(0), delivery(0, lineage="second"), delivery(0, name="mirror")):
-        sink(tmp_path / "out").open().write(events(spark, 10), id)
+        sink(tmp_path / "out").open(NO_STREAMS).write(events(spark, 10), id)
     assert len(json_rows(tmp_path / "out")) == 30
 
 
 def test_what_a_crash_left_is_cleaned_and_never_seen(spark: SparkSession, tmp_path: Path) -> None:
-    writer: Any = sink(tmp_path / "out").open()
+    writer: Any = sink(tmp_path / "out").open(NO_STREAMS)
     writer.write(events(spark, 10), delivery(0))
     (name,) = (tmp_path / "out").iterdir()
     staging = Path(LocalStorage().staging(str(tmp_path / "out")))
@@ -64,18 +64,18 @@ def test_what_a_crash_left_is_cleaned_and_never_seen(spark: SparkSession, tmp_pa
     half.mkdir(parents=True)
     (half / "part-00000.json").write_text('{"id": 1, "cou')
     assert len(json_rows(tmp_path / "out")) == 10
-    sink(tmp_path / "out").open().write(events(spark, 5), delivery(2))
+    sink(tmp_path / "out").open(NO_STREAMS).write(events(spark, 5), delivery(2))
     assert not half.exists()
     assert len(json_rows(tmp_path / "out")) == 15
 
 
 def test_an_empty_batch_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    assert sink(tmp_path / "out").open().write(events(spark, 0), delivery(0)) == 0
+    assert sink(tmp_path / "out").open(NO_STREAMS).write(events(spark, 0), delivery(0)) == 0
     assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_partitions_lie_below_the_batch_in_one_table(spark: SparkSession, tmp_path: Path) -> None:
-    writer = sink(tmp_path / "out", format="parquet", partition_by=["country"]).open()
+    writer = sink(tmp_path / "out", format="parquet", partition_by=["country"]).open(NO_STREAMS)
     writer.write(events(spark), delivery(0))
     writer.write(events(spark), delivery(1))
     assert {p.name for p in (tmp_path / "out").glob("*/*")} == {"country=DE", "country=FR"}
@@ -88,7 +88,7 @@ def test_partitions_lie_below_the_batch_in_one_table(spark: SparkSession, tmp_pa
 def test_files_roll_by_size(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     limit = 20_000
     frame = spark.range(0, 20_000, 1, 1).selectExpr("id", "uuid() AS text")
-    writer = sink(tmp_path / "out", format=kind, max_file_bytes=limit).open()
+    writer = sink(tmp_path / "out", format=kind, max_file_bytes=limit).open(NO_STREAMS)
     for batch in range(2):
         assert writer.write(frame, delivery(batch)) == 20_000
     for directory in (tmp_path / "out").iterdir():
@@ -101,10 +101,12 @@ def test_files_roll_by_size(spark: SparkSession, tmp_path: Path, kind: str) -> N
 
 
 def test_csv_and_text_can_be_read_back(spark: SparkSession, tmp_path: Path) -> None:
-    sink(tmp_path / "csv", format="csv").open().write(events(spark, 3).drop("tags"), delivery(0))
+    sink(tmp_path / "csv", format="csv").open(NO_STREAMS).write(events(spark, 3).drop("tags"), delivery(0))
     (file,) = [f for f in (tmp_path / "csv").rglob("*.csv") if f.stat().st_size > 20][:1]
     assert file.read_text().startswith("id,country\n")
-    sink(tmp_path / "txt", format="text").open().write(events(spark, 3).select("country"), delivery(0))
+    sink(tmp_path / "txt", format="text").open(NO_STREAMS).write(
+        events(spark, 3).select("country"), delivery(0)
+    )
     lines = [line for f in (tmp_path / "txt").rglob("*.txt") for line in f.read_text().split()]
     assert sorted(lines) == ["DE", "DE", "FR"]
 

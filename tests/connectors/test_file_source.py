@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from penstock.connectors.file_source import FileSource
 from penstock.errors import Invalid
-from tests.flows import json_rows, keeper, pipeline, run
+from tests.flows import NO_STREAMS, json_rows, keeper, pipeline, run
 
 COLUMNS = "id BIGINT, name STRING"
 
@@ -97,22 +97,22 @@ def test_it_watches_for_new_files_even_in_a_directory_that_comes_later(
 
 
 def test_the_schema_is_inferred_and_pinned(spark: SparkSession, tmp_path: Path, inbox: Path) -> None:
-    source = FileSource(path=str(inbox), format="json").pinned(spark)
+    source = FileSource(path=str(inbox), format="json").pinned(spark, NO_STREAMS)
     assert source.schema_ == "id BIGINT,name STRING"
-    assert source.pinned(spark) is source
+    assert source.pinned(spark, NO_STREAMS) is source
 
 
 def test_no_file_no_schema(spark: SparkSession, tmp_path: Path) -> None:
     for path in (tmp_path / "nothing", tmp_path):
         with pytest.raises(Invalid) as caught:
-            FileSource(path=str(path), format="json").pinned(spark)
+            FileSource(path=str(path), format="json").pinned(spark, NO_STREAMS)
         assert (caught.value.problems[0].code, caught.value.problems[0].path) == ("schema_unknown", "schema")
 
 
 def test_a_schema_that_is_none(spark: SparkSession, tmp_path: Path) -> None:
     for ddl in ("id BIGNT", "id", "", "a INT, A INT"):
         with pytest.raises(Invalid) as caught:
-            FileSource(path=str(tmp_path), format="json", schema=ddl).pinned(spark)
+            FileSource(path=str(tmp_path), format="json", schema=ddl).pinned(spark, NO_STREAMS)
         assert caught.value.problems[0].path == "schema"
 
 

@@ -14,6 +14,7 @@ from penstock.control.lifecycle import Keeper
 from penstock.engine.analysis import analyse, offline
 from penstock.engine.flow import resolve_flow
 from penstock.specs.text import read_all, read_path
+from tests.flows import NO_STREAMS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -59,7 +60,10 @@ def test_an_example_runs(
     lookup, _ = offline(documents)
     (pipeline,) = [d for d in documents if d["kind"] == "Pipeline"]
     keeper = Keeper(
-        example.stem, lambda: resolve_flow(pipeline, lookup), spark, lambda _: str(tmp_path / "ck")
+        example.stem,
+        lambda: resolve_flow(pipeline, lookup, NO_STREAMS),
+        spark,
+        lambda _: str(tmp_path / "ck"),
     )
     keeper.start()
     keeper.join(120)

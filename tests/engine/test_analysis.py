@@ -72,7 +72,7 @@ def test_a_source_may_be_declared_before_its_files_are_there(spark: SparkSession
 def test_streams_have_their_schema_checked(spark: SparkSession) -> None:
     stream = {"kind": "Stream", "metadata": {"name": "s"}, "spec": {"schema": "id BIGNT"}}
     (error,) = judged(spark, stream).errors
-    assert (error.code, error.path) == ("schema_syntax", "spec.schema")
+    assert (error.code, error.path) == ("invalid_schema", "spec.schema")
 
 
 def test_what_has_no_effect_is_a_warning(spark: SparkSession, tmp_path: Path) -> None:
@@ -96,16 +96,90 @@ def test_what_has_no_effect_is_a_warning(spark: SparkSession, tmp_path: Path) ->
     }
 
 
-def test_what_waits_for_the_log_of_streams_is_a_warning() -> None:
-    stream = {"kind": "Stream", "metadata": {"name": "s"}}
-    processors = [{"type": "filter", "where": "x > 1"}]
-    task = {
-        "kind": "Task",
-        "metadata": {"name": "t"},
-        "spec": {"input": "s", "outputs": [{"stream": "s"}], "processors": processors},
-    }
-    assert [w.path for w in judged(None, stream).warnings] == ["spec"]
-    assert [w.path for w in judged(None, task, stream).warnings] == ["spec.input", "spec.outputs"]
+def stream(name: str = "s", **spec: Any) -> dict[str, Any]:
+    return {"kind": "Stream", "metadata": {"name": name}, "spec": spec}
+
+
+def task(**spec: Any) -> dict[str, Any]:
+    steps = [{"id": "taxed", "type": "sql", "query": "SELECT id, amount * 1.2 AS gross FROM input"}]
+    whole = {"input": "s", "outputs": [{"stream": "t"}], "processors": steps, **spec}
+    return {"kind": "Task", "metadata": {"name": "tax"}, "spec": whole}
+
+
+ORDERS = stream("s", schema="id BIGINT, amount DOUBLE")
+
+
+def test_a_task_is_judged_between_its_streams(spark: SparkSession) -> None:
+    out = stream("t", schema="id BIGINT, gross DOUBLE")
+    analysis = judged(spark, task(outputs=[{"stream": "t", "when": "gross > 5"}]), ORDERS, out)
+    assert analysis.valid, analysis.errors
+    assert [(s.id, [c.name for c in s.columns]) for s in analysis.steps] == [
+        ("source", ["id", "amount"]),
+        ("taxed", ["id", "gross"]),
+    ]
+
+
+def test_what_is_wrong_with_a_task_is_told_where_it_is(spark: SparkSession) -> None:
+    def faults(*others: Any, **spec: Any) -> list[tuple[str, str | None]]:
+        return [(e.code, e.path) for e in judged(spark, task(**spec), *others).errors]
+
+    out = stream("t", schema="id BIGINT")
+    assert faults(ORDERS, out) == [("extra_column", "spec.outputs[0].stream")]
+    raw = stream("t")
+    outputs = [{"stream": "t"}, {"stream": "t", "when": "gros > 5"}, {"stream": "t", "when": "gross"}]
+    assert faults(ORDERS, raw, outputs=outputs) == [
+        ("unknown_column", "spec.outputs[1].when"),
+        ("sql_type", "spec.outputs[2].when"),
+    ]
+    assert faults(stream("s"), raw) == [("unknown_column", "spec.processors[0].query")]
+
+
+def test_sources_and_sinks_that_run_are_judged_with_their_streams(spark: SparkSession) -> None:
+    generate = {"type": "generate", "row": {"id": "seq"}, "stream": "s"}
+    source = {"kind": "Source", "metadata": {"name": "gen"}, "spec": generate}
+    analysis = judged(spark, source, ORDERS)
+    assert analysis.valid, analysis.errors
+    (error,) = judged(spark, source, stream("s", schema="id STRING")).errors
+    assert (error.code, error.path) == ("wrong_type", "spec.stream")
+    made = {**source, "spec": {"type": "generate", "auto_create_stream": True}}
+    assert judged(spark, made).valid
+
+    lake = {"type": "file", "path": "x", "format": "json", "partition_by": ["nothing"], "stream": "s"}
+    sink = {"kind": "Sink", "metadata": {"name": "lake"}, "spec": lake}
+    (error,) = judged(spark, sink, ORDERS).errors
+    assert (error.code, error.path) == ("unknown_column", "spec.partition_by[0]")
+
+
+def test_a_pipeline_that_is_sent_events_is_judged_with_their_schema(spark: SparkSession) -> None:
+    http = {"type": "http", "schema": "id BIGINT, name STRING"}
+    analysis = judged(spark, pipeline(source=http))
+    assert analysis.valid, analysis.errors
+    assert [c.name for c in analysis.steps[0].columns] == ["id", "name"]
+    source = {"kind": "Source", "metadata": {"name": "door"}, "spec": {**http, "stream": "s"}}
+    assert judged(spark, source, ORDERS).valid
+    analysis = judged(spark, pipeline(source={"ref": "door"}), source, ORDERS)
+    assert [c.name for c in analysis.steps[0].columns] == ["id", "amount"], "those of the stream it fills"
+    analysis = judged(spark, pipeline(source={"type": "http"}))
+    assert [c.name for c in analysis.steps[0].columns] == ["value", "key", "headers"]
+
+
+def test_settings_of_a_stream_that_change_nothing_are_warnings() -> None:
+    def warned(**spec: Any) -> list[str | None]:
+        analysis = judged(None, stream("s", **spec))
+        assert analysis.valid, analysis.errors
+        assert {w.code for w in analysis.warnings} <= {"no_effect"}
+        return [w.path for w in analysis.warnings]
+
+    assert warned() == []
+    assert warned(storage="sqlite", wal={"segment_bytes": 5, "sync": True}) == ["spec.wal.segment_bytes"]
+    assert warned(buffer={"spill": True}) == ["spec.buffer.spill"]
+    assert warned(wal={"enabled": False}, buffer={"spill": True}) == []
+    assert warned(wal={"enabled": False, "sync": True}) == ["spec.wal.sync"]
+
+
+def test_streams_in_kafka_are_not_there_yet() -> None:
+    (error,) = judged(None, stream("s", storage="kafka")).errors
+    assert (error.code, error.path) == ("not_available", "spec.storage")
 
 
 def test_without_spark_only_the_structure_is_judged() -> None:

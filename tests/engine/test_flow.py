@@ -6,7 +6,7 @@ import pytest
 
 from penstock.engine.flow import Flow, resolve_flow
 from penstock.errors import Invalid, Problem
-from tests.flows import flow_of, pipeline
+from tests.flows import NO_STREAMS, flow_of, pipeline
 
 DOCUMENTS: dict[tuple[str, str], dict[str, Any]] = {
     ("Source", "shop"): {
@@ -34,7 +34,7 @@ DOCUMENTS: dict[tuple[str, str], dict[str, Any]] = {
 
 
 def resolved(**spec: Any) -> Flow:
-    return resolve_flow(pipeline(**spec), lambda kind, name: DOCUMENTS.get((kind, name)))
+    return resolve_flow(pipeline(**spec), lambda kind, name: DOCUMENTS.get((kind, name)), NO_STREAMS)
 
 
 def problems(**spec: Any) -> list[Problem]:

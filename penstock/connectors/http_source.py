@@ -1,0 +1,63 @@
+"""The `http` source: events that are sent to Penstock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from penstock.connectors.base import Site, Source
+from penstock.connectors.logs import place_of
+from penstock.connectors.stream_source import ALL, read_stream, stream_position
+from penstock.specs.policies import Batch
+from penstock.sql.schemas import parse_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class HttpSource(Source):
+    """Takes what is sent to `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, also compressed.
+
+    Events are appended to a stream before the sender is answered: the pipeline's own one, or the one that a
+    registered source names in `stream`. With a `schema` they become typed events, and what does not fit is
+    kept beside them with the reason; without, each has a `value`, a `key` and `headers`. Whoever sends too
+    fast is told to wait.
+    """
+
+    type: Literal["http"] = "http"
+    path: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Address below /ingest, such as /orders; absent: the id of the source or pipeline.",
+    )
+    schema_: str | None = Field(
+        default=None, alias="schema", description="Columns as Spark DDL; absent: raw events."
+    )
+    atomic: bool = Field(
+        default=False, description="Refuse a request as a whole if one of its events is not right."
+    )
+    max_body_bytes: int = Field(
+        default=16 * 1024 * 1024, ge=1, description="Larger requests are refused, compressed or not."
+    )
+
+    position_fields: ClassVar = ("type",)
+    batch_fields: ClassVar = ALL
+    push: ClassVar = True
+    example: ClassVar = """\
+type: http
+path: /orders
+schema: id BIGINT, customer STRING, amount DOUBLE
+"""
+
+    def position_of(self, site: Site) -> dict[str, Any]:
+        return stream_position(place_of(site, site.input, field="type"))
+
+    def pinned(self, spark: SparkSession, site: Site) -> Self:
+        if self.schema_ is not None:
+            parse_schema(spark, self.schema_, field="schema")
+        return self
+
+    def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
+        place = place_of(site, site.input, field="type")
+        return read_stream(spark, batch, site, place, "earliest", "skip", metadata=False)

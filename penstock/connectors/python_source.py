@@ -1,0 +1,34 @@
+"""What the sources that are Python Data Sources share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.specs.policies import Batch
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSource
+
+AUTO_INFLIGHT = 16
+"""Batches in a micro-batch with `max_inflight: auto`: enough to hide Spark's cost per micro-batch."""
+
+LONGEST_WAIT_S = 0.5
+"""How long one poll may sleep: stopping a pipeline has to wait for it."""
+
+
+def inflight(batch: Batch) -> int:
+    """How many batches a micro-batch may hold."""
+    return AUTO_INFLIGHT if batch.max_inflight == "auto" else batch.max_inflight
+
+
+def register(spark: Any, source: type[DataSource]) -> None:
+    """Make a data source known to a session, once."""
+    from pyspark.errors import AnalysisException
+
+    # Spark looks for a namesake in the session that is active in this thread, which may be another one.
+    spark._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+    try:
+        spark.dataSource.register(source)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise

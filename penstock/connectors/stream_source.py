@@ -1,0 +1,104 @@
+"""The `stream` source: the events of a stream, from a position on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from penstock.connectors.base import Site, Source
+from penstock.connectors.logs import place_of
+from penstock.connectors.python_source import inflight, register
+from penstock.specs.policies import Batch
+from penstock.specs.positions import PositionText
+from penstock.sql.schemas import parse_schema
+from penstock.streams.home import StreamPlace
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+Gap = Literal["skip", "fail"]
+
+ALL = frozenset(Batch.model_fields)
+"""A stream is read by all thresholds of `batch:`."""
+
+RAW_COLUMNS = "value STRING, key STRING, headers MAP<STRING, STRING>"
+BESIDE_COLUMNS = "_key STRING, _headers MAP<STRING, STRING>"
+METADATA_COLUMNS = "_offset BIGINT, _time TIMESTAMP"
+
+
+class StreamSource(Source):
+    """Reads a stream: `value`, `key` and `headers` of raw events, or the columns of a typed stream.
+
+    Each pipeline reads at its own pace and has a cursor of its own, which is kept over restarts. With
+    `metadata` each event has its `_offset` and the `_time` it was appended as well, and in a typed stream its
+    `_key` and `_headers`. Events that were removed before they were read, or cannot be read any more, are
+    skipped and counted, or fail the pipeline (`gap: fail`).
+    """
+
+    type: Literal["stream"] = "stream"
+    stream: str = Field(min_length=1, description="Id of the Stream.")
+    position: PositionText = Field(
+        default="earliest", description="Where it begins: earliest, latest, offset:N or time:ISO 8601."
+    )
+    gap: Gap = Field(
+        default="skip", description="Events that are gone: skip and count them, or fail the pipeline."
+    )
+    metadata: bool = Field(
+        default=False, description="Add `_offset` and `_time`, and for typed streams `_key` and `_headers`."
+    )
+
+    position_fields: ClassVar = ("type",)
+    batch_fields: ClassVar = ALL
+    example: ClassVar = "type: stream\nstream: orders\nposition: earliest\n"
+
+    def position_of(self, site: Site) -> dict[str, Any]:
+        return stream_position(place_of(site, self.stream, field="stream"))
+
+    def pinned(self, spark: SparkSession, site: Site) -> Self:
+        columns_of(spark, place_of(site, self.stream, field="stream"))
+        return self
+
+    def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
+        place = place_of(site, self.stream, field="stream")
+        return read_stream(spark, batch, site, place, self.position, self.gap, metadata=self.metadata)
+
+
+def stream_position(place: StreamPlace) -> dict[str, Any]:
+    """What decides the meaning of a stream's offsets: a namesake of a deleted stream counts from zero."""
+    return {"type": "stream", "stream": place.id, "life": place.directory.name}
+
+
+def read_stream(
+    spark: SparkSession,
+    batch: Batch,
+    site: Site,
+    place: StreamPlace,
+    position: str,
+    gap: Gap,
+    *,
+    metadata: bool,
+) -> DataFrame:
+    """The events of a stream as a streaming frame."""
+    from penstock.connectors.stream_batches import Limits
+    from penstock.connectors.stream_reader import StreamDataSource, options
+
+    register(spark, StreamDataSource)
+    limits = Limits(batch.max_events, batch.max_bytes, batch.max_ms, batch.respect_source_tx, inflight(batch))
+    raw = place.spec.schema_ is None
+    reading = options(place.directory, site.flow, site.epoch, position, gap, limits, raw=raw)
+    reader = spark.readStream.format(StreamDataSource.name()).options(**reading)
+    return reader.schema(columns_of(spark, place, metadata=metadata)).load()
+
+
+def columns_of(spark: SparkSession, place: StreamPlace, *, metadata: bool = False) -> StructType:
+    """The columns in which Spark sees the events of a stream."""
+    from pyspark.sql.types import StructType
+
+    schema = place.spec.schema_
+    found = parse_schema(spark, RAW_COLUMNS if schema is None else schema, field="stream")
+    if metadata:
+        beside = METADATA_COLUMNS if schema is None else f"{METADATA_COLUMNS}, {BESIDE_COLUMNS}"
+        found = StructType([*found.fields, *parse_schema(spark, beside, field="stream").fields])
+    return found

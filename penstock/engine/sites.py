@@ -1,0 +1,55 @@
+"""The site of a flow that is only judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from penstock.connectors.base import Site
+from penstock.engine.flow import Lookup
+from penstock.errors import Invalid, NotFound, Problem
+from penstock.specs.documents import StreamDocument, derive_id
+from penstock.specs.stream import StreamSpec
+from penstock.specs.validation import parse
+from penstock.streams.home import StreamPlace
+
+NOWHERE = Path("/nonexistent")
+"""Planning never opens a log, so its directory need not be there."""
+
+
+def declared_site(raw: Mapping[str, Any], lookup: Lookup, defaults: Mapping[str, Any]) -> Site:
+    """Where a document would run: its streams are what their documents say."""
+    name = derive_id(str((raw.get("metadata") or {}).get("name", "")))
+    flow = f"{str(raw.get('kind')).lower()}:{name}"
+    input = f"{flow}.in"
+
+    def stream(id: str) -> StreamPlace:
+        if id == input:
+            return StreamPlace(id, StreamSpec(schema_=_pushed_schema(raw, lookup)), NOWHERE / id)
+        return StreamPlace(derive_id(id), declared_stream(id, lookup, defaults), NOWHERE / derive_id(id))
+
+    return Site(flow, 0, stream, input)
+
+
+def declared_stream(id: str, lookup: Lookup, defaults: Mapping[str, Any]) -> StreamSpec:
+    """The settings of a stream by its document; `NotFound` if there is none."""
+    found = lookup("Stream", derive_id(id))
+    if found is None:
+        raise NotFound(Problem(code="unknown_reference", message=f"there is no stream '{id}'"))
+    try:
+        document = parse(found, defaults)
+    except Invalid as error:
+        message = f"the stream '{id}' cannot be used as it is: {error}"
+        raise NotFound(Problem(code="invalid_reference", message=message)) from None
+    assert isinstance(document, StreamDocument)
+    return document.spec
+
+
+def _pushed_schema(raw: Mapping[str, Any], lookup: Lookup) -> str | None:
+    """The schema of what is pushed to a pipeline: that of its source."""
+    source = (raw.get("spec") or {}).get("source") or {}
+    if isinstance(ref := source.get("ref"), str):
+        source = (lookup("Source", derive_id(ref)) or {}).get("spec") or {}
+    schema = source.get("schema")
+    return schema if isinstance(schema, str) else None

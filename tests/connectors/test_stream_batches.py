@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.connectors.faults import Fault
+from penstock.connectors.stream_batches import Batch, Batches, Cutter, Limits, Run, Transactions
+from penstock.streams.log import Log
+from tests.streams.kit import events, make_stream, opened
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Log]:
+    with opened(make_stream(tmp_path / "s")) as log:
+        yield log
+
+
+def limits(**fields: Any) -> Limits:
+    generous = {"max_events": 1000, "max_bytes": 10**9, "max_ms": HOUR_MS, "max_inflight": 4}
+    return Limits(**{"respect_source_tx": True, **generous, **fields})
+
+
+def ends(batches: list[Batch]) -> list[int]:
+    return [batch.next for batch in batches]
+
+
+def test_nothing_is_there_until_a_threshold_is_met(log: Log) -> None:
+    log.append(events(9))
+    plan = Batches(log, limits(max_events=10), "skip")
+    assert plan.await_end(0, 0.05) == 0
+    log.append(events(1))
+    assert plan.await_end(0, 0.05) == 10
+
+
+def test_by_bytes(log: Log) -> None:
+    first = events(3, size=1000)
+    log.append(first)
+    plan = Batches(log, limits(max_bytes=2 * first.nbytes), "skip")
+    assert plan.await_end(0, 0.05) == 0
+    log.append(first)
+    log.append(first)
+    assert plan.await_end(0, 0.05) == 6
+
+
+def test_by_the_age_of_the_oldest_event(log: Log) -> None:
+    log.append(events(1))
+    plan = Batches(log, limits(max_ms=300), "skip")
+    assert plan.await_end(0, 0.01) == 0
+    log.append(events(1))
+    began = time.monotonic()
+    assert plan.await_end(0, 10) == 2
+    assert time.monotonic() - began < 5
+
+
+def test_what_came_long_ago_does_not_wait(log: Log) -> None:
+    log.append(events(1))
+    time.sleep(0.1)
+    assert Batches(log, limits(max_ms=100), "skip").await_end(0, 0.0) == 1
+
+
+def test_a_poll_waits_for_what_comes_but_not_for_ever(log: Log) -> None:
+    plan = Batches(log, limits(max_ms=0), "skip")
+    began = time.monotonic()
+    assert plan.await_end(0, 0.2) == 0
+    assert 0.2 <= time.monotonic() - began < 5
+
+
+def test_a_micro_batch_holds_so_many_batches_and_no_more(log: Log) -> None:
+    log.append(events(95))
+    plan = Batches(log, limits(max_events=10, max_inflight=3, max_ms=0), "skip")
+    assert plan.await_end(0, 0.0) == 30
+    assert ends(plan.between(0, 30)) == [10, 20, 30]
+    assert plan.await_end(30, 0.0) == 60
+    assert plan.await_end(60, 0.0) == 90
+    assert plan.await_end(90, 0.0) == 95
+    assert ends(plan.between(90, 95)) == [95]
+
+
+def test_a_range_that_was_planned_before_a_restart_is_cut_again(log: Log) -> None:
+    log.append(events(25))
+    assert ends(Batches(log, limits(max_events=10, max_inflight=1), "skip").between(3, 25)) == [13, 23, 25]
+
+
+def test_a_transaction_is_kept_whole(log: Log) -> None:
+    log.append(events(8))
+    log.append(events(5), tx=[(0, 5, "a", True)])  # 8 to 13
+    log.append(events(20))
+    plan = Batches(log, limits(max_events=10, max_ms=0), "skip")
+    assert plan.await_end(0, 0.0) == 33
+    assert ends(plan.between(0, 33)) == [13, 23, 33]
+    loose = Batches(log, limits(max_events=10, max_ms=0, respect_source_tx=False), "skip")
+    assert ends(loose.between(0, 33)) == [10, 20, 30, 33]
+
+
+def test_an_open_transaction_is_held_back_with_all_that_follows(log: Log) -> None:
+    log.append(events(4))
+    log.append(events(2), tx=[(0, 2, "a", False)])
+    log.append(events(50))
+    plan = Batches(log, limits(max_events=10, max_ms=0), "skip")
+    assert plan.await_end(0, 0.0) == 4
+    began = time.monotonic()
+    assert plan.await_end(4, 0.1) == 4
+    assert time.monotonic() - began >= 0.1, "a poll for what is held back may not spin"
+    log.append(events(1), tx=[(0, 1, "a", True)])
+    assert plan.await_end(4, 1.0) == 57
+    assert ends(plan.between(4, 57)) == [57]
+
+
+def test_a_transaction_over_several_frames_of_one_append(tmp_path: Path) -> None:
+    directory = make_stream(tmp_path / "t", wal={"batch": {"max_events": 10}})
+    with opened(directory) as log:
+        log.append(events(35), tx=[(0, 35, "a", True)])
+        log.append(events(20))
+        plan = Batches(log, limits(max_events=10, max_inflight=1), "skip")
+        assert plan.await_end(0, 0.0) == 35
+
+
+def test_evicted_events_are_a_counted_gap(tmp_path: Path) -> None:
+    directory = make_stream(tmp_path / "t", wal={"max_segments": 2, "segment_bytes": 300})
+    with opened(directory) as log:
+        for i in range(10):
+            log.append(events(10, i * 10))
+        first = log.bounds().first
+        assert first > 0
+        plan = Batches(log, limits(max_events=1000, max_ms=0), "skip")
+        assert plan.await_end(0, 0.0) == 100
+        assert plan.between(0, 100) == [Batch(0, 100, first)]
+        with pytest.raises(Fault, match=f"offsets 0 to {first - 1} of the stream"):
+            Batches(log, limits(), "fail").await_end(0, 0.0)
+
+
+def test_an_offset_in_the_future_waits_for_its_event(log: Log) -> None:
+    plan = Batches(log, limits(max_ms=0), "skip")
+    log.append(events(5))
+    assert plan.await_end(7, 0.0) == 7
+    log.append(events(5))
+    assert plan.await_end(7, 0.0) == 10
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(0, 500)), max_size=20),
+    st.integers(1, 40),
+    st.integers(1, 2000),
+    st.lists(st.tuples(st.integers(0, 300), st.integers(1, 40)), max_size=5),
+)
+def test_batches_cover_everything_and_split_no_transaction(
+    sizes: list[tuple[int, int]], max_events: int, max_bytes: int, marks: list[tuple[int, int]]
+) -> None:
+    transactions = Transactions()
+    total = sum(count for count, _ in sizes)
+    whole = [(a, min(a + n, total)) for a, n in marks if a < total]
+    for i, (a, b) in enumerate(whole):
+        transactions.note(a, b, str(i), True)
+    cutter = Cutter(limits(max_events=max_events, max_bytes=max_bytes), transactions, 0)
+    at = 0
+    for count, size in sizes:
+        cutter.add(Run(at, at + count, 1, float(size)))
+        at += count
+    cutter.finish(total)
+    firsts, nexts = [b.first for b in cutter.batches], ends(cutter.batches)
+    assert firsts == [0, *nexts[:-1]] if nexts else total == 0
+    assert not nexts or nexts[-1] == total
+    for end in nexts[:-1]:
+        assert not any(a < end < b for a, b in whole)
+    if not whole:
+        assert all(b.next - b.first <= max_events for b in cutter.batches)
