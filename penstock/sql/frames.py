@@ -17,7 +17,7 @@ from penstock.errors import Invalid, Problem
 from penstock.sql import analysed, guard
 from penstock.sql.problems import told
 
-_view_lock = threading.Lock()
+VIEW_LOCK = threading.Lock()
 """Held while a view of the input exists, so that flows compiled at once never see each other's."""
 
 
@@ -29,9 +29,9 @@ def run_query(df: DataFrame, text: str, *, field: str = "query", table: str = "i
     session: Any = df.sparkSession
     with told(field, df.columns):
         dataset = session._jvm.org.apache.spark.sql.classic.Dataset
-        plan = _parser(session).parsePlan(text)
+        plan = parser(session).parsePlan(text)
         guard.check_query(session._jvm, plan, table)
-        with _view_lock:
+        with VIEW_LOCK:
             df.createOrReplaceTempView(table)
             try:
                 frame: Any = dataset.ofRows(session._jsparkSession, plan)
@@ -54,7 +54,7 @@ def column(df: DataFrame, text: str, *, field: str) -> Column:
     """
     session: Any = df.sparkSession
     with told(field, df.columns):
-        expression = _parser(session).parseExpression(text)
+        expression = parser(session).parseExpression(text)
         guard.check_expression(session._jvm, expression)
         made = Column(session._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
         frame: Any = df.select(made.alias("value"))
