@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import sqlite3
@@ -26,18 +27,23 @@ class Database:
 
     def __init__(self, directory: Path, files: Files, floor: Callable[[], int]) -> None:
         self.path, self._files, self._floor = directory / FILE, files, floor
-        self._lock_fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        self._users_fd = os.open(directory / "users", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self._lock_fd, self._writable = files.open_shared(directory / "lock", 0)
+            self._users_fd, _ = files.open_shared(directory / "users", 0)
+        except OSError:  # there are none in a directory that cannot be changed
+            self._lock_fd, self._users_fd, self._writable = -1, -1, False
         self._writing, self._reading = threading.Lock(), threading.Lock()
         self._durable: bool | None = None
         self._journal = 0
         self._sick = self._damaged = False
+        if not self._writable:
+            self._reader = connect(self.path, read_only=True)
+            return
         try:
             with self._alone():
                 self._open()
         except BaseException:
-            os.close(self._lock_fd)
-            os.close(self._users_fd)
+            self._close_locks()
             raise
 
     def _open(self) -> None:
@@ -61,6 +67,8 @@ class Database:
 
     def mend(self) -> bool:
         """Write a damaged database anew; false if somebody else has it open, too."""
+        if not self._writable:
+            return False
         with self._alone(), self._reading:
             self._reader.close()
             self._writer.close()
@@ -77,6 +85,8 @@ class Database:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Be the only writer of all processes. SQLite's own lock makes those who wait sleep too long."""
+        if not self._writable:
+            raise WriteFailed("the directory of the stream is read-only")
         with self._writing:
             fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
             try:
@@ -119,6 +129,10 @@ class Database:
                 raise Full("disk_full") from error
             self._sick, self._damaged = code == sqlite3.SQLITE_IOERR, is_damage(error)
             raise WriteFailed(f"the database refused: {error}") from error
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise Full("disk_full") from error
+            raise WriteFailed(f"the disk refused: {error.strerror}") from error
 
     def _mistrust(self) -> None:
         """After a failed write or sync nobody knows what the disk has of SQLite's journal.
@@ -162,7 +176,7 @@ class Database:
 
     def keep_journal_below(self, size: int) -> None:
         """The size of SQLite's journal at which it is written into the database."""
-        if size == self._journal:
+        if size == self._journal or not self._writable:
             return
         with self._writing:
             self._journal = size
@@ -173,6 +187,11 @@ class Database:
         """Let go of the file."""
         with self._writing, self._reading:
             self._reader.close()
-            self._writer.close()
-            os.close(self._users_fd)
-            os.close(self._lock_fd)
+            if self._writable:
+                self._writer.close()
+        self._close_locks()
+
+    def _close_locks(self) -> None:
+        for fd in (self._users_fd, self._lock_fd):
+            if fd >= 0:
+                os.close(fd)

@@ -6,6 +6,7 @@ The file is never opened by other means, since closing it would take SQLite's ow
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import struct
 from pathlib import Path
@@ -76,6 +77,8 @@ SELECT = "SELECT base, count, time_us, raw_bytes, checksum, meta, body FROM fram
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """A connection without Python's own transactions, for any thread."""
     uri = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+    if read_only and not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists():
+        uri += "&immutable=1"  # there is no journal, and none can be made
     db = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     db.text_factory = lambda data: data.decode(errors="surrogateescape")
     return db

@@ -12,12 +12,12 @@ import os
 import shutil
 import sqlite3
 import struct
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import structlog
 
+from penstock.streams import clock
 from penstock.streams.files import Files, aside
 from penstock.streams.rows import FILE, INSERT, PAGE, SELECT, Row, connect, create
 
@@ -118,7 +118,7 @@ def mark_lost(db: sqlite3.Connection, first: int, next: int) -> None:
         "SELECT time_us FROM frames WHERE base < ? ORDER BY base DESC LIMIT 1", (first,)
     ).fetchone()
     found = found or db.execute("SELECT time_us FROM frames ORDER BY base LIMIT 1").fetchone()
-    time_us = found[0] if found else time.time_ns() // 1000
+    time_us = found[0] if found else clock.now_us()
     db.execute(INSERT, Row.of(first, next - first, time_us, 0, b"", None))
 
 

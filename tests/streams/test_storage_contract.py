@@ -286,6 +286,28 @@ def test_readers_in_threads_see_whole_appends_only(opener: Opener) -> None:
     assert contents(storage) == names(0, 1000)
 
 
+def test_threads_share_a_log(opener: Opener) -> None:
+    log = Log(opener())
+    results: list[Appended] = []
+
+    def work(writer: int) -> None:
+        for number in range(20):
+            results.append(log.append(events(2, 1000 * writer + 2 * number)))
+
+    threads = [threading.Thread(target=work, args=(writer,)) for writer in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(offset for result in results for offset in range(result.first, result.next)) == list(
+        range(160)
+    )
+    found = values(log)
+    for writer in range(4):
+        mine = [value for value in found if int(value[1:]) // 1000 == writer]
+        assert mine == names(1000 * writer, 1000 * writer + 40)
+
+
 # Several processes
 
 
@@ -329,23 +351,27 @@ def test_two_processes_append_at_once(opener: Opener, tmp_path: Path) -> None:
 def test_a_killed_writer_loses_nothing_it_was_acknowledged(opener: Opener, tmp_path: Path) -> None:
     storage = opener(segment_bytes=4000)
     chance = random.Random(7)
-    acknowledged: dict[tuple[int, int], int] = {}
-    source, told = os.pipe()
-    other = fork(lambda: append_many(tmp_path / "s", 0, 300, told))
+    told: list[str] = []
+    others_source, others = os.pipe()
+    other = fork(lambda: append_many(tmp_path / "s", 0, 300, others))
+    os.close(others)
     for _ in range(8):
-        child = fork(lambda: append_many(tmp_path / "s", 1, 10_000, told))
-        time.sleep(chance.uniform(0.01, 0.08))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        source, own = os.pipe()
+        child = fork(lambda own=own: append_many(tmp_path / "s", 1, 100_000, own))  # type: ignore[misc]
+        os.close(own)
+        with os.fdopen(source) as lines:
+            told += [next(lines) for _ in range(chance.randint(1, 10))]
+            time.sleep(chance.uniform(0, 0.02))
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            told += lines
     assert os.waitpid(other, 0)[1] == 0
-    os.close(told)
-    with os.fdopen(source) as lines:
-        for line in lines:
-            writer, number, offset = map(int, line.split())
-            acknowledged[writer, number] = offset
-    assert {writer for writer, _ in acknowledged} == {0, 1}
+    with os.fdopen(others_source) as lines:
+        told += lines
     found = contents(storage)
     assert len(found) == len(set(found)) == storage.bounds().next
-    for (writer, number), offset in acknowledged.items():
+    assert len(told) > 308
+    for line in told:
+        writer, number, offset = map(int, line.split())
         assert found[offset : offset + 2] == [b"w%d-%d-%s" % (writer, number, half) for half in (b"a", b"b")]
     assert write(storage, events(1)) == Appended(len(found), len(found) + 1)

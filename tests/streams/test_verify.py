@@ -25,8 +25,9 @@ def fill(directory: Path, *, storage: str = "local", frames: int = 12, segment_b
     """A stream of frames of 5 events, some to a segment."""
     make_stream(directory, storage=storage, wal={"segment_bytes": segment_bytes, "compression": "none"})
     log = open_storage(directory)
-    for number in range(frames):
-        log.write([Append([encode_body(events(5, number * 5), "none")])])
+    appends = [Append([encode_body(events(5, number * 5), "none")]) for number in range(frames)]
+    for group in [appends] if storage == "sqlite" else [[append] for append in appends]:
+        log.write(group)
     log.move_cursor(Cursor("r", 3))
     log.close()
     return directory
