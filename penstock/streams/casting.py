@@ -132,10 +132,12 @@ def _related(have: pa.DataType, to: pa.DataType) -> bool:
 def _cast(array: pa.Array, to: pa.DataType) -> pa.Array:
     """Arrow's own safe conversion, narrowed down to the values that it refuses."""
     source = array
-    if is_.is_decimal(to) and is_.is_integer(array.type):
-        # Arrow refuses by the type alone if it could be too narrow; through a wide one it looks at values.
-        source = array.cast(pa.decimal256(76, to.scale))
     try:
+        if is_.is_decimal(to):
+            # Arrow refuses integers by the type alone if it could be too narrow, and a decimal that is scaled
+            # beyond 128 bits becomes a wrong number without a word: through a wide type both are right.
+            narrow = array if is_.is_integer(array.type) else array.cast(pa.decimal128(38, array.type.scale))
+            source = narrow.cast(pa.decimal256(76, to.scale))
         made = source.cast(to)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         if len(array) <= 1:

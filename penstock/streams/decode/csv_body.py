@@ -40,7 +40,7 @@ def decode_csv(body: bytes, schema: pa.Schema | None, *, header: bool) -> Decode
         return whole(body, schema, "bad_header", reason)
     try:
         table = _Table(body, len(names or first), header)
-    except pa.ArrowInvalid as error:
+    except pa.ArrowInvalid as error:  # whatever else Arrow cannot read
         return whole(body, schema, "bad_csv", str(error))
     if schema is None or names is None:
         return table.split(raw_batch(_as_json(table.texts, names)))
@@ -57,6 +57,8 @@ class _Table:
     def __init__(self, body: bytes, width: int, header: bool) -> None:
         self.uneven: list[Misfit] = []
         self.faults: dict[int, Mismatch] = {}
+        self.charset = _charset(body)
+        body = body if self.charset == "utf-8" else body.decode(self.charset).encode()
         names = [str(i) for i in range(width)]
         read = pa.csv.read_csv(
             pa.BufferReader(body),
@@ -73,13 +75,20 @@ class _Table:
         total = read.num_rows + len(skipped)
         self.numbers = [n for n in range(1 + header, total + 1) if n not in skipped]
         """The number of each row's record, with the header as the first."""
-        self.fields = [column.combine_chunks()[int(header) :] for column in read.columns]
+        self.fields = [self._field(column.combine_chunks()[int(header) :]) for column in read.columns]
         self.texts = [self._text(field) for field in self.fields]
 
     def _skip(self, row: pyarrow.csv.InvalidRow) -> str:
         reason = f"the record has {row.actual_columns} fields, not {row.expected_columns}"
-        self.uneven.append(Misfit(row.number, row.text.encode(), "wrong_length", reason))
+        self.uneven.append(Misfit(row.number, row.text.encode(self.charset), "wrong_length", reason))
         return "skip"
+
+    def _field(self, read: pa.BinaryArray) -> pa.BinaryArray:
+        """The bytes of a column as they were in the body."""
+        if self.charset == "utf-8":
+            return read
+        values = (None if value is None else value.decode() for value in read.to_pylist())
+        return pa.array([None if text is None else text.encode(self.charset) for text in values], pa.binary())
 
     def _text(self, field: pa.BinaryArray) -> pa.StringArray:
         text, lost = convert(field, pa.string())
@@ -135,6 +144,15 @@ def _parsed(texts: pa.StringArray, field: pa.Field, faults: dict[int, Mismatch])
             faults.setdefault(i, mismatch.below(field.name))
             made.append(None)
     return pa.array(made, field.type)
+
+
+def _charset(body: bytes) -> str:
+    """UTF-8, if the body is in it; else one in which every byte is a character, to find the faulty fields."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "utf-8"
 
 
 def _as_json(texts: list[pa.StringArray], names: Sequence[str] | None) -> list[bytes]:

@@ -59,7 +59,9 @@ def fitting(kind: pa.DataType) -> st.SearchStrategy[str]:
     if is_.is_floating(kind):
         return st.integers().map(str) | st.floats(allow_nan=False, allow_infinity=False).map(repr)
     if is_.is_decimal(kind):
-        numbers = st.decimals(allow_nan=False, allow_infinity=False, places=kind.scale)
+        numbers = st.decimals(allow_nan=False, allow_infinity=False, places=kind.scale) | st.integers(
+            -(10**45), 10**45
+        ).map(Decimal)
         shapes = (str, "{:f}".format, "{:e}".format, '"{:f}"'.format)
         return st.builds(
             lambda number, shape: shape(number), numbers | st.just(Decimal("1E+3")), st.sampled_from(shapes)

@@ -18,7 +18,7 @@ from tests.streams.decode.strategies import lines
 SCHEMAS = [
     "id BIGINT, user STRING NOT NULL, at TIMESTAMP, local TIMESTAMP_NTZ, day DATE",
     "t TINYINT, s SMALLINT, i INT, f FLOAT, d DOUBLE, ok BOOLEAN, raw BINARY",
-    "a DECIMAL(5,2), b DECIMAL(38,0), c DECIMAL(38,38), d DOUBLE",
+    "a DECIMAL(5,2), b DECIMAL(38,0), c DECIMAL(38,38), e DECIMAL(38,10), d DOUBLE",
     "tags ARRAY<STRING>, n ARRAY<ARRAY<INT>>, f ARRAY<FLOAT>, when ARRAY<TIMESTAMP>",
     "s STRUCT<x: INT NOT NULL, y: STRUCT<day: DATE, b: BINARY>>, l ARRAY<STRUCT<f: FLOAT, d: DECIMAL(4,1)>>",
     "m MAP<STRING, INT>, k MAP<BIGINT, STRUCT<x: DATE>>, id BIGINT",

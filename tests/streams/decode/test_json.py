@@ -146,7 +146,9 @@ def test_required_columns() -> None:
 
 
 def test_every_line_stands_for_itself() -> None:
-    body = b'\n{"id":1}\r\n\n  {"id":2} \n[1]\n{"id":3}{"id":4}\n{"id":\n5}\n{"id":6,"id":7}\n{"x":"\xff"}\n"text"'
+    body = (
+        b'\n{"id":1}\r\n\n  {"id":2} \n[1]\n{"id":3}{"id":4}\n{"id":\n5}\n{"id":6,"id":7}\n{"x":"\xff"}\n""'
+    )
     found = typed("id BIGINT", body)
     assert found.batch.column("id").to_pylist() == [1, 2, 7]
     assert [(m.line, m.code) for m in found.misfits] == [
