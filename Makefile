@@ -17,7 +17,7 @@ test: java setup ## Run every test, the fast ones first
 	@$(BIN)/python -m pytest
 
 nightly: java setup ## Run every test, those that kill and damage streams ten times as long
-	@PENSTOCK_TEST_KILLS=600 $(BIN)/python -m pytest --timeout 1800
+	@PENSTOCK_TEST_NIGHTLY=1 $(BIN)/python -m pytest --timeout 1800
 
 verify: lint java ## Lint, types, layers and the fast tests
 	@$(BIN)/python -m pytest -m "not slow"

@@ -27,7 +27,7 @@ NOT_SETTINGS = frozenset(
     {
         CONFIG_VARIABLE,
         "PENSTOCK_TEST_STRICT",
-        "PENSTOCK_TEST_KILLS",
+        "PENSTOCK_TEST_NIGHTLY",
         "PENSTOCK_SERVER",
         "PENSTOCK_DEBUG",
     }

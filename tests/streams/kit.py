@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +17,9 @@ from penstock.streams.events import RAW
 from penstock.streams.files import Files
 from penstock.streams.local import LocalStorage
 from penstock.streams.log import Log
+
+NIGHTLY = bool(os.environ.get("PENSTOCK_TEST_NIGHTLY"))
+"""Whether there is time for every kill and every bit: set by `make nightly`."""
 
 
 def make_stream(

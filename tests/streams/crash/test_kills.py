@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import subprocess
@@ -13,8 +12,9 @@ from typing import Any
 
 import pytest
 
-KILLS = int(os.environ.get("PENSTOCK_TEST_KILLS", "60"))
-"""About how many there are in all; `make nightly` sets more."""
+from tests.streams.kit import NIGHTLY
+
+KILLS = 600 if NIGHTLY else 60
 
 STEPS = (
     "append",
