@@ -36,7 +36,7 @@ from penstock.streams.frames import Body, Frame
 from penstock.streams.producers import Producers, highest
 from penstock.streams.reader import Reader
 from penstock.streams.recovery import Survey, count_damaged, follow, leftovers, load_producers, survey
-from penstock.streams.retention import Closed, Retention
+from penstock.streams.retention import SPILL, Closed, Retention
 from penstock.streams.segments import build_index, index_path, list_segments, load_index, segment_path
 from penstock.streams.storage import (
     FLUSH_S,
@@ -137,7 +137,7 @@ class LocalStorage(Storage):
         """Where segments may lie."""
         found = [self.directory]
         if self.config.memory is not None:
-            found += [self.directory / "spill", self.config.memory]
+            found += [self.directory / SPILL, self.config.memory]
         return found
 
     def closed(self) -> list[Closed]:
@@ -223,9 +223,10 @@ class LocalStorage(Storage):
             if frames:
                 parts = [part for frame in frames for part in frame.encode()]
                 size = sum(len(part) for part in parts)
-                self.retention.make_room(size, sum(frame.body.count for frame in frames))
-                if self.must_roll(size):
-                    self._roll()
+                events = sum(frame.body.count for frame in frames)
+                self.retention.make_room(size, events)
+                if self.must_roll(size, events):
+                    self._roll(size, events)
                 self._put(parts, frames[-1].base + frames[-1].body.count)
                 self._producers = producers
                 self._last_us = frames[-1].time_us
@@ -235,7 +236,7 @@ class LocalStorage(Storage):
     def maintain(self) -> None:
         with self.locked():
             self._reconfigure()
-            if self.must_roll(0):
+            if self.must_roll(0, 0):
                 self._roll()
             self.retention.expire()
             self._index_closed()
@@ -272,6 +273,7 @@ class LocalStorage(Storage):
                 self._fd = None
             if self._lock_fd is not None:
                 os.close(self._lock_fd)
+                self._lock_fd = None
             self._tail_file.close()
             self.counters.close()
 
@@ -513,27 +515,28 @@ class LocalStorage(Storage):
 
     # Segments
 
-    def must_roll(self, size: int) -> bool:
+    def must_roll(self, size: int, events: int) -> bool:
         """Whether the active segment is closed before so much more is written."""
-        tail = self._known
-        if self._sick or self._path.parent != self.retention.place():
+        tail, limits = self._known, self.retention
+        if self._sick or self._path.parent != limits.place(size, events):
             return True
         if tail.next == tail.base:
             return False
-        most = self.retention.segment_events
+        most = limits.segment_events(self._path.parent)
         return (
-            tail.position + size > self.retention.segment_bytes
+            tail.position + size > limits.segment_bytes(self._path.parent)
             or (most is not None and tail.next - tail.base >= most)
             or not -BACKWARDS_US < clock.now_us() - self._began_us < self.spec.wal.segment_ms * 1000
         )
 
-    def _roll(self) -> None:
+    def _roll(self, size: int = 0, events: int = 0) -> None:
         """Close the active segment and begin another. An empty one is not closed but replaced."""
         before, path = self._known, self._path
         if before.next > self._base:
             self._seal()
         try:
-            self._begin(before.next, first=before.first, producers=self._producers)
+            place = self.retention.place(size, events)
+            self._begin(before.next, first=before.first, producers=self._producers, place=place)
         except (Full, WriteFailed):
             if self._fd is not None:  # it goes on with the one before
                 self._publish(before)
@@ -575,13 +578,13 @@ class LocalStorage(Storage):
                 self._write_index(segment.path, segment.base, segment.bytes, segment.next)
             self._indexed.add(segment.base)
 
-    def _begin(self, base: int, first: int, producers: Producers) -> None:
+    def _begin(self, base: int, first: int, producers: Producers, place: Path | None = None) -> None:
         """Begin a segment. It is published before it is made.
 
         So nobody appends to the segment before it any more, and whoever comes after a crash in between
         sees that this one is not whole, and recovers.
         """
-        directory = self.retention.place()
+        directory = place or self.retention.place(0, 0)
         path, durable = segment_path(directory, base), directory != self.config.memory
         frame = Frame(base, self._now(), Body(b"", 0, 0), producers.state(), control=True)
         data = b"".join(frame.encode())

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 SMALLEST_SEGMENT = 4 * 1024
+SPILL = "spill"
 PARTS = 8
 """A capped log is kept in about so many segments, since a whole one is removed at a time."""
 
@@ -43,28 +44,37 @@ class Retention:
     def __init__(self, storage: LocalStorage) -> None:
         self._storage = storage
 
-    @property
-    def segment_bytes(self) -> int:
-        """The size at which a segment is closed."""
+    def segment_bytes(self, directory: Path) -> int:
+        """The size at which a segment in a directory is closed."""
         wal, buffer = self._storage.spec.wal, self._storage.spec.buffer
-        cap = buffer.max_bytes if self._storage.config.transient else wal.retention_bytes
+        in_memory = self._storage.config.transient and directory != self._spill
+        cap = buffer.max_bytes if in_memory else wal.retention_bytes
         part = max(cap // PARTS, min(cap, SMALLEST_SEGMENT)) if cap else wal.segment_bytes
         return min(wal.segment_bytes, part)
 
-    @property
-    def segment_events(self) -> int | None:
-        """The number of events at which a segment is closed, where events are limited."""
-        storage = self._storage
-        return max(1, storage.spec.buffer.max_events // PARTS) if storage.config.transient else None
+    def segment_events(self, directory: Path) -> int | None:
+        """The number of events at which a segment in a directory is closed, where events are limited."""
+        in_memory = self._storage.config.transient and directory != self._spill
+        return max(1, self._storage.spec.buffer.max_events // PARTS) if in_memory else None
 
-    def place(self) -> Path:
-        """Where the next segment is made."""
+    def place(self, size: int, events: int) -> Path:
+        """Where a segment is made for so much more: in order, so what follows spilled events spills too."""
         storage = self._storage
         if not storage.config.transient or storage.config.memory is None:
             return storage.directory
-        if storage.spec.buffer.spill and self._in_memory_over(self.segment_bytes, self.segment_events or 0):
-            return storage.directory / "spill"
-        return storage.config.memory
+        memory = storage.config.memory
+        size = max(size, self.segment_bytes(memory))
+        events = max(events, self.segment_events(memory) or 0)
+        if storage.spec.buffer.spill and (self._spilled() or self._in_memory_over(size, events)):
+            return self._spill
+        return memory
+
+    @property
+    def _spill(self) -> Path:
+        return self._storage.directory / SPILL
+
+    def _spilled(self) -> list[Closed]:
+        return [segment for segment in self._storage.closed() if segment.path.parent == self._spill]
 
     def make_room(self, size: int, events: int) -> None:
         """Remove what may go, so that an append finds room; raises `Full` if it does not."""
@@ -79,7 +89,7 @@ class Retention:
         self._expire_by_time()
         try:
             if self._storage.config.transient:
-                self._make_room_in_memory(0, 0)
+                self._drop_read(0, 0)
             else:
                 self._apply_caps(0)
         except Full:
@@ -110,7 +120,7 @@ class Retention:
         storage, wal = self._storage, self._storage.spec.wal
         kept = storage.closed()
         count, total = len(kept) + 1, sum(s.bytes for s in kept) + storage.tail().position + size
-        active = storage.active() if size and storage.must_roll(size) else None
+        active = storage.active() if size and storage.must_roll(size, 0) else None
         if active is not None:  # it is closed, and another one begun
             kept, count = [*kept, active], count + 1
         for segment in kept:
@@ -129,28 +139,41 @@ class Retention:
 
     def _make_room_in_memory(self, size: int, events: int) -> None:
         storage = self._storage
-        if not self._in_memory_over(size, events):
+        if not self._overflows(size, events):
             return
-        readers = storage.cursors()
+        self._drop_read(size, events)
+        if not self._overflows(size, events):
+            return
         slowest = self._slowest(otherwise=storage.tail().next)
-        for segment in storage.closed():
-            if segment.next > slowest:
-                break
-            self._remove(segment, None if readers else "dropped_no_reader")
-            if not self._in_memory_over(size, events):
-                return
-        left = storage.closed()
-        if storage.must_roll(size):
+        left, spilled = storage.closed(), self._spilled()
+        if storage.must_roll(size, events):
             left = [*left, storage.active()]
         if all(segment.next <= slowest for segment in left):
             return  # one append may be larger than the buffer, or it could never be made
         if not storage.spec.buffer.spill:
             raise Full("buffer_full")
         self._require_space(size)
-        cap = storage.spec.wal.retention_bytes
-        spilled = sum(segment.bytes for segment in left if segment.path.parent != storage.config.memory)
-        if cap is not None and spilled + size > cap:
+        if storage.active_in(self._spill):
+            spilled.append(storage.active())
+        wal, more = storage.spec.wal, storage.must_roll(size, events)
+        total = sum(segment.bytes for segment in spilled) + size
+        if len(spilled) + more > wal.max_segments or total > (wal.retention_bytes or total):
             raise Full("buffer_full")
+
+    def _drop_read(self, size: int, events: int) -> None:
+        """Remove what every reader has read, as long as it stands in the way of so much more."""
+        storage = self._storage
+        readers = storage.cursors()
+        slowest = self._slowest(otherwise=storage.tail().next)
+        for segment in storage.closed():
+            if segment.next > slowest or not self._overflows(size, events):
+                return
+            self._remove(segment, None if readers else "dropped_no_reader")
+
+    def _overflows(self, size: int, events: int) -> bool:
+        """Whether so much more does not go to memory, or not without making room there."""
+        spills = self.place(size, events) == self._spill
+        return spills or self._in_memory_over(size, events)
 
     def _in_memory_over(self, size: int, events: int) -> bool:
         """Whether so much more would be more than memory may hold."""
