@@ -56,8 +56,8 @@ class Database:
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
                 raise
-            fcntl.flock(self._users_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            salvage(directory, self._files, self._floor())
+            if not self._salvage():
+                raise WriteFailed("the database is damaged, and open elsewhere") from error
             self._writer = create(self.path)
         if is_new:
             self._files.sync_directory(directory)
@@ -69,18 +69,23 @@ class Database:
         """Write a damaged database anew; false if somebody else has it open, too."""
         if not self._writable:
             return False
-        with self._alone(), self._reading:
+        self._damaged = True  # until it is known to be mended and open again
+        with self._alone(), self._reading, self._told():
             self._reader.close()
             self._writer.close()
-            try:
-                fcntl.flock(self._users_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                salvage(self.path.parent, self._files, self._floor())
-                return True
-            except BlockingIOError:
-                log.error("a damaged database is open elsewhere and cannot be mended", file=str(self.path))
-                return False
-            finally:
-                self._open()
+            mended = self._salvage()
+            self._open()
+            self._damaged = not mended
+            return mended
+
+    def _salvage(self) -> bool:
+        try:
+            fcntl.flock(self._users_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.error("a damaged database is open elsewhere and cannot be mended", file=str(self.path))
+            return False
+        salvage(self.path.parent, self._files, self._floor())
+        return True
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -101,7 +106,7 @@ class Database:
         Raises `Full` or `WriteFailed` for what SQLite says of the disk.
         """
         if self._damaged:
-            self._damaged = not self.mend()
+            self.mend()
         with self._alone(), self._told():
             db = self._writer
             if self._sick:
@@ -127,7 +132,8 @@ class Database:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code == sqlite3.SQLITE_FULL:
                 raise Full("disk_full") from error
-            self._sick, self._damaged = code == sqlite3.SQLITE_IOERR, is_damage(error)
+            self._sick = self._sick or code == sqlite3.SQLITE_IOERR
+            self._damaged = self._damaged or is_damage(error)
             raise WriteFailed(f"the database refused: {error}") from error
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -148,7 +154,7 @@ class Database:
             with self._reading:
                 return self._reader.execute(query, parameters).fetchall()
         except sqlite3.DatabaseError as error:
-            if not is_damage(error) or not self.mend():
+            if not (self._damaged or is_damage(error)) or not self.mend():
                 raise
         with self._reading:
             return self._reader.execute(query, parameters).fetchall()
@@ -185,7 +191,7 @@ class Database:
 
     def close(self) -> None:
         """Let go of the file."""
-        with self._writing, self._reading:
+        with self._alone() if self._writable else contextlib.nullcontext():  # the last one writes the journal
             self._reader.close()
             if self._writable:
                 self._writer.close()

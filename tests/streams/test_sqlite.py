@@ -252,6 +252,26 @@ def test_a_damaged_head_takes_nothing_with_it(directory: Path) -> None:
     storage.close()
 
 
+def test_damage_of_a_file_that_others_have_open_is_mended_by_the_last(directory: Path) -> None:
+    build(directory)
+    path = directory / "log.db"
+    data = bytearray(path.read_bytes())
+    [(root,)] = sqlite3.connect(path).execute("SELECT rootpage FROM sqlite_master WHERE name = 'frames'")
+    data[(root - 1) * PAGE : root * PAGE] = b"\x55" * PAGE
+    one, two = SqliteStorage(directory), SqliteStorage(directory)
+    path.write_bytes(data)
+    for storage in (one, two):
+        with pytest.raises(WriteFailed, match="malformed"):
+            fill(storage, 1)
+    with pytest.raises(WriteFailed, match="malformed"):
+        fill(one, 1)
+    two.close()
+    fill(one, 1)
+    assert one.bounds().next == 201
+    assert (directory / "log.db.damaged").exists()
+    one.close()
+
+
 class Dies(Files):
     """A process that dies at a step."""
 
