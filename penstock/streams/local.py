@@ -63,6 +63,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 UNCOPIED = 64 * 1024
 """A body of this size is written from where it is: copying it would cost more than another call."""
 
+FLOOR = "floor"
 RESERVED = 1_000_000
 """Offsets that a transient stream reserves at once, so that a restart never gives one out again."""
 
@@ -239,6 +240,8 @@ class LocalStorage(Storage):
             if self.must_roll(0, 0):
                 self._roll()
             self.retention.expire()
+            if not self.config.transient:
+                self._bring_to_disk()
             self._index_closed()
             self.flush()
 
@@ -624,15 +627,29 @@ class LocalStorage(Storage):
 
     def _floor(self) -> int:
         try:
-            return int((self.directory / "floor").read_text())
+            return int((self.directory / FLOOR).read_text())
         except (OSError, ValueError):
             return 0
+
+    def _bring_to_disk(self) -> None:
+        """Move what a stream has elsewhere from when it was transient, and would lose with a restart."""
+        for segment in self.closed():
+            if segment.path.parent != self.directory:
+                target = segment_path(self.directory, segment.base)
+                self.files.replace(target, segment.path.read_bytes(), durable=True)
+                self.files.remove(segment.path)
+                self.files.remove(index_path(segment.path))
+                self._indexed.discard(segment.base)
+                self._forget_listing()
+        if (floor := self.directory / FLOOR).exists():  # the segments say it now
+            self.files.remove(floor)
+            self.files.sync_directory(self.directory)
 
     def _reserve(self, next: int) -> None:
         """Offsets of a transient stream are not on disk, so a bound of them is."""
         if next + RESERVED // 2 > self._reserved:
             reserved = next + RESERVED
-            self.files.replace(self.directory / "floor", str(reserved).encode(), durable=True)
+            self.files.replace(self.directory / FLOOR, str(reserved).encode(), durable=True)
             self._reserved = reserved
 
     def refresh(self) -> None:
@@ -648,6 +665,7 @@ class LocalStorage(Storage):
         if version != self._config_version:
             self.config, self._config_version = read_config(self.directory), version
             self.spec = self.config.spec
+            self._reserved = 0  # somebody may have removed it while the stream was durable
             self._forget_listing()
 
 

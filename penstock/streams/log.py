@@ -45,7 +45,7 @@ RETRY_S = 0.02
 """How often a committer looks for room in a stream that is full."""
 
 LOOK_S = 0.25
-"""How often a producer that waits looks whether its stream has other settings now."""
+"""How often who waits looks whether the stream has other settings now."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -271,7 +271,8 @@ class Log:
             if self._queue:
                 if (left := self._linger_s()) <= 0:
                     return True
-                self._changed.wait(left)
+                self._changed.wait(min(left, LOOK_S))
+                self.storage.refresh()
                 continue
             if self._closing or idle_s >= IDLE_S:
                 return False
