@@ -1,33 +1,29 @@
 """Writing a damaged database anew from what can still be read of it.
 
-SQLite itself gives up at the first damaged page of a table. Here its rows are looked for on both sides of
-the damage, so that only what lies on the damaged pages is lost; readers are told its offsets as lost.
+SQLite itself gives up at the first damaged page of a table. Here rows are looked for page by page, so that
+only what lies on a damaged one is lost; readers are told its offsets as lost.
 """
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import os
 import shutil
 import sqlite3
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 import structlog
 
 from penstock.streams import clock
 from penstock.streams.files import Files, aside
-from penstock.streams.rows import FILE, INSERT, PAGE, SELECT, Row, connect, create
+from penstock.streams.rows import FILE, INSERT, PAGE, Row, connect, create
+from penstock.streams.scavenge import scavenge
 
 log = structlog.get_logger()
 
 MENDED = FILE + ".mended"
 """The new database, complete. Once it is there, it takes the place of the old one."""
-
-MOST_PROBES = 20_000
-"""Reads that may find damage before the rest counts as lost: a root page may take all with it."""
 
 JOURNALS = ("-wal", "-shm")
 
@@ -49,8 +45,9 @@ def salvage(directory: Path, files: Files, floor: int) -> None:
         source = copy
     new = create(temporary)
     try:
-        with contextlib.closing(connect(source, read_only=True)) as old:
-            _copy(old, new, floor)
+        with contextlib.closing(connect(source)) as old:  # closing it brings its journal into it
+            known = _copy_tables(old, new)
+        _copy_rows(source, new, known, floor)
     finally:
         new.close()  # and its journal is in it
     _remove(files, copy)
@@ -122,70 +119,37 @@ def mark_lost(db: sqlite3.Connection, first: int, next: int) -> None:
     db.execute(INSERT, Row.of(first, next - first, time_us, 0, b"", None))
 
 
-def _copy(old: sqlite3.Connection, new: sqlite3.Connection, floor: int) -> None:
-    new.execute("BEGIN")
+def _copy_tables(old: sqlite3.Connection, new: sqlite3.Connection) -> tuple[int, int] | None:
+    """Copy all but the events; the first and the next offset, if they can be read."""
     for table in ("producers", "cursors", "counters"):
         with contextlib.suppress(sqlite3.DatabaseError):
             for values in old.execute(f"SELECT * FROM {table}"):
                 places = ", ".join("?" * len(values))
                 new.execute(f"INSERT OR IGNORE INTO {table} VALUES ({places})", values)
-    first = next = None
     with contextlib.suppress(sqlite3.DatabaseError):
-        first, next = old.execute("SELECT first, next FROM state").fetchone() or (None, None)
-    last_us = 0
-    reached = first
-    for base in _bases(old, 0, max(next or 0, floor)):
-        row = _read(old, base)
-        if row is not None and row.sound and (reached is None or base >= reached):
-            if reached is not None and base > reached:
-                mark_lost(new, reached, base)
+        found: tuple[int, int] | None = old.execute("SELECT first, next FROM state").fetchone()
+        return found
+    return None
+
+
+def _copy_rows(path: Path, new: sqlite3.Connection, known: tuple[int, int] | None, floor: int) -> None:
+    """Copy the events, and mark what is missing between them."""
+    new.execute("BEGIN")
+    first, next = known or (0, floor)
+    for row in scavenge(path):
+        if first <= row.base and (known is None or row.base < next):
             new.execute(INSERT, row)
-            first = base if first is None else first
-            reached, last_us = row.base + row.events, max(last_us, row.time_us)
-    if next is None:
-        next = max(floor, reached or 0)
-    if reached is not None and reached < next:
-        mark_lost(new, reached, next)
-    first = next if first is None else first
+    query = (
+        "SELECT coalesce(min(base), 0), coalesce(max(base + count), 0), coalesce(max(time_us), 0) FROM frames"
+    )
+    lowest, highest, last_us = new.execute(query).fetchone()
+    if known is None:
+        first, next = lowest if highest else next, max(next, highest)
+    ranges = new.execute("SELECT base, base + count FROM frames ORDER BY base").fetchall()
+    reached = first
+    for base, end in [*ranges, (next, next)]:
+        if base > reached:
+            mark_lost(new, reached, base)
+        reached = end
     new.execute("UPDATE state SET first = ?, next = ?, last_us = ?", (first, next, last_us))
     new.execute("COMMIT")
-
-
-def _read(db: sqlite3.Connection, base: int) -> Row | None:
-    try:
-        found = db.execute(SELECT, (base,)).fetchone()
-    except sqlite3.DatabaseError:
-        return None
-    return Row(*found) if found else None
-
-
-def _bases(db: sqlite3.Connection, first: int, next: int) -> Iterator[int]:
-    """The base offsets that can be read, in order."""
-    found: set[int] = set()
-    ranges = collections.deque([(first, next)])
-    for _ in range(MOST_PROBES):
-        if not ranges:
-            break
-        low, high = ranges.popleft()
-        below = _scan(db, low, high, "ASC", found)
-        if below is None:
-            continue  # to its end, without damage
-        above = _scan(db, below, high, "DESC", found)
-        if above is not None and above - below > 1:
-            middle = (below + above) // 2
-            ranges += [(below, middle), (middle, above)]
-    return iter(sorted(found))
-
-
-def _scan(db: sqlite3.Connection, low: int, high: int, order: str, found: set[int]) -> int | None:
-    """Take in the base offsets of a range from one side on; where damage ends it, or None."""
-    reached = low if order == "ASC" else high
-    try:
-        query = f"SELECT base FROM frames WHERE base >= ? AND base < ? ORDER BY base {order}"
-        for (base,) in db.execute(query, (low, high)):
-            found.add(base)
-            reached = base + 1 if order == "ASC" else base
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
-            return reached  # else there is no database, or no table, to be found
-    return None

@@ -252,14 +252,38 @@ def test_a_damaged_head_takes_nothing_with_it(directory: Path) -> None:
     storage.close()
 
 
+def damage_root(path: Path) -> None:
+    """Take the way to all events away."""
+    db = sqlite3.connect(path)
+    [(root,)] = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'frames'")
+    db.close()
+    data = bytearray(path.read_bytes())
+    data[(root - 1) * PAGE : root * PAGE] = b"\x55" * PAGE
+    path.write_bytes(data)
+
+
+def test_events_are_found_without_the_tree_that_leads_to_them(directory: Path) -> None:
+    build(directory)
+    storage = SqliteStorage(directory)
+    fill(storage, 5)  # these take several pages each
+    storage.move_cursor(Cursor("r", 204))
+    storage.write([Append([encode_body(events(2), "zstd")], tx=((0, 2, "t", True),))])
+    storage.close()
+    damage_root(directory / "log.db")
+    storage = SqliteStorage(directory)
+    found, lost = read_all(storage)
+    assert [found[offset] for offset in range(200)] == [b"e%d" % offset for offset in range(200)]
+    assert [found[offset] for offset in range(200, 205)] == [PAYLOAD] * 5
+    assert (len(found), lost) == (207, set())
+    assert storage.transactions(0, 207) == [(205, 207, "t", True)]
+    assert [cursor.next for cursor in storage.cursors()] == [204]
+    storage.close()
+
+
 def test_damage_of_a_file_that_others_have_open_is_mended_by_the_last(directory: Path) -> None:
     build(directory)
-    path = directory / "log.db"
-    data = bytearray(path.read_bytes())
-    [(root,)] = sqlite3.connect(path).execute("SELECT rootpage FROM sqlite_master WHERE name = 'frames'")
-    data[(root - 1) * PAGE : root * PAGE] = b"\x55" * PAGE
     one, two = SqliteStorage(directory), SqliteStorage(directory)
-    path.write_bytes(data)
+    damage_root(directory / "log.db")
     for storage in (one, two):
         with pytest.raises(WriteFailed, match="malformed"):
             fill(storage, 1)
@@ -268,6 +292,7 @@ def test_damage_of_a_file_that_others_have_open_is_mended_by_the_last(directory:
     two.close()
     fill(one, 1)
     assert one.bounds().next == 201
+    assert len(values(Log(one))) == 201
     assert (directory / "log.db.damaged").exists()
     one.close()
 
