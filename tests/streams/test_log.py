@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from penstock.specs.positions import EARLIEST, LATEST, Position
-from penstock.streams import clock
+from penstock.streams import clock, segments
 from penstock.streams.files import Files
 from penstock.streams.log import Chunk, Closed
 from penstock.streams.storage import Appended, Cursor, Fenced, Producer
@@ -223,3 +223,87 @@ def test_a_closed_log_takes_nothing(directory: Path) -> None:
         log.append(events(1))
     with pytest.raises(Closed):
         log.append(events(1))
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.us = 1_700_000_000_000_000
+        patch.setattr(clock, "now_us", lambda: self.us)
+
+    def step(self, *, days: float) -> None:
+        self.us += int(days * 86_400_000_000)
+
+
+def test_a_clock_that_went_back_for_a_while_evicts_nothing_early(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is stamped long ago was appended after what is stamped rightly, so it may go no earlier."""
+    change(directory, wal={"segment_bytes": 1, "retention_ms": 7 * 86_400_000})
+    now = Clock(monkeypatch)
+    with opened(directory) as log:
+        log.append(events(1))
+        now.step(days=-30)
+        log.append(events(1, first=1))
+        now.step(days=30)
+        log.append(events(2, first=2))
+        now.step(days=6.9)
+        log.append(events(1, first=4))
+        log.storage.maintain()
+        assert values(log) == [b"e0", b"e1", b"e2", b"e3", b"e4"]
+        now.step(days=0.2)
+        log.storage.maintain()
+        assert values(log) == [b"e4"]
+
+
+def test_what_a_clock_stamped_in_the_future_is_not_kept_for_ever(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(directory, wal={"segment_bytes": 1, "retention_ms": 7 * 86_400_000})
+    now = Clock(monkeypatch)
+    with opened(directory) as log:
+        now.step(days=5_000)
+        log.append(events(1))
+        now.step(days=-5_000)
+        log.append(events(1, first=1))
+        log.append(events(1, first=2))
+        now.step(days=6.9)
+        log.append(events(1, first=3))
+        log.storage.maintain()
+        assert values(log) == [b"e0", b"e1", b"e2", b"e3"]
+        now.step(days=0.2)
+        log.storage.maintain()
+        assert values(log) == [b"e3"]
+
+
+def test_a_small_step_back_is_waited_for(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = Clock(monkeypatch)
+    with opened(directory) as log:
+        log.append(events(1))
+        now.us -= 5_000_000
+        log.append(events(1))
+        times = [chunk.time_us for chunk in log.read(0)]
+        assert times == [now.us + 5_000_000] * 2
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_times_are_found_whatever_the_clock_did(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, closed: bool
+) -> None:
+    monkeypatch.setattr(segments, "INDEX_INTERVAL", 1)
+    change(directory, wal={"segment_ms": 10**12})
+    now = Clock(monkeypatch)
+    start, times = now.us, [0, 10, 3, 3, 20, 1, 15, 30, 2]
+    with opened(directory) as log:
+        for number, days in enumerate(times):
+            now.us = start + days * 86_400_000_000
+            log.append(events(1, first=number))
+        if closed:
+            change(directory, wal={"segment_bytes": 1})
+            log.append(events(1, first=len(times)))
+            log.storage.maintain()
+        for days in (0, 1, 2, 3, 4, 10, 11, 20, 25, 30):
+            moment = datetime.fromtimestamp(start / 1e6, UTC) + timedelta(days=days)
+            expected = next(i for i, at in enumerate(times) if at >= days)
+            assert log.resolve(Position("time", time=moment)) == expected

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from penstock.errors import Backpressure
 from penstock.specs.positions import EARLIEST, LATEST, Position
-from penstock.streams import clock
+from penstock.streams import clock, segments
 from penstock.streams.local import LocalStorage
 from penstock.streams.log import Log
 from penstock.streams.storage import Cursor, Fenced, Producer
@@ -53,6 +53,7 @@ class LogModel(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.now = 1_700_000_000_000_000
         self.patch.setattr(clock, "now_us", lambda: self.now)
+        self.patch.setattr(segments, "INDEX_INTERVAL", 1_000)  # so that small segments have some entries
         self.directory = make_stream(Path(self.home) / "s", wal=wal)
         self.wal: dict[str, Any] = wal
         self.open()
