@@ -22,7 +22,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow as pa
 import structlog
@@ -31,10 +30,11 @@ from penstock.streams import clock
 from penstock.streams.config import StreamConfig, config_version, read_config
 from penstock.streams.counters import NAMES
 from penstock.streams.database import Database
+from penstock.streams.eviction import Eviction, State, add_counts, read_state
 from penstock.streams.files import Files
 from penstock.streams.frames import decode_body, parse_meta
 from penstock.streams.producers import MOST, Last, Producers
-from penstock.streams.rows import INSERT, SELECT, Row, used_bytes
+from penstock.streams.rows import INSERT, SELECT, Row
 from penstock.streams.storage import (
     FLUSH_S,
     Append,
@@ -76,14 +76,6 @@ RESERVED = 1_000_000
 
 _forked: list[Database] = []
 """Databases of a parent process: not even closing them is safe for a child."""
-
-
-class State(NamedTuple):
-    """The log at a glance."""
-
-    first: int
-    next: int
-    last_us: int
 
 
 class SqliteStorage(Storage):
@@ -226,7 +218,7 @@ class SqliteStorage(Storage):
             self._uncounted.update(counts)
             try:
                 with self._db.transaction(durable=False) as db:
-                    _count(db, self._uncounted)
+                    add_counts(db, self._uncounted)
                 self._uncounted.clear()
             except (Full, WriteFailed) as error:  # counted with the next ones
                 log.warning("a stream's counters are not written", stream=self.config.id, error=str(error))
@@ -245,7 +237,7 @@ class SqliteStorage(Storage):
         durable = self.spec.wal.sync or time.monotonic() - since >= FLUSH_S
         self._db.keep_journal_below(self._journal)
         with self._db.transaction(durable=durable) as db:
-            state = _state(db)
+            state = read_state(db)
             producers = self._known(db, appends)
             rows, results = self._rows(appends, state, producers)
             known = [(id, *fields) for id, fields in producers.state()["state"].items()]
@@ -253,7 +245,7 @@ class SqliteStorage(Storage):
             if rows:
                 next = rows[-1].base + rows[-1].events
                 self._reserve(next)
-                self._make_room(db, size)
+                self._eviction(db).make_room(size)
                 db.executemany(INSERT, rows)
                 db.execute("UPDATE state SET next = ?, last_us = ?", (next, rows[-1].time_us))
         self._dirty_since = None if durable else since
@@ -304,7 +296,7 @@ class SqliteStorage(Storage):
     def maintain(self) -> None:
         self._reconfigure()
         with self._db.transaction(durable=False) as db:
-            self._expire(db)
+            self._eviction(db).expire()
             db.execute(
                 "DELETE FROM producers WHERE id NOT IN (SELECT id FROM producers ORDER BY next DESC LIMIT ?)",
                 (MOST,),
@@ -317,41 +309,8 @@ class SqliteStorage(Storage):
 
     # Retention
 
-    def _make_room(self, db: sqlite3.Connection, size: int) -> None:
-        """Remove the oldest frames until an append fits; raises `Full` if they have to be read first."""
-        while used_bytes(db) + size > self.limit:
-            following = db.execute("SELECT base FROM frames ORDER BY base LIMIT 2").fetchall()
-            if not following:
-                return  # one append may be larger than the limit, or it could never be made
-            upto = following[1][0] if len(following) > 1 else _state(db).next
-            if self.spec.wal.on_full == "block" and _slowest(db, otherwise=0) < upto:
-                raise Full("retention_bytes")
-            self._evict(db, upto, "evicted_retention_bytes")
-
-    def _expire(self, db: sqlite3.Connection) -> None:
-        """Remove what is too old, and what is too much unless somebody has to read it first."""
-        keep_ms = self.spec.wal.retention_ms
-        if keep_ms is not None:
-            # What was appended earlier is older, whatever a wrong clock has stamped on it.
-            oldest_us = clock.now_us() - keep_ms * 1000
-            last = db.execute("SELECT max(base) FROM frames WHERE time_us < ?", (oldest_us,)).fetchone()[0]
-            if last is not None:
-                after = db.execute("SELECT min(base) FROM frames WHERE base > ?", (last,)).fetchone()[0]
-                self._evict(db, _state(db).next if after is None else after, "evicted_retention_ms")
-        try:
-            self._make_room(db, 0)
-        except Full:
-            return  # it may stay until it was read
-
-    def _evict(self, db: sqlite3.Connection, upto: int, reason: str) -> None:
-        self.files.step("retention delete")
-        first = _state(db).first
-        counts = {reason: upto - first}
-        if (unread := upto - max(_slowest(db, otherwise=upto), first)) > 0:
-            counts["evicted_unread"] = unread
-        db.execute("DELETE FROM frames WHERE base < ?", (upto,))
-        db.execute("UPDATE state SET first = ?", (upto,))
-        _count(db, counts)  # invariant 5
+    def _eviction(self, db: sqlite3.Connection) -> Eviction:
+        return Eviction(db, self.spec.wal, self.limit, self.files)
 
     def _require_space(self, size: int) -> None:
         """Refuse before the volume is full: reading, deleting and moving cursors need some room too."""
@@ -386,18 +345,3 @@ def read_floor(directory: Path) -> int:
         return int((directory / "floor").read_text())
     except (OSError, ValueError):
         return 0
-
-
-def _state(db: sqlite3.Connection) -> State:
-    return State(*db.execute("SELECT first, next, last_us FROM state").fetchone())
-
-
-def _slowest(db: sqlite3.Connection, otherwise: int) -> int:
-    """The offset up to which every reader has read."""
-    found = db.execute("SELECT min(next) FROM cursors").fetchone()[0]
-    return otherwise if found is None else int(found)
-
-
-def _count(db: sqlite3.Connection, counts: Mapping[str, int]) -> None:
-    add = "INSERT INTO counters VALUES (?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
-    db.executemany(add, list(counts.items()))
