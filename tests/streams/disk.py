@@ -3,7 +3,7 @@
 What is written, created, renamed or removed is seen at once, as by an operating system that has it in
 memory, but is only on the disk once it was synced. When the power is lost, every change that was not is
 kept or forgotten by chance: names each for itself, content by sectors. Mapped files, which are never synced,
-come back as anything.
+come back as anything. What lies outside the disk's own directory is memory, and simply gone.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class Directory:
 class Disk(Files):
     """The file layer of a machine that may lose its power at any change."""
 
-    def __init__(self, root: Path, chance: random.Random, sector: int = 64) -> None:
-        self.root, self._chance, self._sector = root, chance, sector
+    def __init__(self, root: Path, memory: Path, chance: random.Random, sector: int = 64) -> None:
+        self.root, self.memory, self._chance, self._sector = root, memory, chance, sector
         root.mkdir()
         self._top = Directory()
         self._files: dict[int, Content] = {}
@@ -111,6 +111,7 @@ class Disk(Files):
         """Forget what was not synced, and start again."""
         self._remember_mapped(self._top, self.root)
         self._top.lose(self._chance, self._sector)
+        shutil.rmtree(self.memory, ignore_errors=True)
         shutil.rmtree(self.root)
         self._files = {}
         self._write(self._top, self.root)
@@ -156,7 +157,8 @@ class Disk(Files):
         return found
 
     def _named(self, path: Path, entry: Content | Directory) -> None:
-        self._at(path.parent).changes.append(lambda names: names.update({path.name: entry}))
+        if path.is_relative_to(self.root):
+            self._at(path.parent).changes.append(lambda names: names.update({path.name: entry}))
 
     # The file layer
 
@@ -205,6 +207,8 @@ class Disk(Files):
 
     def rename(self, source: Path, target: Path) -> None:
         if self._change():
+            if not source.is_relative_to(self.root):
+                return super().rename(source, target)
             entry = self._at(source.parent).now()[source.name]
 
             def renamed(names: dict[str, Content | Directory]) -> None:
@@ -212,9 +216,9 @@ class Disk(Files):
                 names[target.name] = entry
 
             self._at(source.parent).changes.append(renamed)
-        super().rename(source, target)
+        return super().rename(source, target)
 
     def remove(self, path: Path) -> None:
-        if path.exists() and self._change():
+        if path.exists() and self._change() and path.is_relative_to(self.root):
             self._at(path.parent).changes.append(lambda names: names.pop(path.name, None))
         super().remove(path)

@@ -7,6 +7,7 @@ import random
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,11 @@ class Machine:
     """A stream on a disk that forgets, and what is known of its events."""
 
     def __init__(self, root: Path, chance: random.Random, spec: dict[str, object]) -> None:
-        self.chance, self.sync = chance, bool(spec["sync"])
-        self.disk = Disk(root, chance, chance.choice((32, 64, 512)))
-        self.config = StreamConfig("s", StreamSpec.model_validate({"wal": spec}))
+        self.chance = chance
+        memory = root.parent / "memory"
+        self.disk = Disk(root, memory, chance, chance.choice((32, 64, 512)))
+        self.spec = dict(spec)
+        self.config = StreamConfig("s", StreamSpec.model_validate({"wal": spec}), memory)
         self.directory = root / "streams" / "s"
         self.storage: LocalStorage | None = None
         self.made = 0
@@ -42,6 +45,10 @@ class Machine:
         self.acked: dict[int, bytes] = {}
         self.safe = 0
         """Everything acknowledged below this offset must survive."""
+        self.volatile: set[int] = set()
+        """Except these: they were appended while the stream was transient."""
+        self.given = 0
+        """No offset below this one may be given to another event."""
         self.first = 0
         """Everything below this offset was evicted, though a power loss may bring it back."""
         self.batch = 0
@@ -49,6 +56,14 @@ class Machine:
         """The last append of the producer that was acknowledged."""
         self.cursor = 0
         """How far a reader has come, as far as the disk knows."""
+
+    @property
+    def sync(self) -> bool:
+        return bool(self.spec["sync"])
+
+    @property
+    def durable(self) -> bool:
+        return bool(self.spec["enabled"])
 
     @contextmanager
     def power(self, changes: int | None) -> Iterator[None]:
@@ -83,13 +98,13 @@ class Machine:
         log = Log(self.storage)
         bounds = log.bounds()
         readable: dict[int, bytes] = {}
-        lost: set[int] = set()
+        lost: list[range] = []
         reached = bounds.first
         for chunk in log.read(bounds.first):
             assert chunk.base == reached
             reached = chunk.next
             if chunk.batch is None:
-                lost.update(range(chunk.base, chunk.next))
+                lost.append(range(chunk.base, chunk.next))
             else:
                 readable.update(enumerate(chunk.batch.column(0).to_pylist(), chunk.base))
         assert reached == bounds.next
@@ -100,17 +115,18 @@ class Machine:
         assert len(set(readable.values())) == len(readable)
         for offset in self.acked:
             if offset >= self.first and offset not in readable:
-                assert offset >= self.safe, f"offset {offset} of {bounds} is gone"
-                assert offset in lost or offset >= bounds.next
+                assert offset >= self.safe or offset in self.volatile, f"offset {offset} of {bounds} is gone"
+                told = offset >= bounds.next or any(offset in gap for gap in lost)
+                assert told or offset in self.volatile
         cursors = {cursor.reader: cursor.next for cursor in self.storage.cursors()}
         if self.cursor:
             assert cursors["r"] >= self.cursor
         assert bounds.next >= max(cursors.values(), default=0)
-        assert bounds.next >= self.safe
+        assert bounds.next >= max(self.safe, self.given)
         self.cursor = cursors.get("r", 0)
         self.acked = {offset: value for offset, value in readable.items() if offset >= self.first}
         self.safe = bounds.next
-        if self.told is not None and self.sync:
+        if self.told is not None and self.sync and self.durable and not self.volatile:
             [repeated] = self.storage.write([Append([self.body(1)], self.told)])
             assert isinstance(repeated, Appended)
             assert repeated.duplicate
@@ -142,6 +158,9 @@ class Machine:
         assert isinstance(result, Appended)
         assert (result.first, result.next) == (next, next + len(values))
         self.acked.update(enumerate(values, result.first))
+        if not self.durable:
+            self.volatile.update(range(result.first, result.next))
+            self.given = result.next
         self.told = producer or self.told
         self.after()
 
@@ -150,24 +169,35 @@ class Machine:
         assert self.storage is not None
         known = self.storage.tail()
         self.first = max(self.first, known.first)
-        self.safe = known.next if self.sync else max(self.safe, known.base)
+        if self.durable:
+            self.safe = known.next if self.sync else max(self.safe, known.base)
 
     def flush(self) -> None:
         assert self.storage is not None
         self.storage.flush()
-        self.safe = self.storage.bounds().next
+        if self.durable:
+            self.safe = self.storage.bounds().next
 
     def maintain(self) -> None:
         assert self.storage is not None
         self.storage.maintain()
+        if self.durable:
+            self.volatile = set()
         self.after()
 
     def move_cursor(self) -> None:
         assert self.storage is not None
         to = self.storage.bounds().next
         self.storage.move_cursor(Cursor("r", to))
-        if self.sync:
+        if self.sync and self.durable:
             self.cursor = to
+
+    def toggle(self, name: str) -> None:
+        """Change a setting."""
+        changed = {**self.spec, name: not self.spec[name]}
+        config = replace(self.config, spec=StreamSpec.model_validate({"wal": changed}))
+        write_config(self.directory, config, self.disk)
+        self.spec, self.config = changed, config
 
     def reopen(self) -> None:
         assert self.storage is not None
@@ -179,7 +209,18 @@ ACTIONS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.lists(st.integers(1, 3), min_size=1, max_size=3), st.booleans()),
         st.sampled_from(
-            [("flush",), ("maintain",), ("move_cursor",), ("reopen",), ("lose",), ("lose",), ("lose",)]
+            [
+                ("flush",),
+                ("maintain",),
+                ("reopen",),
+                ("move_cursor",),
+                ("move_cursor",),
+                ("toggle", "sync"),
+                ("toggle", "enabled"),
+                ("lose",),
+                ("lose",),
+                ("lose",),
+            ]
         ),
     ),
     min_size=3,
@@ -188,6 +229,7 @@ ACTIONS = st.lists(
 
 SPECS = st.fixed_dictionaries(
     {
+        "enabled": st.sampled_from([True, True, True, False]),
         "sync": st.booleans(),
         "segment_bytes": st.sampled_from([1, 700, 2000, 1 << 20]),
         "max_segments": st.sampled_from([2, 4, 64]),
