@@ -23,6 +23,7 @@ from penstock.api.kinds import KINDS
 from penstock.api.lifecycle import lifecycle_routes
 from penstock.api.openapi import openapi
 from penstock.api.origin import SameOrigin
+from penstock.api.query import query_routes
 from penstock.api.reference import render
 from penstock.api.revisions import revision_routes
 from penstock.api.streams import stream_routes
@@ -49,6 +50,7 @@ def create_app(service: Service) -> FastAPI:
     app.state.feed = Feed(service.registry)
     errors.install(app)
     app.add_middleware(SameOrigin)
+    app.include_router(ingest_routes(service))  # first: routes are tried in order, and this one is busy
     app.include_router(health_routes(service))
     for kind in KINDS:
         app.include_router(document_routes(service, kind))
@@ -56,7 +58,7 @@ def create_app(service: Service) -> FastAPI:
         if kind.runs:
             app.include_router(lifecycle_routes(service, kind))
     app.include_router(stream_routes(service, app.state.feed))
-    app.include_router(ingest_routes(service))
+    app.include_router(query_routes(service))
     app.include_router(bundle_routes(service))
     app.include_router(catalogue_routes())
     app.include_router(event_routes(app.state.feed))

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Path, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import Field
+from pydantic import BaseModel, Field, ValidationError
 
 from penstock.api.errors import ErrorBody, Responses, failures
 from penstock.api.intake import Intake, letters
@@ -58,10 +59,6 @@ _MEDIA_TYPES = (
     "application/vnd.penstock.events+json",
 )
 
-_BODY: dict[str, Any] = {
-    "requestBody": {"required": False, "content": {name: {"schema": {}} for name in _MEDIA_TYPES}}
-}
-
 
 class Range(View):
     """Offsets in a stream, `next` not included."""
@@ -103,47 +100,72 @@ _ANSWERS: Responses = {
 }
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(BaseModel):
     """What a sender says beside its events."""
 
-    atomic: bool | None
-    key: bytes | None
-    tx: str | None
-    tx_end: bool
-    producer: Producer | None
+    atomic: bool | None = Field(
+        default=None, description="Whether nothing is kept if an event cannot be decoded."
+    )
+    key: str | None = Field(default=None, description="The key of events that bring none.")
+    tx: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="The source transaction that the events belong to.",
+    )
+    tx_end: bool = Field(default=True, description="Whether the transaction ends with them.")
+    producer: str | None = Field(
+        default=None, min_length=1, max_length=200, description="Who sends, so that it may repeat."
+    )
+    batch: int | None = Field(
+        default=None, ge=0, le=_LARGEST, description="The number of this batch of the producer."
+    )
+    epoch: int = Field(
+        default=0, ge=0, le=_LARGEST, description="A later one of the same producer fences this one."
+    )
+
+    def sender(self) -> Producer | None:
+        """Who sends, as the log knows it."""
+        if self.producer is not None and self.batch is not None:
+            return Producer(self.producer, self.batch, self.epoch)
+        if self.producer is None and self.batch is None:
+            return None
+        missing, given = ("batch", "producer") if self.batch is None else ("producer", "batch")
+        message = f"'{given}' goes with '{missing}'"
+        raise Invalid(Problem(code="missing_parameter", message=message, path=missing))
 
     def marks(self, events: int) -> Sequence[tuple[int, int, str, bool]]:
         """The transaction that events belong to, as the log keeps it."""
         return [(0, events, self.tx, self.tx_end)] if self.tx is not None and events else ()
 
 
-async def _options(
-    atomic: Annotated[
-        bool | None, Query(description="Whether nothing is kept if an event cannot be decoded.")
-    ] = None,
-    key: Annotated[str | None, Query(description="The key of events that bring none.")] = None,
-    tx: Annotated[
-        str | None,
-        Query(min_length=1, max_length=200, description="The source transaction that the events belong to."),
-    ] = None,
-    tx_end: Annotated[bool, Query(description="Whether the transaction ends with them.")] = True,
-    producer: Annotated[
-        str | None, Query(min_length=1, max_length=200, description="Who sends, so that it may repeat.")
-    ] = None,
-    batch: Annotated[
-        int | None, Query(ge=0, le=_LARGEST, description="The number of this batch of the producer.")
-    ] = None,
-    epoch: Annotated[
-        int, Query(ge=0, le=_LARGEST, description="A later one of the same producer fences this one.")
-    ] = 0,
-) -> Options:
-    if (producer is None) != (batch is None):
-        missing, given = ("batch", "producer") if batch is None else ("producer", "batch")
-        message = f"'{given}' goes with '{missing}'"
-        raise Invalid(Problem(code="missing_parameter", message=message, path=missing))
-    who = Producer(producer, batch, epoch) if producer is not None and batch is not None else None
-    return Options(atomic, None if key is None else key.encode(), tx, tx_end, who)
+_NOTHING = Options()
+
+
+def _options(request: Request) -> Options:
+    # By hand: most requests have none, and FastAPI would look for each of them all the same.
+    if not request.url.query:
+        return _NOTHING
+    try:
+        return Options.model_validate(dict(request.query_params))
+    except ValidationError as error:
+        details = [{**found, "loc": ("query", *found["loc"])} for found in error.errors()]
+        raise RequestValidationError(details) from None
+
+
+_DECLARED: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": name,
+            "in": "query",
+            "required": False,
+            "schema": schema,
+            "description": schema["description"],
+        }
+        for name, schema in Options.model_json_schema()["properties"].items()
+    ],
+    "requestBody": {"required": False, "content": {name: {"schema": {}} for name in _MEDIA_TYPES}},
+}
 
 
 def ingest_routes(service: Service) -> APIRouter:
@@ -168,12 +190,10 @@ def ingest_routes(service: Service) -> APIRouter:
         operation_id="appendEvents",
         response_model=Accepted,
         responses=_ANSWERS,
-        openapi_extra=_BODY,
+        openapi_extra=_DECLARED,
     )
-    async def append(
-        name: StreamName, request: Request, options: Annotated[Options, Depends(_options)]
-    ) -> JSONResponse:
-        return await take(request, [await door(name)], MOST_BYTES, options)
+    async def append(name: StreamName, request: Request) -> JSONResponse:
+        return await take(request, [await door(name)], MOST_BYTES, _options(request))
 
     @router.post(
         "/ingest/{source:path}",
@@ -184,7 +204,7 @@ def ingest_routes(service: Service) -> APIRouter:
         operation_id="ingest",
         response_model=Accepted,
         responses=_ANSWERS,
-        openapi_extra=_BODY,
+        openapi_extra=_DECLARED,
     )
     async def ingest(
         source: Annotated[
@@ -196,14 +216,14 @@ def ingest_routes(service: Service) -> APIRouter:
             ),
         ],
         request: Request,
-        options: Annotated[Options, Depends(_options)],
     ) -> JSONResponse:
         entrance = entrances.known(source)
         if entrance is None:
             entrance = await to_thread.run_sync(entrances.find, source)
         open = [await door(stream) for stream in entrance.streams]
+        options = _options(request)
         if options.atomic is None and entrance.atomic:
-            options = Options(True, options.key, options.tx, options.tx_end, options.producer)
+            options = options.model_copy(update={"atomic": True})
         return await take(request, open, entrance.max_body_bytes, options)
 
     return router
@@ -225,6 +245,8 @@ class _Sending:
 
     def __init__(self, request: Request, intake: Intake, body: bytes, options: Options) -> None:
         self._request, self._intake, self._body, self._options = request, intake, body, options
+        self._key = None if options.key is None else options.key.encode()
+        self._sender = options.sender()
 
     async def to(self, door: Door) -> Sent:
         """Append the events to a stream, and what does not fit to its dead letters.
@@ -234,7 +256,7 @@ class _Sending:
         """
         options = self._options
         type = self._request.headers.get("content-type")
-        decoded = await self._intake.decode(self._body, type, door, options.key)
+        decoded = await self._intake.decode(self._body, type, door, self._key)
         if decoded.misfits and options.atomic:
             return Sent(door, 0, None, decoded.misfits, None)
         count = decoded.batch.num_rows
@@ -244,7 +266,7 @@ class _Sending:
         dead = await self._bury(door, decoded)
         if count:
             appended = await self._intake.append(
-                self._request, door.log, decoded.batch, options.producer, options.marks(count)
+                self._request, door.log, decoded.batch, self._sender, options.marks(count)
             )
         else:
             end = await asyncio.to_thread(lambda: door.log.bounds().next)
@@ -255,7 +277,7 @@ class _Sending:
         if not decoded.misfits or door.dead is None:
             return None
         batch = letters(decoded.misfits, door.id)
-        dead = await self._intake.append(self._request, door.dead, batch, self._options.producer)
+        dead = await self._intake.append(self._request, door.dead, batch, self._sender)
         if not dead.duplicate:
             door.log.storage.count(dead_letters=len(decoded.misfits))
         return dead

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hmac
 import socket
 import threading
@@ -16,12 +17,16 @@ from pydantic import BaseModel
 
 from penstock.control.flows import WorkerInfo
 from penstock.engine.analysis import Analysis, analyse, offline
+from penstock.engine.query import Queries, QueryResult
+from penstock.errors import PenstockError, Problem
 
 if TYPE_CHECKING:
     from penstock.control.worker import Worker
 
 ANALYSE_TIMEOUT_S = 120.0
 POKE_TIMEOUT_S = 2.0
+QUERY_GRACE_S = 30.0
+"""A worker ends a query in time; one that does not answer at all is waited for this much longer."""
 
 
 class AnalyseRequest(BaseModel):
@@ -29,6 +34,22 @@ class AnalyseRequest(BaseModel):
 
     documents: list[Any]
     alone: bool = False
+
+
+class QueryRequest(BaseModel):
+    """A question about streams."""
+
+    sql: str
+    limit: int
+    timeout_s: float
+
+
+class QueryAnswer(BaseModel):
+    """What a query has found, or why it was refused."""
+
+    result: QueryResult | None = None
+    status: int = 200
+    problems: list[Problem] = []
 
 
 class RpcServer:
@@ -72,6 +93,18 @@ def _app(worker: Worker) -> FastAPI:
     async def analyse_(request: AnalyseRequest) -> list[Analysis]:
         return await run_in_threadpool(_analyse, worker, request)
 
+    queries = functools.cache(lambda: Queries(worker.spark, lambda: {s.id: s for s in worker.streams.all()}))
+
+    @app.post("/query")
+    async def query(request: QueryRequest) -> QueryAnswer:
+        try:
+            result = await run_in_threadpool(
+                lambda: queries().run(request.sql, request.limit, request.timeout_s)
+            )
+        except PenstockError as error:
+            return QueryAnswer(status=error.status, problems=error.problems)
+        return QueryAnswer(result=result)
+
     return app
 
 
@@ -103,6 +136,11 @@ class RpcClient:
         body = {"documents": documents, "alone": alone}
         answer = self._post(worker, "/analyse", ANALYSE_TIMEOUT_S, body)
         return [Analysis.model_validate(item) for item in answer.json()]
+
+    def query(self, worker: WorkerInfo, request: QueryRequest) -> QueryAnswer:
+        """What a worker has found."""
+        timeout = request.timeout_s + QUERY_GRACE_S
+        return QueryAnswer.model_validate(self._post(worker, "/query", timeout, request.model_dump()).json())
 
     def poke(self, worker: WorkerInfo) -> None:
         """Tell a worker to look at the registry now. It would do so anyway, a little later."""

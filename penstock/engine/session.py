@@ -77,6 +77,9 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.driver.memory": "2g",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(settings.home / "spark-warehouse"),
+        # Queries of people get a share of the cores, and never make a flow wait for long.
+        "spark.scheduler.mode": "FAIR",
+        "spark.scheduler.allocation.file": Path(__file__).with_name("pools.xml").as_uri(),
         # Users' SQL may not name a path as a table.
         "spark.sql.runSQLOnFiles": "false",
         # Events that a filter drops inside the reader would not be counted as read.

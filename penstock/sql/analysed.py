@@ -7,6 +7,7 @@ what the pipeline cannot do. Over literals (VALUES, range) everything is allowed
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from penstock.errors import Invalid
@@ -50,6 +51,21 @@ def check_query(jvm: Any, plan: Any, table: str) -> None:
         raise refuse("sql_error", message, f"select FROM {table}")
 
 
+def check_tables(plan: Any, tables: Collection[str]) -> None:
+    """Refuses an analysed query that holds anything foreign. It may remember rows: they have an end."""
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        name = plans.name(node)
+        _check_plan(node, name)
+        if name == "View":
+            _check_view(node, tables)
+            continue
+        for expression in plans.elements(node.expressions()):
+            waiting.extend(subquery.plan() for subquery in _check_expression(expression))
+        waiting.extend(plans.elements(node.children()))
+
+
 def check_column(plan: Any) -> None:
     """Refuses the analysed projection of one expression unless it makes one value from one event."""
     name = plans.name(plan)
@@ -67,6 +83,19 @@ def stateful(
 ) -> Invalid:
     """The refusal of something that would have to remember events."""
     return refuse("stateful_sql", f"{what} over {table} is not possible: sql works row by row", hint, at)
+
+
+def _check_plan(node: Any, name: str) -> None:
+    if name not in ROW_BY_ROW and name not in STATEFUL:
+        message = f"{name.rpartition('.')[2]} is not allowed"
+        raise refuse("sql_forbidden", message, at=plans.position(node))
+
+
+def _check_view(view: Any, tables: Collection[str]) -> None:
+    """Refuses a view other than those there are; its inside is not the user's text and is not looked at."""
+    shown = view.desc().identifier().table()
+    if not view.isTempView() or shown.lower() not in [table.lower() for table in tables]:
+        raise refuse("sql_forbidden", f"view {shown} is not allowed", at=plans.position(view))
 
 
 def _check_expression(root: Any) -> list[Any]:
@@ -97,11 +126,10 @@ class _Query:
     def reads(self, node: Any) -> bool:
         """Whether a subtree reads the table."""
         name = plans.name(node)
-        if name not in ROW_BY_ROW and name not in STATEFUL:
-            message = f"{name.rpartition('.')[2]} is not allowed"
-            raise refuse("sql_forbidden", message, at=plans.position(node))
+        _check_plan(node, name)
         if name == "View":
-            return self.is_input(node)
+            _check_view(node, [self.table])
+            return True
         if name == "CTERelationRef":
             return self.cte_reads[node.cteId()]
         if name == "WithCTE":
@@ -117,13 +145,6 @@ class _Query:
         if name == "Join":
             self.check_join(node, *children)
         return any(children)
-
-    def is_input(self, view: Any) -> bool:
-        """True for the one view there is; its inside is not the user's text and is not looked at."""
-        shown = view.desc().identifier().table()
-        if not view.isTempView() or shown.lower() != self.table.lower():
-            raise refuse("sql_forbidden", f"view {shown} is not allowed", at=plans.position(view))
-        return True
 
     def check_join(self, node: Any, left: bool, right: bool) -> None:
         """A stream joins row by row with literals only, and only if no row has to wait for a partner."""

@@ -46,6 +46,9 @@ EXPRESSIONS = frozenset(
     }
 )  # fmt: skip
 
+FEW = 5
+"""Tables that a refusal names; of more it gives the number."""
+
 WINDOWS = frozenset({"UnresolvedWindowExpression", "WindowExpression"})
 
 SUBQUERIES = frozenset({"Exists", "InSubquery", "LateralSubquery", "ListQuery", "ScalarSubquery"})
@@ -75,18 +78,28 @@ def check_query(jvm: Any, plan: Any, table: str) -> None:
     _check(jvm, plan, frozenset({table.lower()}), PLANS | EXPRESSIONS)
 
 
+def check_tables(jvm: Any, plan: Any, tables: frozenset[str]) -> set[str]:
+    """Refuses a parsed query that does anything but read `tables`, in lower case; those that it names."""
+    if plan is None:
+        raise Invalid(NOT_A_QUERY)
+    return _check(jvm, plan, tables, PLANS | EXPRESSIONS) & tables
+
+
 def check_expression(jvm: Any, expression: Any) -> None:
     """Refuses a parsed expression that does anything but compute from the event's columns."""
     _check(jvm, expression, frozenset(), EXPRESSIONS - SUBQUERIES - WINDOWS)
 
 
-def _check(jvm: Any, root: Any, tables: frozenset[str], allowed: frozenset[str]) -> None:
+def _check(jvm: Any, root: Any, tables: frozenset[str], allowed: frozenset[str]) -> set[str]:
     """Looks at every node with the tables it sees, and whether Spark turns it into a constant at once.
+
+    The result are the names of tables that stand there.
 
     Of what becomes a constant the second look finds no trace, so no name may stand there: it could be
     that of a session variable, or `current_user`.
     """
     waiting = [(root, tables, False)]
+    named: set[str] = set()
     while waiting:
         node, visible, constant = waiting.pop()
         name = plans.name(node)
@@ -104,7 +117,7 @@ def _check(jvm: Any, root: Any, tables: frozenset[str], allowed: frozenset[str])
             waiting.extend((part, seen, constant) for part, seen in _scopes(node, visible))
             continue
         if name == "UnresolvedRelation":
-            _check_relation(node, visible)
+            named.add(_check_relation(node, visible))
         elif name == "UnresolvedInlineTable":
             constant = True
         elif name == "UnresolvedTableValuedFunction":
@@ -114,6 +127,7 @@ def _check(jvm: Any, root: Any, tables: frozenset[str], allowed: frozenset[str])
         elif name == "UnresolvedGenerator":
             _check_function(jvm, node, [*_database(node), node.name().funcName()])
         waiting.extend((part, visible, constant) for part in plans.parts(jvm, node))
+    return named
 
 
 def _scopes(node: Any, visible: frozenset[str]) -> list[tuple[Any, frozenset[str]]]:
@@ -127,23 +141,27 @@ def _scopes(node: Any, visible: frozenset[str]) -> list[tuple[Any, frozenset[str
     return [*scopes, (node.child(), visible)]
 
 
-def _check_relation(node: Any, visible: frozenset[str]) -> None:
+def _check_relation(node: Any, visible: frozenset[str]) -> str:
     parts = list(plans.elements(node.multipartIdentifier()))
     at = plans.position(node)
     if node.isStreaming():
         raise refuse("sql_forbidden", REASONS["NamedStreamingRelation"], at=at)
     if len(parts) > 1:
         shown = ".".join(parts)
-        raise refuse("sql_forbidden", f"table {shown} is not allowed: only {_only(visible)}", at=at)
+        hint = f"write `{shown}`" if shown.lower() in visible else None
+        raise refuse("sql_forbidden", f"table {shown} is not allowed: only {_only(visible)}", hint, at)
     if parts[0].lower() not in visible:
         hint = did_you_mean(parts[0], visible)
         raise refuse("unknown_table", f"there is no table '{parts[0]}': only {_only(visible)}", hint, at)
     if not node.options().isEmpty():
         raise refuse("sql_forbidden", "options of a table are not allowed", at=at)
+    return str(parts[0]).lower()
 
 
 def _only(visible: frozenset[str]) -> str:
-    return " and ".join(f"'{name}'" for name in sorted(visible))
+    if len(visible) > FEW:
+        return f"the {len(visible)} there are"
+    return " and ".join(f"'{name}'" for name in sorted(visible)) or "none"
 
 
 def _check_table_function(node: Any) -> str:

@@ -79,14 +79,14 @@ def unknown_column(column: str, columns: Sequence[str], at: tuple[int, int] | No
 
 
 @contextmanager
-def told(field: str, columns: Sequence[str]) -> Iterator[None]:
+def told(field: str, columns: Sequence[str], *, row_by_row: bool = True) -> Iterator[None]:
     """Turns every failure of Spark and every refusal into `Invalid` at `field`."""
     try:
         yield
     except Invalid as error:
         raise Invalid(*(at_field(p, field) for p in error.problems)) from None
     except PySparkException as error:
-        raise Invalid(at_field(translate(error, columns), field)) from None
+        raise Invalid(at_field(translate(error, columns, row_by_row=row_by_row), field)) from None
     except (Py4JError, RecursionError) as error:
         raise Invalid(at_field(_breakdown(error), field)) from None
 
@@ -96,7 +96,7 @@ def at_field(problem: Problem, field: str) -> Problem:
     return problem if problem.path else problem.model_copy(update={"path": field})
 
 
-def translate(error: PySparkException, columns: Sequence[str]) -> Problem:
+def translate(error: PySparkException, columns: Sequence[str], *, row_by_row: bool = True) -> Problem:
     """A Spark error as a problem: never with a plan or a stack trace."""
     condition = error.getCondition() or ""
     code = next((code for start, code in CODES if condition.startswith(start)), "sql_error")
@@ -110,6 +110,8 @@ def translate(error: PySparkException, columns: Sequence[str]) -> Problem:
         return unknown_column(_unquoted(missing), columns, at)
     if code == "sql_forbidden":
         return NOT_A_QUERY
+    if code == "stateful_sql" and not row_by_row:
+        code = "sql_error"
     if code == "stateful_sql":
         message = "GROUP BY or an aggregate function is not possible: sql works row by row"
         return Problem(code=code, message=message, hint=ROW_BY_ROW_HINT)

@@ -1,0 +1,44 @@
+"""Questions about streams in SQL."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from penstock.api.errors import failures
+from penstock.control.query import ask
+from penstock.control.service import Service
+from penstock.engine.query import QueryResult
+
+_DESCRIPTION = """\
+Spark SQL over what streams hold now. The id of a stream is the name of a table; one with a dot or a dash
+stands in backquotes. A raw stream has the columns `value`, `key` and `headers`, a typed one those of its
+schema, `_key` and `_headers`; both have `_offset` and `_time`. A query reads and changes nothing, and sees
+nothing but streams. Two run at once on a worker, beside its flows; more are sent away with 503."""
+
+
+class QueryBody(BaseModel):
+    """A query and its limits."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sql: str = Field(min_length=1, max_length=100_000, description="One SELECT.")
+    limit: int = Field(default=1000, ge=1, le=10_000, description="At most so many rows.")
+    timeout_ms: int = Field(default=30_000, ge=1, le=600_000, description="It is ended after so long.")
+
+
+def query_routes(service: Service) -> APIRouter:
+    """The route for queries."""
+    router = APIRouter(tags=["query"])
+
+    @router.post(
+        "/query",
+        summary="Query streams in SQL",
+        description=_DESCRIPTION,
+        operation_id="query",
+        responses=failures(403, 408, 422),
+    )
+    def query(body: QueryBody) -> QueryResult:
+        return ask(service, body.sql, body.limit, body.timeout_ms)
+
+    return router
