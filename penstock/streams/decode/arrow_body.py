@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import struct
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import types as is_
 
 from penstock.streams.casting import Lost, convert
+from penstock.streams.decode.arrow_size import claimed, expanded
 from penstock.streams.decode.results import Decoded, Misfit, nothing, whole, with_meta
-from penstock.streams.events import META, RAW, VALUE
+from penstock.streams.events import META, RAW
 from penstock.streams.rendering import plain_values
+
+MOST_BYTES = 64 * 1024 * 1024
+MOST_RATIO = 32
+"""A body may need the larger of so many bytes and so many times its size; more is taken for an attack."""
 
 
 def decode_arrow(body: bytes, schema: pa.Schema | None) -> Decoded:
@@ -20,17 +27,44 @@ def decode_arrow(body: bytes, schema: pa.Schema | None) -> Decoded:
     """
     if not body:
         return Decoded(nothing(schema))
-    try:
-        table = pa.ipc.open_stream(body).read_all()
-        table.validate(full=True)  # an offset that points outside would be followed later on
-    except (pa.ArrowException, OSError, ValueError) as error:
-        return whole(body, schema, "bad_arrow", f"not an Arrow IPC stream: {error}")
     payload = RAW if schema is None else schema
-    if not set(payload.names) & set(table.column_names):
-        wanted = VALUE if schema is None else ", ".join(schema.names)
-        reason = f"the columns are {', '.join(table.column_names)}, not {wanted}"
-        return whole(body, schema, "missing_field", reason)
-    return _convert(table, payload)
+    try:
+        table = _read(body, len(payload))
+        if not set(payload.names) & set(table.column_names):
+            found, wanted = ", ".join(table.column_names), ", ".join(payload.names)
+            return whole(body, schema, "missing_field", f"the columns are {found}, not {wanted}")
+        return _convert(table, payload)
+    except _TooLarge as error:
+        return whole(body, schema, "too_large", str(error))
+    except (pa.ArrowException, OSError, ValueError, struct.error) as error:
+        return whole(body, schema, "bad_arrow", f"not an Arrow IPC stream: {error}")
+
+
+class _TooLarge(Exception):
+    """The body means more than it holds."""
+
+
+def _read(body: bytes, columns: int) -> pa.Table:
+    most = max(MOST_BYTES, MOST_RATIO * len(body))
+    if claimed(body, columns) > most:
+        raise _TooLarge(f"the rows need more than {most} bytes in memory")
+    table = pa.ipc.open_stream(body).read_all()
+    for kind in table.schema.types:
+        _check(kind)
+    table.validate(full=True)  # an offset that points outside would be followed later on
+    if sum(expanded(chunk) for column in table.columns for chunk in column.chunks) > most:
+        raise _TooLarge(f"the values need more than {most} bytes in memory")
+    return table
+
+
+def _check(kind: pa.DataType) -> None:
+    """Refuse a type that Arrow reads but cannot work with."""
+    if is_.is_decimal(kind) and not 0 <= kind.scale <= kind.precision:
+        raise ValueError(f"a decimal cannot have {kind.precision} digits and {kind.scale} behind the point")
+    for i in range(kind.num_fields):
+        _check(kind.field(i).type)
+    if is_.is_dictionary(kind):
+        _check(kind.value_type)
 
 
 def _convert(table: pa.Table, payload: pa.Schema) -> Decoded:
@@ -70,6 +104,13 @@ def _rows(mask: Lost) -> list[int]:
 
 
 def _row(table: pa.Table, i: int) -> bytes:
-    cells = (column.slice(i, 1).combine_chunks() for column in table.columns)
-    row = {name: plain_values(cell)[0] for name, cell in zip(table.column_names, cells, strict=True)}
+    cells = (_cell(column.slice(i, 1).combine_chunks()) for column in table.columns)
+    row = dict(zip(table.column_names, cells, strict=True))
     return json.dumps(row, default=str, ensure_ascii=False).encode()
+
+
+def _cell(array: pa.Array) -> object:
+    try:
+        return plain_values(array)[0]
+    except (pa.ArrowException, ValueError, ArithmeticError):  # of a type that no stream has
+        return f"<{array.type}>"

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -84,9 +86,10 @@ def test_names_of_types_are_case_insensitive() -> None:
 # Arrow
 
 
-def ipc(table: pa.Table, chunk: int | None = None) -> bytes:
+def ipc(table: pa.Table, chunk: int | None = None, codec: str | None = None) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table, chunk)
     return sink.getvalue().to_pybytes()
 
@@ -139,12 +142,81 @@ def test_arrow_that_cannot_be_read_is_one_misfit() -> None:
     assert decode(b"", ARROW, schema).batch.num_rows == 0
 
 
-@given(data=st.data())
-def test_damaged_arrow_never_raises(data: st.DataObject) -> None:
-    body = bytearray(ipc(pa.table({"id": [1, 2], "name": ["a", "b"]})))
+def test_arrow_of_any_writer_is_read() -> None:
+    names = ["a", None, "b" * 20] * 100
+    plain = pa.table({"id": list(range(300)), "name": names, "tags": [[name] for name in names]})
+    views = plain.set_column(1, "name", pa.array(names, pa.string_view()))
+    views = views.set_column(2, "tags", pa.array([[name] for name in names], pa.list_(pa.string_view())))
+    small = plain.set_column(1, "name", plain["name"].dictionary_encode())
+    schema = payload_schema("id BIGINT, name STRING, tags ARRAY<STRING>")
+    for table in (plain, views, small, views.slice(7, 100)):
+        for codec in (None, "zstd", "lz4"):
+            found = decode(ipc(table, 50, codec), ARROW, schema)
+            assert found.misfits == []
+            assert found.batch.to_pylist() == plain.slice(300 - len(table) and 7, len(table)).to_pylist()
+
+
+def one_value_for_many(rows: int) -> pa.Array:
+    """Views of one long value."""
+    kind = pa.binary_view()
+    none, views, *data = pa.array([b"x" * 1_000_000], kind).buffers()
+    return pa.Array.from_buffers(kind, rows, [none, pa.py_buffer(views.to_pybytes()[:16] * rows), *data])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        lambda: pa.nulls(50_000_000),
+        lambda: pa.array([b"x" * 1_000_000]).dictionary_encode().take(pa.array([0] * 100)),
+        lambda: one_value_for_many(100),
+        lambda: pa.array([b"\0" * 100_000_000]),
+    ],
+    ids=["nulls", "dictionary", "views", "compressed"],
+)
+def test_arrow_that_takes_all_the_memory_is_refused(column: Callable[[], pa.Array]) -> None:
+    body = ipc(pa.table({VALUE: column()}), codec="zstd")
+    assert len(body) < 100_000
+    assert faults(decode(body, ARROW, None)) == [(1, "too_large")]
+
+
+def test_a_view_of_a_null_row_points_anywhere() -> None:
+    """Arrow does not check it, and its cast follows it."""
+    names = pa.array(["a", None], pa.string_view())
+    valid, views, *data = names.buffers()
+    broken = pa.py_buffer(views.to_pybytes()[:16] + b"\xff\xff\xff\x7f" * 4)
+    table = pa.table({VALUE: pa.Array.from_buffers(pa.string_view(), 2, [valid, broken, *data])})
+    table.validate(full=True)
+    assert values(decode(ipc(table), ARROW, None)) == [b"a", None]
+
+
+def test_a_decimal_of_an_impossible_scale() -> None:
+    """Arrow makes one, and its cast reads outside of its tables."""
+    table = pa.table({"a": pa.nulls(1, pa.decimal256(50, 16_777_219))})
+    assert faults(decode(ipc(table), ARROW, payload_schema("a DECIMAL(5,2)"))) == [(1, "bad_arrow")]
+
+
+NAMES = ["a", None, "b" * 20]
+TABLE = pa.table(
+    {
+        "id": [1, 2, 3],
+        "name": pa.array(NAMES).dictionary_encode(),
+        "v": pa.array(NAMES, pa.string_view()),
+        "l": pa.array([["x"], None, []], pa.large_list(pa.large_string())),
+        "m": pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.int64())),
+        "d": pa.array([Decimal("1.5"), None, Decimal(2)], pa.decimal256(50, 3)),
+        "t": pa.array([1000, None, 3], pa.timestamp("ns", "Europe/Berlin")),
+        KEY: NAMES,
+    }
+)
+DDL = "id INT, name STRING, v BINARY, l ARRAY<STRING>, m MAP<STRING, INT>, d DECIMAL(20,2), t TIMESTAMP"
+
+
+@given(data=st.data(), codec=st.sampled_from([None, "zstd"]))
+def test_damaged_arrow_never_raises(data: st.DataObject, codec: str | None) -> None:
+    body = bytearray(ipc(TABLE, codec=codec))
     for _ in range(data.draw(st.integers(1, 4))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
-    found = decode(bytes(body), ARROW, payload_schema("id BIGINT, name STRING"))
+    found = decode(bytes(body), ARROW, payload_schema(DDL))
     found.batch.validate(full=True)
 
 

@@ -1,0 +1,111 @@
+"""How large an Arrow IPC stream becomes in memory, told before it is read.
+
+Few bytes can stand for many: compressed buffers, columns of nothing but null, and values to which many rows
+point. Without a look at the sizes a small body could take all the memory of the server.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as is_
+
+from penstock.streams.casting import as_lists, is_view
+
+ROW = 8
+"""Bytes that a row takes in a column at least, if it is null in the body."""
+
+MESSAGE_HEADER, DICTIONARY_DATA = 2, 1
+RECORD_ROWS, RECORD_BUFFERS, RECORD_COMPRESSION = 0, 2, 3
+"""Numbers of the fields in Arrow's Message.fbs: what a message holds, and what a record batch holds."""
+
+
+def claimed(body: bytes, columns: int) -> int:
+    """The bytes that the batches of a stream say they need, for a stream with so many columns.
+
+    Raises `pa.ArrowInvalid` or `struct.error` if that cannot be told.
+    """
+    total = 0
+    for message in pa.ipc.MessageReader.open_stream(body):
+        if message.type == "schema":
+            continue
+        table = _Table.root(message.metadata.to_pybytes()).table(MESSAGE_HEADER)
+        if message.type == "dictionary":
+            table = table.table(DICTIONARY_DATA)
+        content = memoryview(message.body) if message.body is not None else memoryview(b"")
+        total += table.number(RECORD_ROWS) * ROW * columns
+        if not table.position(RECORD_COMPRESSION):
+            total += len(content)
+            continue
+        for offset, length in table.pairs(RECORD_BUFFERS):
+            # A compressed buffer begins with its size, or with -1 if it is not compressed after all.
+            size = struct.unpack_from("<q", content, offset)[0] if length else 0
+            total += length if size < 0 else size
+    return total
+
+
+def expanded(array: pa.Array) -> float:
+    """The bytes that values to which many rows may point take when every row has its own."""
+    kind = array.type
+    if is_.is_struct(kind):
+        return sum(expanded(pc.struct_field(array, [i])) for i in range(kind.num_fields))
+    if is_.is_map(kind):
+        return expanded(as_lists(array).flatten())
+    if is_.is_list(kind) or is_.is_large_list(kind) or is_.is_fixed_size_list(kind):
+        return expanded(array.flatten())
+    if is_.is_dictionary(kind):
+        if is_.is_primitive(kind.value_type):
+            return len(array) * ROW
+        if not (is_.is_string(kind.value_type) or is_.is_binary(kind.value_type)):
+            return math.inf
+        lengths = pc.binary_length(array.dictionary)
+        return pc.sum(lengths.take(array.indices).cast(pa.int64())).as_py() or 0
+    if is_view(kind) and len(array):
+        # A view is four numbers of 32 bits, and the first is the length.
+        lengths = np.frombuffer(array.buffers()[1], "<i4")[array.offset * 4 :: 4][: len(array)]
+        return int(lengths.sum(dtype="i8", where=array.is_valid().to_numpy(zero_copy_only=False)))
+    return 0
+
+
+class _Table(NamedTuple):
+    """A table of a flatbuffer: the few reads that the sizes need."""
+
+    data: bytes
+    at: int
+
+    @classmethod
+    def root(cls, data: bytes) -> _Table:
+        return cls(data, *struct.unpack_from("<I", data))
+
+    def position(self, field: int) -> int:
+        """Where a field is, or 0."""
+        vtable = self.at - struct.unpack_from("<i", self.data, self.at)[0]
+        size: int = struct.unpack_from("<H", self.data, vtable)[0]
+        slot = 4 + 2 * field
+        offset = struct.unpack_from("<H", self.data, vtable + slot)[0] if slot < size else 0
+        return self.at + int(offset) if offset else 0
+
+    def table(self, field: int) -> _Table:
+        return _Table(self.data, self._follow(field))
+
+    def number(self, field: int) -> int:
+        at = self.position(field)
+        return int(struct.unpack_from("<q", self.data, at)[0]) if at else 0
+
+    def pairs(self, field: int) -> Iterator[tuple[int, int]]:
+        """A vector of offsets and lengths."""
+        at = self._follow(field)
+        count = struct.unpack_from("<I", self.data, at)[0]
+        for i in range(count):
+            offset, length = struct.unpack_from("<qq", self.data, at + 4 + 16 * i)
+            yield offset, length
+
+    def _follow(self, field: int) -> int:
+        at = self.position(field)
+        return at + int(struct.unpack_from("<I", self.data, at)[0])
