@@ -53,7 +53,7 @@ class Machine:
         """Everything below this offset was evicted, though a power loss may bring it back."""
         self.batch = 0
         self.told: Producer | None = None
-        """The last append of the producer that was acknowledged."""
+        """The last append of the producer that was acknowledged, if it must survive."""
         self.cursor = 0
         """How far a reader has come, as far as the disk knows."""
 
@@ -126,7 +126,7 @@ class Machine:
         self.cursor = cursors.get("r", 0)
         self.acked = {offset: value for offset, value in readable.items() if offset >= self.first}
         self.safe = bounds.next
-        if self.told is not None and self.sync and self.durable and not self.volatile:
+        if self.told is not None:
             [repeated] = self.storage.write([Append([self.body(1)], self.told)])
             assert isinstance(repeated, Appended)
             assert repeated.duplicate
@@ -161,7 +161,8 @@ class Machine:
         if not self.durable:
             self.volatile.update(range(result.first, result.next))
             self.given = result.next
-        self.told = producer or self.told
+        if producer is not None:
+            self.told = producer if self.sync and self.durable else None
         self.after()
 
     def after(self) -> None:
@@ -188,6 +189,8 @@ class Machine:
     def move_cursor(self) -> None:
         assert self.storage is not None
         to = self.storage.bounds().next
+        if not self.durable:  # its cursors are not either
+            self.cursor = 0
         self.storage.move_cursor(Cursor("r", to))
         if self.sync and self.durable:
             self.cursor = to
