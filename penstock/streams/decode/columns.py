@@ -18,11 +18,12 @@ from pyarrow import types as is_
 
 from penstock.streams.casting import Lost, cast, convert
 from penstock.streams.decode import times
+from penstock.streams.decode.scalars import DIGITS
 
 NOT_A_NUMBER = re.compile(rb"[:,\[\s]-?(?:NaN|Inf)")
 DEEP = 150
 """Brackets in an event from which on it may be nested more deeply than the exact way accepts (200)."""
-LONG_NUMBER = re.compile(rb"[0-9]{4000}")
+LONG_NUMBER = re.compile(rb"[0-9]{%d}" % DIGITS)
 
 
 class Unsure(Exception):
@@ -75,12 +76,18 @@ def _check_syntax(texts: list[bytes], body: bytes) -> None:
         raise Unsure from None
     if (b"NaN" in body or b"Inf" in body) and NOT_A_NUMBER.search(body):
         raise Unsure
-    for text in texts if max(map(len, texts)) > 2 * DEEP else ():
-        if text.count(b"[") + text.count(b"{") > DEEP or LONG_NUMBER.search(text):
+    for text in texts:
+        if len(text) > 2 * DEEP and _is_extreme(text):
             try:
                 pydantic_core.from_json(text)
             except ValueError:
                 raise Unsure from None
+
+
+def _is_extreme(text: bytes) -> bool:
+    if text.count(b"[") + text.count(b"{") > DEEP:
+        return True
+    return len(text) > DIGITS and LONG_NUMBER.search(text) is not None
 
 
 @lru_cache(maxsize=256)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import sys
 from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
+import pydantic_core
 from pyarrow import types as is_
 
 from penstock.errors import did_you_mean
@@ -24,7 +23,7 @@ from penstock.streams.decode import columns
 from penstock.streams.decode.results import Decoded, Misfit, Mismatch, nothing, raw_batch, whole
 from penstock.streams.decode.values import text_reader
 
-csv.field_size_limit(sys.maxsize)  # a body has a limit of its own
+csv.field_size_limit(2**31 - 1)  # a body has a limit of its own
 
 
 def decode_csv(body: bytes, schema: pa.Schema | None, *, header: bool) -> Decoded:
@@ -158,7 +157,7 @@ def _charset(body: bytes) -> str:
 def _as_json(texts: list[pa.StringArray], names: Sequence[str] | None) -> list[bytes]:
     rows = zip(*(column.to_pylist() for column in texts), strict=True)
     events = rows if names is None else (dict(zip(names, row, strict=True)) for row in rows)
-    return [json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode() for event in events]
+    return [pydantic_core.to_json(event) for event in events]
 
 
 def _unusable(names: Sequence[str], schema: pa.Schema) -> str | None:

@@ -32,7 +32,10 @@ def load(text: bytes, *, exact: bool = False) -> Any:
 
 
 class Rows:
-    """Reads events that are JSON objects into rows of a schema. Members without a column are ignored."""
+    """Reads events that are JSON objects into rows of a schema.
+
+    Members without a column are ignored, and of two with one name the later counts.
+    """
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
