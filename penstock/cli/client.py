@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 CONNECT_S = 5.0
 ANSWER_S = 200.0
 """Longer than the server itself waits for a worker that starts, and then for its judgement."""
+
+SILENCE_S = 45.0
+"""Longer than a server that has nothing to tell is silent."""
 
 PAGE = 500
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
@@ -63,7 +68,7 @@ class Client:
         items: list[Any] = []
         while True:
             wanted = PAGE if limit is None else min(PAGE, limit - len(items))
-            page = self.call("GET", _path(kind), params={**given, "limit": wanted, "offset": len(items)})
+            page = self.call("GET", path_of(kind), params={**given, "limit": wanted, "offset": len(items)})
             items += page["items"]
             done = not page["items"] or len(items) >= page["total"]
             if done or (limit is not None and len(items) >= limit):
@@ -71,7 +76,7 @@ class Client:
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
         """A document with what the server knows of it."""
-        return dict(self.call("GET", _path(kind, name)))
+        return dict(self.call("GET", path_of(kind, name)))
 
     def find(self, kind: str, name: str) -> dict[str, Any] | None:
         """A document, if there is one of that name."""
@@ -82,28 +87,28 @@ class Client:
 
     def create(self, kind: str, raw: Any) -> dict[str, Any]:
         """Save a new document."""
-        return dict(self.call("POST", _path(kind), json=raw))
+        return dict(self.call("POST", path_of(kind), json=raw))
 
     def replace(self, kind: str, name: str, raw: Any) -> dict[str, Any]:
         """Save a new revision of a document."""
-        return dict(self.call("PUT", _path(kind, name), json=raw))
+        return dict(self.call("PUT", path_of(kind, name), json=raw))
 
     def delete(self, kind: str, name: str) -> None:
         """Delete a document."""
-        self.call("DELETE", _path(kind, name))
+        self.call("DELETE", path_of(kind, name))
 
     def act(self, kind: str, name: str, action: str) -> dict[str, Any]:
         """Pause, resume, stop or start what runs."""
-        return dict(self.call("POST", _path(kind, name, action)))
+        return dict(self.call("POST", path_of(kind, name, action)))
 
     def about(self, kind: str, name: str, what: str, **params: Any) -> Any:
         """What the server tells below a document, such as its revisions."""
         given = {name: value for name, value in params.items() if value is not None}
-        return self.call("GET", _path(kind, name, what), params=given)
+        return self.call("GET", path_of(kind, name, what), params=given)
 
     def rollback(self, kind: str, name: str, revision: int) -> dict[str, Any]:
         """Save the content of an earlier revision as the newest one."""
-        return dict(self.call("POST", _path(kind, name, "rollback"), json={"revision": revision}))
+        return dict(self.call("POST", path_of(kind, name, "rollback"), json={"revision": revision}))
 
     def call(self, method: str, path: str, **request: Any) -> Any:
         """The decoded answer to a request; None if it has no content."""
@@ -116,11 +121,35 @@ class Client:
             raise NoServer(self._not_penstock(answer)) from None
 
     def fetch(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """The answer to a request, as it came."""
+        """The answer to a request, as it came; refusals are raised."""
+        answer = self.answer(method, path, **request)
+        if answer.is_success:
+            return answer
+        raise self.refusal(answer)
+
+    def answer(self, method: str, path: str, **request: Any) -> httpx.Response:
+        """The answer to a request, also a refusal."""
+        with self._reaching():
+            return self._http.request(method, path, **request)
+
+    @contextmanager
+    def follow(self, path: str, **request: Any) -> Iterator[httpx.Response]:
+        """An answer that comes bit by bit and has no end; there may be long silence in between."""
+        import httpx
+
+        timeout = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
+        with self._reaching(), self._http.stream("GET", path, timeout=timeout, **request) as answer:
+            if not answer.is_success:
+                answer.read()
+                raise self.refusal(answer)
+            yield answer
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
         import httpx
 
         try:
-            answer = self._http.request(method, path, **request)
+            yield
         except httpx.ConnectError:
             message = f"no server answers at {self.url}"
             hint = "start one with `penstock up`, or name another with --server"
@@ -128,11 +157,9 @@ class Client:
         except httpx.HTTPError as error:
             message = f"{self.url}: {error or type(error).__name__}"
             raise NoServer(Problem(code="no_answer", message=message)) from None
-        if answer.is_success:
-            return answer
-        raise self._refusal(answer)
 
-    def _refusal(self, answer: httpx.Response) -> PenstockError:
+    def refusal(self, answer: httpx.Response) -> PenstockError:
+        """What an answer that is no success says."""
         try:
             body = answer.json()
             problems = [Problem.model_validate(problem) for problem in body["errors"] or [body]]
@@ -146,10 +173,11 @@ class Client:
         return Problem(code="unexpected_answer", message=what, hint=f"is {self.url} a Penstock server?")
 
 
-def _path(kind: str, *parts: str) -> str:
+def path_of(kind: str, *parts: str) -> str:
+    """The place of a document, or of something below it."""
     return "/".join(["", PLURALS[kind], *(quote(part, safe="") for part in parts)])
 
 
-def connect(server: str | None) -> Client:
+def connect(server: str | None, answer_s: float = ANSWER_S) -> Client:
     """A client of the server that an option names."""
-    return Client(server_url(server))
+    return Client(server_url(server), answer_s)

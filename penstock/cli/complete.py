@@ -34,6 +34,11 @@ def targets(context: typer.Context, incomplete: str) -> list[str]:
     return found
 
 
+def streams(context: typer.Context, incomplete: str) -> list[str]:
+    """Names of streams that begin so."""
+    return _names(context, "Stream", incomplete)
+
+
 def names(context: typer.Context, incomplete: str) -> list[str]:
     """Names of documents of the kind before them that begin so."""
     with contextlib.suppress(Exception):

@@ -10,7 +10,20 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from penstock.cli import apply, bundle, documents, info, lifecycle, revisions, run, up, validate, worker
+from penstock.cli import (
+    apply,
+    bundle,
+    documents,
+    info,
+    lifecycle,
+    query,
+    revisions,
+    run,
+    stream,
+    up,
+    validate,
+    worker,
+)
 from penstock.cli.options import JSON
 from penstock.cli.output import FAILED, exit_code, show_error, show_problems
 from penstock.errors import PenstockError, Problem
@@ -45,8 +58,11 @@ app = typer.Typer(
 PANELS = {
     "Run": (up, worker, run, validate),
     "Documents on a server": (apply, documents, lifecycle, revisions, bundle),
+    "Streams": (query,),
     "About": (info,),
 }
+GROUPS = {"stream": ("Streams", stream)}
+"""Commands of two words, such as `stream ls`."""
 
 
 def commands() -> Iterator[tuple[str, str, Callable[..., None]]]:
@@ -55,10 +71,25 @@ def commands() -> Iterator[tuple[str, str, Callable[..., None]]]:
         for module in modules:
             for command in module.COMMANDS:
                 yield panel, command.__name__.rstrip("_"), command
+    for group, (panel, module) in GROUPS.items():
+        for command in module.COMMANDS:
+            yield panel, f"{group} {command.__name__.rstrip('_')}", command
 
 
-for _panel, _name, _command in commands():
-    app.command(_name, rich_help_panel=_panel)(_command)
+def _add_all() -> None:
+    groups: dict[str, typer.Typer] = {}
+    for group, (panel, module) in GROUPS.items():
+        groups[group] = typer.Typer(no_args_is_help=True, help=module.HELP)
+        app.add_typer(groups[group], name=group, rich_help_panel=panel)
+    for panel, name, command in commands():
+        group, _, word = name.rpartition(" ")
+        if group:
+            groups[group].command(word)(command)
+        else:
+            app.command(word, rich_help_panel=panel)(command)
+
+
+_add_all()
 
 
 def main() -> None:

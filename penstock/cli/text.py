@@ -44,3 +44,19 @@ def plural(number: int, word: str) -> str:
     """`1 event`, `2 events`."""
     ending = "" if number == 1 else "es" if word.endswith("ch") else "s"
     return f"{number:,} {word}{ending}"
+
+
+def duration(ms: float) -> str:
+    """A time as people say it: `350 ms`, `12 s`, `3 h`."""
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    length, unit = next((length, unit) for length, unit in UNITS if ms >= length * 1000)
+    return f"{int(ms // 1000 // length)} {unit}"
+
+
+def size(count: int) -> str:
+    """A number of bytes as people say it: `12 B`, `3.4 MiB`."""
+    for unit, length in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= length:
+            return f"{count / length:.1f} {unit}"
+    return f"{count} B"

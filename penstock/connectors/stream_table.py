@@ -70,7 +70,8 @@ class TableReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         size = max(PARTITION, -(-(self.next - self.first) // MOST_PARTITIONS))
-        return [Range(n, min(n + size, self.next)) for n in range(self.first, self.next, size)]
+        found = [Range(n, min(n + size, self.next)) for n in range(self.first, self.next, size)]
+        return found or [Range(self.first, self.first)]  # of none Spark would make one without a range
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)

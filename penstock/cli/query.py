@@ -1,0 +1,57 @@
+"""`penstock query`: SQL over streams."""
+
+from __future__ import annotations
+
+import csv as csvs
+import json as jsons
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from penstock.cli.client import connect
+from penstock.cli.options import Json, Server
+from penstock.cli.output import Usage, note, show_json, show_table
+from penstock.cli.text import plural
+from penstock.errors import Problem
+
+
+def query(
+    sql: Annotated[
+        str, typer.Argument(help="One SELECT; tables are the ids of streams. `-` reads standard input.")
+    ],
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many rows.")] = 1000,
+    timeout_ms: Annotated[
+        int, typer.Option("--timeout-ms", min=1, max=600_000, help="It is ended after so long.")
+    ] = 30_000,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    server: Server = None,
+    json: Json = False,
+) -> None:
+    """Query what streams hold in Spark SQL. Nothing is changed, and nothing but streams is seen."""
+    if csv and json:
+        raise Usage(Problem(code="exclusive_options", message="--csv or --json, not both"))
+    text = sys.stdin.read() if sql == "-" else sql
+    body = {"sql": text, "limit": limit, "timeout_ms": timeout_ms}
+    found = connect(server, answer_s=timeout_ms / 1000 + 90).call("POST", "/query", json=body)
+    names = [column["name"] for column in found["columns"]]
+    if json:
+        show_json(found)
+        return
+    if csv:
+        writer = csvs.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows([_cell(value, null="") for value in row] for row in found["rows"])
+    else:
+        show_table(names, ([_cell(value, null="NULL") for value in row] for row in found["rows"]))
+    more = f", and there are more: --limit {limit}" if found["truncated"] else ""
+    note(f"{plural(len(found['rows']), 'row')} in {found['ms'] / 1000:.1f} s{more}")
+
+
+def _cell(value: Any, null: str) -> str:
+    if value is None:
+        return null
+    return value if isinstance(value, str) else jsons.dumps(value, ensure_ascii=False)
+
+
+COMMANDS = (query,)

@@ -1,0 +1,197 @@
+"""`penstock stream verify|repair|export`: the files of streams, also while no server runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from penstock.cli.bars import bar
+from penstock.cli.options import Home, Json, load_settings, settled
+from penstock.cli.output import FAILED, Usage, note, say, show_json
+from penstock.cli.text import plural, size
+from penstock.errors import Problem
+
+if TYPE_CHECKING:
+    from penstock.control.registry.store import Registry
+    from penstock.settings import Settings
+    from penstock.streams.faults import Fault
+
+Names = Annotated[
+    list[str] | None, typer.Argument(help="Names of streams; by default all of them.", show_default=False)
+]
+
+
+def verify(names: Names = None, home: Home = None, json: Json = False) -> None:
+    """Read all that streams hold, and name each fault with its offsets. Exit code 1 if there is one."""
+    from penstock.streams.verify import verify as read_all
+
+    results: list[dict[str, Any]] = []
+    sound = True
+    for id, directory in _chosen(home, names):
+        with bar(id, quiet=json) as progress:
+            report = read_all(directory, progress)
+        sound = sound and report.sound
+        numbers = {"events": report.events, "bytes": report.bytes, "segments": report.segments}
+        faults = [{**asdict(fault), "harmless": fault.harmless} for fault in report.faults]
+        results.append({"stream": id, "sound": report.sound, **numbers, "faults": faults})
+        if not json:
+            holds = f"{plural(report.events, 'event')}, {size(report.bytes)}"
+            state = ("sound", "green") if report.sound else ("damaged", "bold red")
+            say((f"{id} ", "bold"), state, f": {holds} in {plural(report.segments, 'segment')}")
+            for fault in report.faults:
+                _show_fault(fault)
+    if json:
+        show_json({"items": results})
+    elif not sound:
+        note("`penstock stream repair` mends what can be mended")
+    if not sound:
+        raise typer.Exit(FAILED)
+
+
+def repair(
+    names: Names = None,
+    discard: Annotated[bool, typer.Option("--discard", help="Keep nothing of what was damaged.")] = False,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Mend streams without losing an event that can be read. Exit code 1 if something could not be mended."""
+    from penstock.streams.repair import repair as mend
+
+    results: list[dict[str, Any]] = []
+    left = False
+    for id, directory in _chosen(home, names):
+        with bar(id, quiet=json) as progress:
+            done = mend(directory, progress, discard=discard)
+        left = left or bool(done.left)
+        results.append(
+            {
+                "stream": id,
+                "mended": [asdict(fault) for fault in done.mended],
+                "left": [asdict(fault) for fault in done.left],
+                "lost": [{"first": first, "next": next} for first, next in done.lost],
+                "kept": [str(path) for path in done.kept],
+            }
+        )
+        if not json:
+            what = f"{plural(len(done.mended), 'fault')} mended" if done.mended else "nothing to mend"
+            say((f"{id} ", "bold"), what)
+            for first, next in done.lost:
+                say(f"  lost: offsets {first} to {next - 1}")
+            for path in done.kept:
+                say(f"  what was damaged is kept as {path}")
+            for fault in done.left:
+                _show_fault(fault)
+    if json:
+        show_json({"items": results})
+    if left:
+        raise typer.Exit(FAILED)
+
+
+def export(
+    name: Annotated[str, typer.Argument(help="Name of the stream.", show_default=False)],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; by default standard output.")
+    ] = None,
+    format: Annotated[
+        Literal["ndjson", "csv", "parquet", "arrow"], typer.Option(help="How to write it.")
+    ] = "ndjson",
+    position: Annotated[
+        str, typer.Option(help="Where to begin: earliest, offset:N or time:ISO 8601.")
+    ] = "earliest",
+    until: Annotated[
+        int | None, typer.Option(min=0, help="The offset before which to end; by default the end.")
+    ] = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="Offset, time, key and headers of each event, too.")
+    ] = False,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Write the events of a stream into a file. What cannot be read is told, and makes the exit code 1."""
+    from penstock.specs.positions import parse_position
+    from penstock.streams.config import read_config
+    from penstock.streams.export import export as write
+    from penstock.streams.log import Log
+    from penstock.streams.pool import open_storage
+
+    try:
+        begin = parse_position(position)
+    except ValueError as error:
+        raise Usage(Problem(code="invalid_position", message=str(error))) from None
+    if json and output is None:
+        message = "with --json the events need a file of their own"
+        raise Usage(Problem(code="exclusive_options", message=message, hint="add --output FILE"))
+    ((id, directory),) = _chosen(home, [name])
+    log = Log(open_storage(directory))
+    lost: list[dict[str, Any]] = []
+
+    def tell(first: int, next: int, reason: str) -> None:
+        lost.append({"first": first, "next": next, "reason": reason})
+
+    try:
+        with bar(id, quiet=json) as progress:
+            count = write(
+                log,
+                read_config(directory).spec.schema_,
+                output if output is not None else sys.stdout.buffer,
+                format,
+                start=log.resolve(begin),
+                stop=until,
+                details=details,
+                progress=progress,
+                lost=tell,
+            )
+    finally:
+        log.close()
+    if json:
+        show_json({"stream": id, "events": count, "file": str(output), "format": format, "lost": lost})
+    else:
+        for span in lost:
+            note(f"offsets {span['first']} to {span['next'] - 1} could not be read: {span['reason']}")
+        note(f"{plural(count, 'event')} of {id} written" + (f" to {output}" if output else ""))
+    if lost:
+        raise typer.Exit(FAILED)
+
+
+def _chosen(home: Path | None, names: Sequence[str] | None) -> list[tuple[str, Path]]:
+    from penstock.control.offline import stored_log, stored_logs
+
+    with _opened(home) as (settings, registry):
+        if not names:
+            return list(stored_logs(settings, registry).items())
+        found = [stored_log(settings, registry, name) for name in names]
+    return [(directory.parent.name, directory) for directory in found]
+
+
+@contextmanager
+def _opened(home: Path | None) -> Iterator[tuple[Settings, Registry]]:
+    from penstock.cli.worker import open_registry
+
+    settings = settled(load_settings(home=home))
+    if settings.registry.url is None and not (settings.home / "registry.db").exists():
+        message = f"there is no Penstock in {settings.home}"
+        raise Usage(Problem(code="no_home", message=message, hint="name its directory with --home"))
+    registry = open_registry(settings)
+    try:
+        yield settings, registry
+    finally:
+        registry.close()
+
+
+def _show_fault(fault: Fault) -> None:
+    where = (
+        f"offsets {fault.first} to {fault.next - 1} in {fault.place}"
+        if fault.next > fault.first
+        else fault.place
+    )
+    style = "yellow" if fault.harmless else "bold red"
+    say(("  " + fault.kind, style), f" {where}: {fault.message}")
+
+
+COMMANDS = (verify, repair, export)
