@@ -1,4 +1,8 @@
-"""Counters of a stream, shared by all processes and kept over restarts."""
+"""Counters of a stream, shared by all processes and kept over restarts.
+
+A mapped file holds them twice, each copy with a number and a checksum. The older one is written over, so
+that a reader without a lock, and whoever comes after a kill or a power loss, finds a sound one.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ import struct
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+
+import google_crc32c
 
 from penstock.streams.files import Files
 
@@ -27,9 +33,12 @@ NAMES = (
 )
 """In the order of the file: new ones go to the end."""
 
-_SLOT = struct.Struct("<Q")
+_COPY = struct.Struct("<Q30Q")
+"""The number of the copy, and room for thirty counters. A checksum follows."""
+
+PLACES = (0, 256)
 SIZE = 512
-MOST = 2**64 - 1
+TRIES = 20
 
 
 class Counters:
@@ -54,10 +63,13 @@ class Counters:
         with self._mutex:
             fcntl.flock(self._fd, fcntl.LOCK_EX)  # of this file alone, and never held for long
             try:
+                number, place, values = self._latest()
                 for name, count in counts.items():
-                    at = NAMES.index(name) * _SLOT.size
-                    total = _SLOT.unpack_from(self._map, at)[0] + count
-                    _SLOT.pack_into(self._map, at, min(total, MOST))  # a damaged one must not stop appends
+                    values[NAMES.index(name)] += count
+                data = _COPY.pack(number + 1, *values)
+                data += struct.pack("<I", google_crc32c.value(data))
+                other = PLACES[1 - PLACES.index(place)]
+                self._map[other : other + len(data)] = data
             finally:
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
 
@@ -65,7 +77,24 @@ class Counters:
         """Every counter."""
         if self._map is None:
             return dict.fromkeys(NAMES, 0)
-        return {name: _SLOT.unpack_from(self._map, i * _SLOT.size)[0] for i, name in enumerate(NAMES)}
+        _, _, values = self._latest()
+        return dict(zip(NAMES, values, strict=False))
+
+    def _latest(self) -> tuple[int, int, list[int]]:
+        """Number, place and values of the last copy; all zero if none is sound."""
+        assert self._map is not None
+        for _ in range(TRIES):  # both may be in the middle of a change while they are read
+            data, found = self._map[:SIZE], []
+            for place in PLACES:
+                end = place + _COPY.size
+                if struct.unpack_from("<I", data, end)[0] == google_crc32c.value(data[place:end]):
+                    number, *values = _COPY.unpack_from(data, place)
+                    found.append((number, place, values))
+            if found:
+                return max(found)
+            if not any(data):
+                break
+        return 0, PLACES[0], [0] * (_COPY.size // 8 - 1)
 
     def close(self) -> None:
         """Let go of the file."""
