@@ -17,7 +17,7 @@ import pytest
 
 from penstock.api import ingest
 from penstock.streams.storage import Cursor
-from tests.api.kit import Api, codes, stream
+from tests.api.kit import Api, codes, pipeline, stream
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 TYPED = "id BIGINT, name STRING"
@@ -359,3 +359,51 @@ def test_bodies_at_once_are_bounded(api: Api, raw: str, monkeypatch: pytest.Monk
         assert (refused.status_code, codes(refused)) == (503, ["busy"])
         assert slow.result() == 200
     assert post(api.client, raw, b"1").status_code == 200
+
+
+# Sources
+
+
+def test_events_for_a_source_go_to_its_stream(client: httpx.Client, typed: str) -> None:
+    source = {"metadata": {"name": "Shop"}, "spec": {"type": "http", "path": "/in/shop", "stream": typed}}
+    assert client.post("/sources", json=source).status_code == 201
+    for name in ("shop", "in/shop"):
+        answer = client.post(f"/ingest/{name}", content='{"id": 1}\n', headers=NDJSON)
+        assert (answer.status_code, answer.json()["stream"]) == (200, typed), answer.text
+    assert len(values(client, typed)) == 2
+    refused = client.post("/ingest/shep", json={})
+    assert (refused.status_code, codes(refused)) == (404, ["not_found"])
+
+
+def test_a_source_has_limits_of_its_own(client: httpx.Client, typed: str) -> None:
+    spec = {"type": "http", "stream": typed, "atomic": True, "max_body_bytes": 100}
+    client.post("/sources", json={"metadata": {"name": "strict"}, "spec": spec})
+    assert client.post("/ingest/strict", content=b" " * 101, headers=NDJSON).status_code == 413
+    refused = client.post("/ingest/strict", content=BAD, headers=NDJSON)
+    assert (refused.status_code, refused.json()["accepted"]) == (400, 0)
+    kept = client.post("/ingest/strict?atomic=false", content=BAD, headers=NDJSON)
+    assert (kept.status_code, kept.json()["accepted"]) == (400, 2)
+
+
+def test_events_for_pipelines_wait_in_their_inputs(client: httpx.Client) -> None:
+    source = {"metadata": {"name": "shared"}, "spec": {"type": "http"}}
+    assert client.post("/sources", json=source).status_code == 201
+    nobody = client.post("/ingest/shared", json=1)
+    assert (nobody.status_code, codes(nobody)) == (409, ["nobody_reads"])
+    for name in ("one", "two"):
+        created = client.post("/pipelines", json=pipeline(name, source={"ref": "shared"}))
+        assert created.status_code == 201, created.text
+    answer = client.post("/ingest/shared", json=[1, 2])
+    assert answer.status_code == 200, answer.text
+    told = answer.json()
+    assert (told["stream"], told["accepted"]) == ("one.in", 2)
+    assert told["also"] == [{"stream": "two.in", "first": 0, "next": 2}]
+    assert values(client, "one.in") == values(client, "two.in") == ["1", "2"]
+
+
+def test_what_does_not_fit_a_pipeline_is_kept_beside_its_input(client: httpx.Client) -> None:
+    source = {"type": "http", "schema": TYPED}
+    assert client.post("/pipelines", json=pipeline("direct", source=source)).status_code == 201
+    told = client.post("/ingest/direct", content=BAD, headers=NDJSON).json()
+    assert (told["accepted"], told["dead_letters"]["stream"]) == (2, "direct.in.dead")
+    assert values(client, "direct.in.dead") == ['{"id": "x"}', "nothing"]
