@@ -33,6 +33,8 @@ class Files:
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError:  # a read-only directory can still be read
+            if not path.exists():
+                raise
             return os.open(path, os.O_RDONLY | os.O_CLOEXEC), False
         try:
             have = os.fstat(fd).st_size
