@@ -124,7 +124,7 @@ def _add_demo(service: Service) -> None:
             show_problems(error.problems, indent="  ")
         else:
             added += 1
-    say(f"the demo has {added} new pipelines" if added else "the demo is there already")
+    say(f"the demo has {added} new documents" if added else "the demo is there already")
 
 
 COMMANDS = (up,)

@@ -1,4 +1,4 @@
-"""The three pipelines that `penstock up --demo` starts with."""
+"""What `penstock up --demo` starts with: three pipelines, and a task between two streams."""
 
 from __future__ import annotations
 
