@@ -193,7 +193,7 @@ class Log:
             self._held_events += pending.events
             self._held_bytes += pending.bytes
             self._queue.append(pending)
-            if self._committer is None:
+            if self._committer is None or not self._committer.is_alive():
                 self._committer = threading.Thread(target=self._commit_all, name="committer", daemon=True)
                 self._committer.start()
             if len(self._queue) == 1 or pending.flush or self._is_complete():

@@ -8,6 +8,7 @@ offsets were evicted.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -178,7 +179,7 @@ class Reader:
         """The first offset of a frame that was appended at a time or later."""
         tail = self._tail()
         bases = list(self.segments(tail))
-        for base, after in zip(bases, [*bases[1:], tail.next], strict=True):
+        for base, after in itertools.pairwise([*bases, tail.next]):
             segment = self._opened(base, tail)
             if segment is None:
                 continue

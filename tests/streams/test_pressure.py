@@ -340,3 +340,17 @@ def test_a_transient_stream_is_gone_after_a_restart(tmp_path: Path, spill: bool)
     (directory / "tail").unlink()  # as after a power loss
     with opened(directory) as log:
         assert log.append(events(1)).first > after + 1
+
+
+def test_a_transient_stream_can_be_looked_at_after_a_restart(tmp_path: Path) -> None:
+    """Before anybody has appended again, or looked after it."""
+    home = StreamHome(tmp_path / "streams", tmp_path / "memory")
+    directory = home.ensure("s", "abcdefgh", StreamSpec.model_validate(transient()))
+    with opened(directory) as log:
+        log.append(events(3))
+    home.forget_transient()
+    with opened(directory) as log:
+        assert log.storage.usage().bytes == 0
+        assert [(chunk.base, chunk.next, chunk.lost) for chunk in log.read(0)] == [(0, 3, "evicted")]
+        assert log.storage.transactions(0, 3) == []
+        assert log.storage.offset_at(0) == 3
