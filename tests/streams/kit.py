@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -71,3 +72,11 @@ def values(log: Log, start: int = 0, stop: int | None = None) -> list[bytes]:
         found += chunk.batch.column(0).to_pylist()
         at = chunk.next
     return found
+
+
+@contextmanager
+def fast_directory() -> Iterator[Path]:
+    """A directory in memory, if the machine has such: for tests that open thousands of streams."""
+    shared = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as directory:
+        yield Path(directory)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from penstock.streams.local import LocalStorage
 from penstock.streams.log import Log
 from penstock.streams.segments import Found, list_segments, walk
 from penstock.streams.storage import Append, Cursor
-from tests.streams.kit import NIGHTLY, change, events, make_stream, opened, values
+from tests.streams.kit import NIGHTLY, change, events, fast_directory, make_stream, opened, values
 
 pytestmark = pytest.mark.slow
 
@@ -83,27 +82,24 @@ def _pieces(path: Path, base: int, limit: int) -> Iterator[Piece]:
 
 
 @pytest.fixture(scope="module")
-def stream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stream]:
+def stream() -> Iterator[Stream]:
     """A closed and an active segment, each with appends of one frame and of three."""
-    shared = Path("/dev/shm")  # thousands of openings want a fast disk
-    root = tmp_path_factory.mktemp("damage", numbered=True)
-    directory = shared / f"penstock-{root.name}-{id(root)}" if shared.is_dir() else root / "stream"
-    small = {"segment_bytes": 100_000, "compression": "none", "batch": {"max_events": 2}}
-    make_stream(directory, wal=small)
-    with opened(directory) as log:
-        log.append(events(1))
-        log.append(events(5, 1))
-        log.append(events(2, 6))
-        change(directory, wal={"segment_bytes": 1})
-        log.append(events(2, 8))
-        change(directory, wal={"segment_bytes": 100_000})
-        log.append(events(1, 10))
-        log.append(events(5, 11))
-        log.move_cursor(Cursor(READER, 16))
-        made = Stream(directory, values(log))
-    assert len(made.events) == 16
-    yield made
-    shutil.rmtree(directory)
+    with fast_directory() as directory:
+        small = {"segment_bytes": 100_000, "compression": "none", "batch": {"max_events": 2}}
+        make_stream(directory, wal=small)
+        with opened(directory) as log:
+            log.append(events(1))
+            log.append(events(5, 1))
+            log.append(events(2, 6))
+            change(directory, wal={"segment_bytes": 1})
+            log.append(events(2, 8))
+            change(directory, wal={"segment_bytes": 100_000})
+            log.append(events(1, 10))
+            log.append(events(5, 11))
+            log.move_cursor(Cursor(READER, 16))
+            made = Stream(directory, values(log))
+        assert len(made.events) == 16
+        yield made
 
 
 @pytest.fixture(autouse=True)
