@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,18 @@ def keeper(
         lambda flow: str(checkpoint / flow.position_key),
         on_change=on_change or (lambda _: None),
     )
+
+
+@contextmanager
+def running(kept: Keeper) -> Iterator[Keeper]:
+    """A flow without an end of its own, drained in the end."""
+    kept.start()
+    try:
+        yield kept
+    finally:
+        kept.drain()
+        kept.join(60)
+        assert kept.ended
 
 
 def run(spark: SparkSession, raw: dict[str, Any], checkpoint: Path) -> State:

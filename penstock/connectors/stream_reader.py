@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 
 from penstock.connectors.faults import Fault
 from penstock.connectors.logs import LOGS
+from penstock.connectors.python_source import settle
 from penstock.connectors.stream_batches import Batches, Limits, gap
 from penstock.specs.positions import parse_position
 from penstock.streams.events import HEADERS, KEY, conform
@@ -108,6 +109,7 @@ class StreamReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Slice)
+        settle()
         target = to_arrow_schema(self.schema, timezone="UTC")
         lost = 0
         for chunk in self._log.read(partition.first, partition.next):

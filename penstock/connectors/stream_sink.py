@@ -13,6 +13,7 @@ from pydantic import Field
 from penstock.connectors.base import DeliveryId, Sink, SinkWriter, Site
 from penstock.connectors.faults import Fault
 from penstock.connectors.logs import LOGS, place_of
+from penstock.connectors.python_source import settle
 from penstock.connectors.stream_form import Form, encode, form_of, misfits
 from penstock.errors import Backpressure, Invalid, Problem, Retryable
 from penstock.streams.frames import Body
@@ -91,6 +92,7 @@ class _Writer(SinkWriter):
         compression, max_events, max_bytes = wal.compression, wal.batch.max_events, wal.batch.max_bytes
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            settle()
             for batch in batches:
                 for body in encode(batch, ddl, compression, max_events, max_bytes):
                     yield _row_of(body)

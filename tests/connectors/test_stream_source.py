@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.control.lifecycle import Keeper
 from penstock.errors import Invalid
 from penstock.streams.events import META, RAW
 from penstock.streams.storage import Cursor
-from tests.flows import Streams, flow_of, json_rows, keeper, pipeline
+from tests.flows import Streams, flow_of, json_rows, keeper, pipeline, running
 
 QUICK = {"max_ms": 10}
 
@@ -29,17 +27,6 @@ def wait_for(what: str, ready: Callable[[], Any], seconds: float = 60) -> None:
     while not ready():
         assert time.monotonic() < deadline, f"no {what}"
         time.sleep(0.05)
-
-
-@contextmanager
-def running(kept: Keeper) -> Iterator[Keeper]:
-    kept.start()
-    try:
-        yield kept
-    finally:
-        kept.drain()
-        kept.join(60)
-        assert kept.ended
 
 
 def to_files(path: Path, **source: Any) -> dict[str, Any]:
