@@ -94,7 +94,7 @@ class LocalStorage(Storage):
         self._producers = Producers()
         self._last_us = 0
         self._dirty_since: float | None = None
-        self._sick = False
+        self._sick = self._tidy = False
         self._reserved = 0
         self.retention = Retention(self)
 
@@ -364,10 +364,10 @@ class LocalStorage(Storage):
         After a failed sync nobody knows which of its pages are on disk: a second sync would say that all
         is well.
         """
-        self._sick = True
         log.error("a write to a stream failed", stream=self.config.id, error=str(error))
-        if self._fd is None:
+        if self._sick or self._fd is None:
             return
+        self._sick = True
         with contextlib.suppress(OSError):
             if hasattr(os, "posix_fadvise"):  # so that it is read from the disk, not from memory
                 os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -437,8 +437,17 @@ class LocalStorage(Storage):
                     self._adopt(tail)
                 except FileNotFoundError:
                     self._recover(tail)
+            if not self._tidy:
+                self._clean()
         except OSError as error:
             raise _refusal(error) from error
+
+    def _clean(self) -> None:
+        """Remove what others who died have left behind."""
+        self._tidy = True
+        with contextlib.suppress(OSError):
+            for path in leftovers(self.directories()):
+                self.files.remove(path)
 
     def _adopt(self, tail: Tail) -> None:
         before = self._known
@@ -467,8 +476,6 @@ class LocalStorage(Storage):
         self._let_go()
         found = self._survey(hint)
         tail = found.tail
-        for path in leftovers(self.directories()):
-            self.files.remove(path)
         if not found.segments:
             self._begin(tail.next, first=tail.first, producers=Producers())
             return
@@ -480,7 +487,7 @@ class LocalStorage(Storage):
             self._switch(fd, base, path)
             self._known, self._producers, self._sick = replace(tail, next=found.end), producers, False
             self._trim()
-            if not found.damaged:
+            if not found.damaged and tail.next == found.end:
                 self._publish(self._known)
                 log.info("stream recovered", stream=self.config.id, next=tail.next)
                 return
@@ -493,8 +500,11 @@ class LocalStorage(Storage):
     def _survey(self, hint: Tail | None) -> Survey:
         """What is left. Unless the tail is exact, others may remember a higher offset."""
         exact = hint is not None and hint.exact
-        witness = 0 if exact else max(highest(self.cursors()), self._floor())
-        return survey(self.directories(), hint, witness)
+        if exact:
+            return survey(self.directories(), hint, 0)
+        # As long as there is something in memory, it was not lost.
+        in_memory = self.config.memory is not None and list_segments([self.config.memory])
+        return survey(self.directories(), hint, highest(self.cursors()), 0 if in_memory else self._floor())
 
     def _let_go(self) -> None:
         """Forget the active segment."""

@@ -19,6 +19,9 @@ from penstock.streams.tail import Tail
 
 UNBOUNDED = 2**63 - 1
 
+OF_THE_LOCK = (".log.", ".index.", ".floor.")
+"""What only the holder of a stream's lock writes beside its place first; others may be at work on the rest."""
+
 
 @dataclass(frozen=True)
 class End:
@@ -45,21 +48,24 @@ class Survey:
     """Events of the last segment that are lost."""
 
 
-def survey(directories: list[Path], hint: Tail | None, witness: int) -> Survey:
+def survey(directories: list[Path], hint: Tail | None, witness: int, floor: int = 0) -> Survey:
     """See how a log ends, and change nothing.
 
-    `hint` is a tail that may be old, `witness` an offset that was reached.
+    `hint` is a tail that may be old, `witness` an offset that was reached. Those below `floor` may have
+    been given to events of which nothing is left to be seen; that many were not lost.
     """
     segments = list(list_segments(directories).items())
     published = hint.next if hint else 0
-    next = max(witness, published)
+    reached = max(witness, published)
     if not segments:
+        next = max(reached, floor)
         return Survey(segments, Tail(next, next, next, 0), next, 0)
     base, path = segments[-1]
     end = find_end(path, base, published)
-    next = max(next, end.seen)
+    reached = max(reached, end.seen)
+    next = max(reached, floor)
     first = min(max(segments[0][0], hint.first if hint else 0), next)
-    return Survey(segments, Tail(first, next, base, end.position), end.next, end.damaged + next - end.next)
+    return Survey(segments, Tail(first, next, base, end.position), end.next, end.damaged + reached - end.next)
 
 
 def find_end(path: Path, base: int, published: int) -> End:
@@ -145,7 +151,7 @@ def leftovers(directories: list[Path]) -> list[Path]:
     for directory in directories:
         if directory.is_dir():
             for path in directory.iterdir():
-                temporary = path.suffix == ".tmp" and (".index." in path.name or ".floor." in path.name)
+                temporary = path.suffix == ".tmp" and any(part in path.name for part in OF_THE_LOCK)
                 orphan = path.suffix == ".index" and path.with_suffix("") not in segments
                 if temporary or orphan:
                     found.append(path)

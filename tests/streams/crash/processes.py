@@ -103,6 +103,7 @@ def check(directory: Path, told: Obligations, pipe: Pipe, *, exact_counts: bool)
     evicted = log.storage.counts()["evicted_max_segments"]
     assert evicted == bounds.first if exact_counts else evicted <= bounds.first
     log.storage.maintain()
+    assert not [path for path in directory.iterdir() if ".index." in path.name], "something was left behind"
     usage = log.storage.usage()
     assert usage.segments == len(list_segments(log.storage.directories()))  # type: ignore[attr-defined]
 
