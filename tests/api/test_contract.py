@@ -42,12 +42,15 @@ def promised(*, corner_cases: bool) -> schemathesis.BaseSchema:
     return schema
 
 
-# A stream of events has no end.
-ROUTES = promised(corner_cases=True).exclude(path=["/events", "/bundle", "/validate"]).exclude(method="PUT")
+ELSEWHERE = ["/events", "/streams/{name}/tail", "/bundle", "/validate", "/query"]
+"""Streams of events, which have no end, and what is tried below."""
+
+ROUTES = promised(corner_cases=True).exclude(path=ELSEWHERE).exclude(method="PUT")
 # The corner cases of these are those of all routes that create something, once more.
 SAVES = promised(corner_cases=False).include(path="/bundle").include(method="PUT")
 # Its answer tells what is wrong with any text that can be read.
 VALIDATION = promised(corner_cases=False).include(path="/validate")
+QUERY = promised(corner_cases=False).include(path="/query")
 
 
 @pytest.fixture
@@ -75,3 +78,9 @@ def test_saves(case: schemathesis.Case, url: str) -> None:
 @bounded
 def test_validation_with_spark(case: schemathesis.Case, live: Api) -> None:
     case.call_and_validate(base_url=live.url, excluded_checks=[negative_data_rejection])
+
+
+@QUERY.parametrize()
+@bounded
+def test_queries_with_spark(case: schemathesis.Case, live: Api) -> None:
+    case.call_and_validate(base_url=live.url)
