@@ -20,7 +20,7 @@ from penstock.streams.tail import Tail
 UNBOUNDED = 2**63 - 1
 
 OF_THE_LOCK = (".log.", ".index.", ".floor.")
-"""What only the holder of a stream's lock writes beside its place first; others may be at work on the rest."""
+"""What only the holder of a stream's lock writes; others may be at work on the rest."""
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ HOUR_US = 3_600_000_000
 WAL = st.fixed_dictionaries(
     {},
     optional={
+        "enabled": st.sampled_from([True, True, False]),
         "segment_bytes": st.sampled_from([1, 1500, 10_000, 1 << 20]),
         "segment_ms": st.sampled_from([1, 60_000, 3_600_000]),
         "retention_ms": st.sampled_from([None, 1, 60_000, 7_200_000]),
@@ -54,7 +55,7 @@ class LogModel(RuleBasedStateMachine):
         self.now = 1_700_000_000_000_000
         self.patch.setattr(clock, "now_us", lambda: self.now)
         self.patch.setattr(segments, "INDEX_INTERVAL", 1_000)  # so that small segments have some entries
-        self.directory = make_stream(Path(self.home) / "s", wal=wal)
+        self.directory = make_stream(Path(self.home) / "s", memory=Path(self.home) / "memory", wal=wal)
         self.wal: dict[str, Any] = wal
         self.open()
         self.values: list[bytes] = []
@@ -74,6 +75,10 @@ class LogModel(RuleBasedStateMachine):
                 log.close()
             self.patch.undo()
             shutil.rmtree(self.home)
+
+    @property
+    def blocks(self) -> bool:
+        return self.wal.get("on_full") == "block" and bool(self.wal.get("enabled", True))
 
     def new_values(self, count: int, size: int) -> list[bytes]:
         self.made += count
@@ -111,7 +116,7 @@ class LogModel(RuleBasedStateMachine):
             assert told.epoch < last[0]
             return
         except Backpressure:
-            assert self.wal.get("on_full") == "block"
+            assert self.blocks
             return
         if told is not None and last is not None:
             assert told.epoch >= last[0]
@@ -130,7 +135,7 @@ class LogModel(RuleBasedStateMachine):
     @rule(which=WHICH, counts=st.lists(st.integers(0, 9), min_size=2, max_size=6))
     def append_together(self, which: int, counts: list[int]) -> None:
         """Several appends share a write, and each is told its own offsets."""
-        if self.wal.get("on_full") == "block":
+        if self.blocks:
             return  # they could wait for ever
         groups = [self.new_values(count, 0) for count in counts]
         pending = [self.logs[which].submit(raw(values)) for values in groups]
@@ -209,7 +214,7 @@ class LogModel(RuleBasedStateMachine):
 
     def check_caps(self, allowance: int) -> None:
         """After a write nothing is beyond the caps, unless it has to be read first."""
-        if self.wal.get("on_full") == "block":
+        if self.blocks or not self.wal.get("enabled", True):
             return
         usage = self.logs[0].storage.usage()
         assert usage.segments <= self.wal.get("max_segments", 64)
@@ -240,7 +245,7 @@ class LogModel(RuleBasedStateMachine):
             assert sum(counts[name] for name in (*CAPS, "evicted_retention_ms")) == bounds.first
             assert counts["duplicates"] == self.duplicates
             assert counts["damaged"] == 0
-            if self.wal.get("on_full") == "block" and any(counts[cap] > self.counts[cap] for cap in CAPS):
+            if self.blocks and any(counts[cap] > self.counts[cap] for cap in CAPS):
                 assert bounds.first <= min(self.cursors.values(), default=-1)
             self.counts = {cap: counts[cap] for cap in CAPS}
             self.first = bounds.first
