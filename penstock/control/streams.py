@@ -12,7 +12,7 @@ from penstock.control.registry.records import Record
 from penstock.control.registry.store import Registry
 from penstock.errors import Invalid, NotFound, Problem, did_you_mean
 from penstock.settings import Settings
-from penstock.specs.documents import PipelineDocument, StreamDocument, derive_id
+from penstock.specs.documents import PipelineDocument, SourceDocument, SourceRef, StreamDocument, derive_id
 from penstock.specs.stream import StreamBuffer, StreamSpec, Wal
 from penstock.specs.validation import parse
 from penstock.streams.config import read_config
@@ -165,7 +165,13 @@ class Streams:
     def _input(self, record: Record) -> StreamPlace:
         document = parse(record.document, self._defaults)
         assert isinstance(document, PipelineDocument)
-        return self._at(input_id(record.id), record.uid, input_spec(document))
+        source = document.spec.source
+        if isinstance(source, SourceRef) and (found := self._registry.find("Source", source.ref)):
+            referred = parse(found.document, self._defaults)
+            assert isinstance(referred, SourceDocument)
+            source = referred.spec
+        spec = input_spec(document, getattr(source, "schema_", None))
+        return self._at(input_id(record.id), record.uid, spec)
 
     def _at(self, id: str, uid: str, spec: StreamSpec) -> StreamPlace:
         return StreamPlace(id, spec, self.home.ensure(id, uid, spec))
@@ -174,10 +180,9 @@ class Streams:
         return (self.home.root / input_id(record.id)).is_dir()
 
 
-def input_spec(document: PipelineDocument) -> StreamSpec:
-    """The stream that holds what is pushed to a pipeline, as its `buffer` says."""
+def input_spec(document: PipelineDocument, schema: str | None) -> StreamSpec:
+    """The stream that holds what is pushed to a pipeline, as its `buffer` says; `schema` is its source's."""
     kind = document.spec.buffer.type if document.spec.buffer else "memory"
-    schema = getattr(document.spec.source, "schema_", None)
     if kind == "memory":
         return StreamSpec(schema_=schema, wal=Wal(enabled=False), buffer=StreamBuffer(spill=True))
     return StreamSpec(schema_=schema, storage="sqlite" if kind == "sqlite" else "local")

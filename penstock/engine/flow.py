@@ -212,7 +212,8 @@ class _Resolver:
         document = self.referred("Source", spec.ref, place)
         if document is None:
             return None
-        if document.spec.push and (stream := getattr(document.spec, "stream", None)):
+        raw = self.lookup("Source", derive_id(spec.ref)) or {}
+        if document.spec.push and (stream := publishes_to(raw)):
             self.site = replace(self.site, input=derive_id(stream))  # what is sent to it goes there
         return Part("source", document.spec, place)
 

@@ -127,3 +127,16 @@ def test_a_door_is_kept_until_its_stream_changes(service: Service) -> None:
     assert doors.find("typed").payload.names == ["id", "x"]
     service.streams.remove(record)
     assert doors.known("typed") is None
+
+
+def test_an_input_has_the_schema_of_the_source_that_a_pipeline_refers_to(service: Service) -> None:
+    service.registry.create(source("shop", schema="id BIGINT"))
+    service.registry.create(pipeline("one", source={"ref": "Shop"}, buffer={"type": "wal"}))
+    door = Doors(service).find("one.in")
+    assert (door.payload.names, door.spec.wal.enabled) == (["id"], True)
+
+
+def test_a_source_that_makes_its_stream_goes_there(service: Service) -> None:
+    service.registry.create(source("Shop", auto_create_stream=True))
+    assert Entrances(service).find("shop").streams == ("shop",)
+    assert Doors(service).find("shop").id == "shop"
