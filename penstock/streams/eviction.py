@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from penstock.specs.positions import LAST_OFFSET
 from penstock.specs.stream import Wal
 from penstock.streams import clock
 from penstock.streams.files import Files
@@ -42,10 +43,14 @@ class Eviction:
         """Remove what is too old, and what is too much unless somebody has to read it first."""
         keep_ms = self._wal.retention_ms
         if keep_ms is not None:
-            # What was appended earlier is older, whatever a wrong clock has stamped on it.
-            oldest_us = clock.now_us() - keep_ms * 1000
+            # A clock that went back makes nothing older than what was appended before; one that was
+            # ahead stamps times that tell nothing.
+            now_us = clock.now_us()
+            oldest_us = now_us - keep_ms * 1000
             last = self._db.execute(
-                "SELECT max(base) FROM frames WHERE time_us < ?", (oldest_us,)
+                "SELECT max(base) FROM frames WHERE time_us < ? AND base < coalesce("
+                "(SELECT min(base) FROM frames WHERE time_us BETWEEN ? AND ?), ?)",
+                (oldest_us, oldest_us, now_us, LAST_OFFSET),
             ).fetchone()[0]
             if last is not None:
                 after = self._db.execute("SELECT min(base) FROM frames WHERE base > ?", (last,)).fetchone()[0]

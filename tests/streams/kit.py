@@ -18,6 +18,7 @@ from penstock.streams.events import RAW
 from penstock.streams.files import Files
 from penstock.streams.local import LocalStorage
 from penstock.streams.log import Log
+from penstock.streams.pool import open_storage
 
 NIGHTLY = bool(os.environ.get("PENSTOCK_TEST_NIGHTLY"))
 """Whether there is time for every kill and every bit: set by `make nightly`."""
@@ -43,7 +44,7 @@ def change(directory: Path, **settings: Any) -> None:
 @contextmanager
 def opened(directory: Path, files: Files | None = None) -> Iterator[Log]:
     """The log in a directory, closed afterwards."""
-    log = Log(LocalStorage(directory, files))
+    log = Log(open_storage(directory) if files is None else LocalStorage(directory, files))
     try:
         yield log
     finally:

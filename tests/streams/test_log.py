@@ -236,11 +236,12 @@ class Clock:
         self.us += int(days * 86_400_000_000)
 
 
+@pytest.mark.parametrize("storage", ["local", "sqlite"])
 def test_a_clock_that_went_back_for_a_while_evicts_nothing_early(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
+    directory: Path, monkeypatch: pytest.MonkeyPatch, storage: str
 ) -> None:
     """What is stamped long ago was appended after what is stamped rightly, so it may go no earlier."""
-    change(directory, wal={"segment_bytes": 1, "retention_ms": 7 * 86_400_000})
+    change(directory, storage=storage, wal={"segment_bytes": 1, "retention_ms": 7 * 86_400_000})
     now = Clock(monkeypatch)
     with opened(directory) as log:
         log.append(events(1))
@@ -257,10 +258,11 @@ def test_a_clock_that_went_back_for_a_while_evicts_nothing_early(
         assert values(log) == [b"e4"]
 
 
+@pytest.mark.parametrize("storage", ["local", "sqlite"])
 def test_what_a_clock_stamped_in_the_future_is_not_kept_for_ever(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
+    directory: Path, monkeypatch: pytest.MonkeyPatch, storage: str
 ) -> None:
-    change(directory, wal={"segment_bytes": 1, "retention_ms": 7 * 86_400_000})
+    change(directory, storage=storage, wal={"segment_bytes": 1, "retention_ms": 7 * 86_400_000})
     now = Clock(monkeypatch)
     with opened(directory) as log:
         now.step(days=5_000)
