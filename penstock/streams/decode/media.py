@@ -36,12 +36,17 @@ RAW_ONLY: dict[str, Callable[[bytes], Decoded]] = {
 CSV = "text/csv"
 BINARY = ("application/vnd.apache.arrow.stream", "application/octet-stream")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UNSAID = "application/x-www-form-urlencoded"
+"""What `curl -d` and many clients call a body whose type they were not told."""
+
 UTF_8 = ("utf-8", "utf8", "us-ascii")
 
 
 def decode_as(content_type: str | None, body: bytes, schema: pa.Schema | None) -> Decoded:
     """The events of a body; `UnsupportedMediaType` if such a stream does not take such a body."""
-    name, parameters = _parse(content_type) if content_type else (_guess(body), {})
+    name, parameters = _parse(content_type) if content_type else (UNSAID, {})
+    if name == UNSAID:
+        name = _guess(body)
     if (charset := parameters.get("charset", "utf-8").lower()) not in UTF_8:
         raise _refusal(f"the charset '{charset}' is not UTF-8", schema)
     if name not in BINARY:

@@ -53,16 +53,17 @@ def test_bytes_are_one_event() -> None:
 # Content types
 
 
-def test_without_a_content_type_the_body_tells() -> None:
-    assert values(decode(b' [1, {"a": 2}]', None, None)) == [b"1", b'{"a": 2}']
-    assert values(decode(b"hello\n1", None, None)) == [b"hello", b"1"]
+@pytest.mark.parametrize("content_type", [None, "application/x-www-form-urlencoded"])
+def test_without_a_content_type_the_body_tells(content_type: str | None) -> None:
+    assert values(decode(b' [1, {"a": 2}]', content_type, None)) == [b"1", b'{"a": 2}']
+    assert values(decode(b"hello\n1", content_type, None)) == [b"hello", b"1"]
     assert decode(b'{"a": 1}', None, payload_schema("a INT")).batch.to_pylist() == [{"a": 1}]
 
 
 @pytest.mark.parametrize(
     ("content_type", "ddl", "says"),
     [
-        ("application/x-www-form-urlencoded", None, "'application/x-www-form-urlencoded' is not accepted"),
+        ("application/xml", None, "'application/xml' is not accepted"),
         ("nonsense", None, "'nonsense' is not accepted"),
         ("application/json; charset=latin-1", None, "the charset 'latin-1' is not UTF-8"),
         ("text/plain", "a INT", "has no columns"),
