@@ -206,8 +206,8 @@ class Retention:
             if unread > 0:
                 counts["evicted_unread"] = unread
             storage.keep_cursors()
+            storage.count(**counts)  # before it is gone: after a crash it may be counted twice (invariant 5)
             storage.move_first(segment.next)
-            storage.count(**counts)  # invariant 5
         storage.files.step("retention delete")
         try:
             storage.files.remove(segment.path)

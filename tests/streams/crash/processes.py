@@ -89,7 +89,7 @@ def _change(log: Log, directory: Path, writer: str, pipe: Pipe, rng: random.Rand
     change(directory, wal={"compression": rng.choice(("none", "lz4", "zstd"))})
 
 
-def check(directory: Path, told: Obligations, pipe: Pipe, *, exact_counts: bool) -> None:
+def check(directory: Path, told: Obligations, pipe: Pipe) -> None:
     """Everything that was promised is there, nothing else is, and the stream goes on."""
     log = Log(LocalStorage(directory))
     bounds = log.bounds()
@@ -100,8 +100,7 @@ def check(directory: Path, told: Obligations, pipe: Pipe, *, exact_counts: bool)
     for reader, allowed in told.cursors.items():
         # Before its first move is acknowledged, there may be none.
         assert cursors.get(reader, allowed[0]) in allowed, (reader, cursors, allowed)
-    evicted = log.storage.counts()["evicted_max_segments"]
-    assert evicted == bounds.first if exact_counts else evicted <= bounds.first
+    assert log.storage.counts()["evicted_max_segments"] >= bounds.first  # invariant 5
     log.storage.maintain()
     assert not [path for path in directory.iterdir() if ".index." in path.name], "something was left behind"
     usage = log.storage.usage()
