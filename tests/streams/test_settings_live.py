@@ -236,7 +236,9 @@ def test_compression(stream: Stream) -> None:
         assert [value.rstrip(b".") for value in values(log)] == [b"e%d" % i for i in range(stream.number)]
 
 
-def test_sync(stream: Stream) -> None:
+def test_sync(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("local", "log"):  # without it, there is a sync now and then
+        monkeypatch.setattr(f"penstock.streams.{module}.FLUSH_S", 1e6)
     stream.make().append(1)
     before = stream.files.syncs
     stream.append(5)
