@@ -144,7 +144,7 @@ _NOTHING = Options()
 
 def _options(request: Request) -> Options:
     # By hand: most requests have none, and FastAPI would look for each of them all the same.
-    if not request.url.query:
+    if not request.scope["query_string"]:
         return _NOTHING
     try:
         return Options.model_validate(dict(request.query_params))

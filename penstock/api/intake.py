@@ -36,8 +36,8 @@ MOST_WAITING = 64
 LEAST_PATIENCE_S = 1.0
 """An append is not taken back sooner, however short the stream's `timeout_ms`: a disk may be slow."""
 
-LOOK_S = 0.5
-"""How often it is seen whether a sender whose append waits is still there."""
+LOOK_S, AGAIN_S = 0.5, 0.01
+"""Between two looks at an append that waits: is its sender there, and, when late, can it be taken back."""
 
 
 class Refused(PenstockError):
@@ -139,11 +139,10 @@ class Intake:
         deadline = asyncio.get_running_loop().time() + patience
         while not written.done():
             left = deadline - asyncio.get_running_loop().time()
-            done, _ = await asyncio.wait((written,), timeout=max(0.0, min(left, LOOK_S)))
+            # What is just being written cannot be taken back, but may return to the queue for want of room.
+            done, _ = await asyncio.wait((written,), timeout=min(max(left, AGAIN_S), LOOK_S))
             if not done and (left <= 0 or await request.is_disconnected()) and log.withdraw(pending):
                 raise Backpressure("the stream has no room", log.retry_after)
-            if left <= 0:
-                break  # it is being written: that ends
         return await written
 
 
