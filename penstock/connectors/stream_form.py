@@ -101,6 +101,8 @@ def encode(
     batch: pa.RecordBatch, ddl: str | None, compression: str, max_events: int, max_bytes: int
 ) -> Iterator[Body]:
     """Events as the stream stores them. Key and headers are left out where no event has them."""
+    if not batch.num_rows:
+        return
     payload = payload_schema(ddl)
     beside = [
         field

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from concurrent.futures import TimeoutError as NotYet
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import pyarrow as pa
 from pydantic import Field
 
 from penstock.connectors.base import DeliveryId, Sink, SinkWriter, Site
 from penstock.connectors.faults import Fault
 from penstock.connectors.logs import LOGS, place_of
-from penstock.connectors.python_source import settle
 from penstock.connectors.stream_form import Form, encode, form_of, misfits
 from penstock.errors import Backpressure, Invalid, Problem, Retryable
 from penstock.streams.frames import Body
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.1
 """How often a write that waits for room looks whether it is still wanted."""
-
-ENCODED = "data BINARY, count BIGINT, raw_bytes BIGINT"
 
 
 class StreamSink(Sink):
@@ -61,7 +57,7 @@ class StreamSink(Sink):
 
 
 class _Writer(SinkWriter):
-    """Encodes where the events are and appends on the driver, as one producer with numbered batches."""
+    """Appends on the driver, as one producer with numbered batches."""
 
     def __init__(self, site: Site, place: StreamPlace) -> None:
         self.site, self.ddl = site, place.spec.schema_
@@ -87,17 +83,18 @@ class _Writer(SinkWriter):
         self._cancelled.set()
 
     def _encoded(self, df: DataFrame, form: Form) -> list[Body]:
-        """The events as they are stored, made where they are; only that comes to the driver."""
-        wal, ddl = self.log.storage.spec.wal, self.ddl
-        compression, max_events, max_bytes = wal.compression, wal.batch.max_events, wal.batch.max_bytes
+        """The events as they are stored, in the order of the partitions.
 
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            settle()
-            for batch in batches:
-                for body in encode(batch, ddl, compression, max_events, max_bytes):
-                    yield _row_of(body)
-
-        return _bodies_of(form.select(df).mapInArrow(run, ENCODED).toArrow())
+        Encoded here and not in the tasks: a second step in Python costs each of them more than the driver
+        needs for the whole batch.
+        """
+        wal = self.log.storage.spec.wal
+        table = form.select(df).toArrow().combine_chunks()
+        return [
+            body
+            for batch in table.to_batches()
+            for body in encode(batch, self.ddl, wal.compression, wal.batch.max_events, wal.batch.max_bytes)
+        ]
 
     def _append(self, bodies: list[Body], producer: Producer) -> Appended:
         """Append, and wait for it as long as the run goes on."""
@@ -118,16 +115,3 @@ class _Writer(SinkWriter):
             except Backpressure:
                 continue
         raise Retryable("the run ended while the stream was full")
-
-
-def _row_of(body: Body) -> pa.RecordBatch:
-    """A body as a row of `ENCODED`, not copied."""
-    offsets = pa.array([0, len(body.data)], pa.int32()).buffers()[1]
-    data = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(body.data)])
-    columns = [data, pa.array([body.count]), pa.array([body.raw_bytes])]
-    return pa.RecordBatch.from_arrays(columns, names=["data", "count", "raw_bytes"])
-
-
-def _bodies_of(table: pa.Table) -> list[Body]:
-    rows = zip(*(table.column(name) for name in ("data", "count", "raw_bytes")), strict=True)
-    return [Body(data.as_buffer(), count.as_py(), raw.as_py()) for data, count, raw in rows]

@@ -87,6 +87,8 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.sql.csv.filterPushdown.enabled": "false",
         # TCP's delayed acknowledgement costs 40 ms per Python task on loopback.
         "spark.python.unix.domain.socket.enabled": "true",
+        # Between Java and Python whole Arrow batches pass, for which the default of 64 KiB is small.
+        "spark.buffer.size": str(1024 * 1024),
         # 0, the default, waits for ever on a query that does not end.
         "spark.sql.streaming.stopTimeout": f"{settings.worker.drain_ms}ms",
         # Frozen in a checkpoint when its pipeline is created, so chosen for the long run.

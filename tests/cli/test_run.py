@@ -159,3 +159,43 @@ def test_errors_are_json_too(penstock: Penstock) -> None:
     told = json.loads(done.stdout)
     assert {error["path"] for error in told["errors"]} == {"spec.source.count", "spec.source.rate"}
     assert told["code"] == told["errors"][0]["code"]
+
+
+STREAMS = """\
+kind: Stream
+metadata: {name: numbers}
+spec: {schema: "id BIGINT"}
+---
+kind: Source
+metadata: {name: made}
+spec: {type: generate, count: 500, row: {id: seq}, stream: numbers}
+---
+kind: Pipeline
+metadata: {name: reader}
+spec:
+  source: {type: stream, stream: numbers}
+  sinks: [{type: file, path: out, format: json}]
+"""
+
+
+@pytest.mark.slow
+def test_streams_of_a_file_are_kept_from_run_to_run(penstock: Penstock) -> None:
+    file = penstock.write("streams.yaml", STREAMS)
+    out = penstock.directory / "out"
+    filled = penstock("run", file, "--name", "made")
+    assert filled.returncode == 0, filled.stderr
+    assert "500 events delivered (exactly-once)" in filled.stderr
+
+    process = penstock.start("run", file)
+    wait_for("output", lambda: len(ids(out)) == 500)
+    _, stderr = interrupt(process, signal.SIGINT)
+    assert process.returncode == 0, stderr
+    assert ids(out) == list(range(500))
+
+
+def test_what_is_sent_to_a_server_needs_one(penstock: Penstock) -> None:
+    done = penstock(
+        "run", "-", stdin=FINITE.replace("{type: generate, count: 300, row: {id: seq}}", "{type: http}")
+    )
+    assert done.returncode == 3
+    assert "error[needs_server] spec.source: " in done.stderr
