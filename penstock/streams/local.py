@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import itertools
 import os
 import threading
@@ -33,6 +32,8 @@ from penstock.streams.counters import Counters
 from penstock.streams.cursors import Cursors
 from penstock.streams.files import Files
 from penstock.streams.frames import Body, Frame
+from penstock.streams.framing import frame_appends, joined
+from penstock.streams.lock import StreamLock
 from penstock.streams.producers import Producers, highest
 from penstock.streams.reader import Reader
 from penstock.streams.recovery import Survey, count_damaged, follow, leftovers, load_producers, survey
@@ -60,9 +61,6 @@ BACKWARDS_US = 60_000_000
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
-UNCOPIED = 64 * 1024
-"""A body of this size is written from where it is: copying it would cost more than another call."""
-
 FLOOR = "floor"
 RESERVED = 1_000_000
 """Offsets that a transient stream reserves at once, so that a restart never gives one out again."""
@@ -77,7 +75,7 @@ class LocalStorage(Storage):
         self._config_version = config_version(directory)
         self.spec = self.config.spec
         self._tail_file = TailFile(directory / "tail", self.files)
-        self._lock_fd, self._pid = self._open_lock(), os.getpid()
+        self._lock = StreamLock(directory / "lock", self.files)
         self._mutex = threading.RLock()
         self._held = 0
         self.counters = Counters(directory / "counters", self.files)
@@ -220,7 +218,8 @@ class LocalStorage(Storage):
     def write(self, appends: Sequence[Append]) -> list[Appended | Fenced]:
         with self.locked():
             self._reconfigure()
-            frames, results, producers = self._frames(appends)
+            producers = self._producers.copy() if any(a.producer for a in appends) else self._producers
+            frames, results = frame_appends(appends, self._known.next, self._now(), producers)
             if frames:
                 parts = [part for frame in frames for part in frame.encode()]
                 size = sum(len(part) for part in parts)
@@ -274,44 +273,9 @@ class LocalStorage(Storage):
             if self._fd is not None:
                 os.close(self._fd)
                 self._fd = None
-            if self._lock_fd is not None:
-                os.close(self._lock_fd)
-                self._lock_fd = None
+            self._lock.close()
             self._tail_file.close()
             self.counters.close()
-
-    def _frames(self, appends: Sequence[Append]) -> tuple[list[Frame], list[Appended | Fenced], Producers]:
-        """The frames to write, and what is to be told of each append once they are written."""
-        offset, now = self._known.next, self._now()
-        frames: list[Frame] = []
-        results: list[Appended | Fenced] = []
-        producers = self._producers.copy() if any(a.producer for a in appends) else self._producers
-        for append in appends:
-            verdict = producers.judge(append.producer) if append.producer else None
-            if verdict is not None:
-                results.append(verdict)
-                if (p := append.producer) is not None and producers.outranks(p):
-                    last = producers.note_epoch(p)  # from now on its predecessor is fenced
-                    told = {"producers": [[last.first, last.next, p.id, last.epoch, last.batch]]}
-                    frames.append(Frame(offset, now, Body(b"", 0, 0), told, control=True))
-                continue
-            if not append.events and append.producer is None:
-                results.append(Appended(offset, offset))
-                continue
-            first, next = offset, offset + append.events
-            for i, body in enumerate(append.bodies):
-                ends = i == len(append.bodies) - 1
-                meta: dict[str, object] = {}
-                if ends and append.producer is not None:
-                    p = append.producer
-                    meta["producers"] = [[first, next, p.id, p.epoch, p.batch]]
-                    producers.note(p.id, p.epoch, p.batch, first, next)
-                if i == 0 and append.tx:  # a reader knows of a transaction before it meets its events
-                    meta["tx"] = [[first + b, first + e, id, closed] for b, e, id, closed in append.tx]
-                frames.append(Frame(offset, now, body, meta, more=not ends))
-                offset += body.count
-            results.append(Appended(first, next))
-        return frames, results, producers
 
     def _put(self, parts: list[bytes | pa.Buffer], next: int) -> None:
         """Write frames behind the last ones, and let them be seen."""
@@ -323,7 +287,7 @@ class LocalStorage(Storage):
             self._trim()
             if self.config.transient:
                 self._reserve(next)
-            for data in _joined(parts):
+            for data in joined(parts):
                 self.files.write(self._fd, data, end)
                 end += len(data)
             self.files.step("written")
@@ -390,12 +354,8 @@ class LocalStorage(Storage):
     def locked(self) -> Iterator[None]:
         """Be the only writer, and know where the log ends."""
         with self._mutex:
-            if self._pid != os.getpid():  # a fork shares the lock of its parent, and so would not be kept out
-                self._lock_fd, self._pid = self._open_lock(), os.getpid()
             if self._held == 0:
-                self._require_writable()
-                assert self._lock_fd is not None
-                fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+                self._take_lock()
             self._held += 1
             try:
                 if self._held == 1:
@@ -403,26 +363,19 @@ class LocalStorage(Storage):
                 yield
             finally:
                 self._held -= 1
-                if self._held == 0 and self._lock_fd is not None:
-                    fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
+                if self._held == 0:
+                    self._lock.release()
 
-    def _open_lock(self) -> int | None:
-        try:
-            return self.files.open_shared(self.directory / "lock", 0)[0]
-        except OSError:  # there is none in a directory that cannot be changed
-            return None
-
-    def _require_writable(self) -> None:
+    def _take_lock(self) -> None:
         """Whether the directory can be changed is seen when it is opened, and again when it matters."""
         try:
             if not self._tail_file.writable:
                 self._tail_file.open()
-            if self._lock_fd is None:
-                self._lock_fd = self.files.open_shared(self.directory / "lock", 0)[0]
+            if not self._tail_file.writable:
+                raise WriteFailed("the directory of the stream is read-only")
+            self._lock.take()
         except OSError as error:
             raise _refusal(error) from error
-        if not self._tail_file.writable:
-            raise WriteFailed("the directory of the stream is read-only")
 
     def _catch_up(self) -> None:
         """Learn what other processes have appended, and take back what one left behind half done."""
@@ -682,17 +635,3 @@ class LocalStorage(Storage):
 def _refusal(error: OSError) -> Full | WriteFailed:
     """What a fault of the disk means to who appends."""
     return Full("disk_full") if error.errno in NO_ROOM else WriteFailed(f"the disk refused: {error.strerror}")
-
-
-def _joined(parts: list[bytes | pa.Buffer]) -> Iterator[bytes | pa.Buffer]:
-    """Parts to be written with few calls: small ones joined, large ones as they are and not copied."""
-    small: list[bytes | pa.Buffer] = []
-    for part in parts:
-        if len(part) < UNCOPIED:
-            small.append(part)
-        else:
-            yield b"".join(small)
-            yield part
-            small = []
-    if small:
-        yield b"".join(small)

@@ -1,0 +1,65 @@
+"""From appends to the bytes of a segment: frames with their offsets, and few calls to write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from penstock.streams.frames import Body, Frame
+from penstock.streams.producers import Producers
+from penstock.streams.storage import Append, Appended, Fenced
+
+UNCOPIED = 64 * 1024
+"""A body of this size is written from where it is: copying it would cost more than another call."""
+
+
+def frame_appends(
+    appends: Sequence[Append], offset: int, now_us: int, producers: Producers
+) -> tuple[list[Frame], list[Appended | Fenced]]:
+    """The frames to write from an offset on, and what is to be told of each append once they are written.
+
+    `producers` takes in what they append.
+    """
+    frames: list[Frame] = []
+    results: list[Appended | Fenced] = []
+    for append in appends:
+        verdict = producers.judge(append.producer) if append.producer else None
+        if verdict is not None:
+            results.append(verdict)
+            if (p := append.producer) is not None and producers.outranks(p):
+                last = producers.note_epoch(p)  # from now on its predecessor is fenced
+                told = {"producers": [[last.first, last.next, p.id, last.epoch, last.batch]]}
+                frames.append(Frame(offset, now_us, Body(b"", 0, 0), told, control=True))
+            continue
+        if not append.events and append.producer is None:
+            results.append(Appended(offset, offset))
+            continue
+        first, next = offset, offset + append.events
+        for i, body in enumerate(append.bodies):
+            ends = i == len(append.bodies) - 1
+            meta: dict[str, object] = {}
+            if ends and append.producer is not None:
+                p = append.producer
+                meta["producers"] = [[first, next, p.id, p.epoch, p.batch]]
+                producers.note(p.id, p.epoch, p.batch, first, next)
+            if i == 0 and append.tx:  # a reader knows of a transaction before it meets its events
+                meta["tx"] = [[first + b, first + e, id, closed] for b, e, id, closed in append.tx]
+            frames.append(Frame(offset, now_us, body, meta, more=not ends))
+            offset += body.count
+        results.append(Appended(first, next))
+    return frames, results
+
+
+def joined(parts: list[bytes | pa.Buffer]) -> Iterator[bytes | pa.Buffer]:
+    """Parts to be written with few calls: small ones joined, large ones as they are and not copied."""
+    small: list[bytes | pa.Buffer] = []
+    for part in parts:
+        if len(part) < UNCOPIED:
+            small.append(part)
+        else:
+            yield b"".join(small)
+            yield part
+            small = []
+    if small:
+        yield b"".join(small)
