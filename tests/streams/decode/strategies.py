@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from datetime import datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import lru_cache
 
 import pyarrow as pa
@@ -33,14 +33,15 @@ ANY_JSON = st.recursive(
     max_leaves=5,
 ).map(json.dumps)
 
-zones = st.sampled_from(["", "Z", "+00:00", "-05:30", "+0200", "+14"])
-times = st.builds(
-    lambda at, mark, digits, zone: at.isoformat(mark)[:digits] + zone,
+local_times = st.builds(
+    lambda at, mark, digits: at.isoformat(mark)[:digits],
     st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59)),
     st.sampled_from("T "),
     st.sampled_from([13, 16, 19, 21, 23, 26]),
-    zones,
 )
+zones = st.sampled_from(["", "Z", "+00:00", "-05:30", "+0200", "+14"])
+times = st.tuples(local_times, zones).map("".join)
+WIDE = Context(prec=60)
 
 
 def fitting(kind: pa.DataType) -> st.SearchStrategy[str]:
@@ -59,17 +60,15 @@ def fitting(kind: pa.DataType) -> st.SearchStrategy[str]:
     if is_.is_floating(kind):
         return st.integers().map(str) | st.floats(allow_nan=False, allow_infinity=False).map(repr)
     if is_.is_decimal(kind):
-        numbers = st.decimals(allow_nan=False, allow_infinity=False, places=kind.scale) | st.integers(
-            -(10**45), 10**45
-        ).map(Decimal)
+        digits = st.integers(-(10**kind.precision), 10**kind.precision)
+        numbers = digits.map(lambda number: Decimal(number).scaleb(-kind.scale, WIDE))
+        numbers |= st.integers(-(10**45), 10**45).map(Decimal) | st.just(Decimal("1E+3"))
         shapes = (str, "{:f}".format, "{:e}".format, '"{:f}"'.format)
-        return st.builds(
-            lambda number, shape: shape(number), numbers | st.just(Decimal("1E+3")), st.sampled_from(shapes)
-        )
+        return st.builds(lambda number, shape: shape(number), numbers, st.sampled_from(shapes))
     if is_.is_date(kind):
         return st.dates().map(lambda day: f'"{day}"')
     if is_.is_timestamp(kind):
-        return times.map(lambda text: f'"{text}"')
+        return (times if kind.tz else local_times | times).map(lambda text: f'"{text}"')
     if is_.is_binary(kind):
         return st.binary(max_size=5).map(lambda value: json.dumps(base64.b64encode(value).decode()))
     if is_.is_boolean(kind):
@@ -79,26 +78,25 @@ def fitting(kind: pa.DataType) -> st.SearchStrategy[str]:
     )
 
 
-def objects(fields: list[pa.Field], odd: st.SearchStrategy[str] = ODD) -> st.SearchStrategy[str]:
-    """Texts of objects with most of the fields, and sometimes others, twice or of another kind."""
-    member = st.sampled_from(fields).flatmap(
-        lambda field: st.tuples(
-            st.just(json.dumps(field.name)), st.one_of(fitting(field.type), fitting(field.type), odd)
-        )
-    )
-    whole = st.tuples(*(st.tuples(st.just(json.dumps(f.name)), fitting(f.type)) for f in fields))
-    extra = st.lists(
-        member | st.tuples(st.sampled_from(['"other"', '"\\u0069d"']), odd | ANY_JSON), max_size=2
-    )
-    members = st.tuples(whole.map(list) | st.lists(member, max_size=4), extra).map(
-        lambda parts: parts[0] + parts[1]
-    )
-    space = st.sampled_from(["", " ", "  "])
-    return st.builds(
-        lambda them, gap: "{" + f",{gap}".join(f"{name}:{gap}{value}" for name, value in them) + "}",
-        members,
-        space,
-    )
+@st.composite
+def objects(
+    draw: st.DrawFn, fields: list[pa.Field], values: list[st.SearchStrategy[str]] | None = None
+) -> str:
+    """A text of an object with the fields; sometimes one lacks, stands twice, is odd, or is not of them."""
+    values = values or [fitting(field.type) for field in fields]
+    members = [(json.dumps(field.name), draw(value)) for field, value in zip(fields, values, strict=True)]
+    at = draw(st.integers(0, len(members) - 1))
+    match draw(st.sampled_from(["whole", "whole", "whole", "less", "twice", "odd", "other"])):
+        case "less":
+            members.pop(at)
+        case "twice":
+            members.append((members[at][0], draw(values[at])))
+        case "odd":
+            members[at] = members[at][0], draw(ODD)
+        case "other":
+            members.insert(at, (draw(st.sampled_from(['"other"', '"\\u0069d"'])), draw(ODD | ANY_JSON)))
+    gap = draw(st.sampled_from(["", " ", "\t"]))
+    return "{" + f",{gap}".join(f"{name}:{gap}{value}" for name, value in members) + "}"
 
 
 @st.composite
@@ -116,6 +114,7 @@ def mutated(draw: st.DrawFn, texts: st.SearchStrategy[str]) -> str:
 @lru_cache  # hypothesis knows a strategy by its identity
 def lines(schema: pa.Schema) -> st.SearchStrategy[bytes]:
     """Texts of events, most of which fit."""
-    good = objects(list(schema))
+    fields = list(schema)
+    good = objects(fields, [fitting(field.type) for field in fields])
     text = st.one_of(good, good, good, mutated(good), ANY_JSON, ODD)
     return text.map(lambda found: found.encode(errors="surrogatepass")) | st.binary(max_size=8)
