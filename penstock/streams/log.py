@@ -44,6 +44,10 @@ IDLE_S = 10.0
 RETRY_S = 0.02
 """How often a committer looks for room in a stream that is full."""
 
+MOST_USUAL, FORGOTTEN = 1_000.0, 0.9
+"""A group that has as many appends as the last ones had waits no longer: who shares a write mostly waits for
+its answer before the next append, so nobody else will come. How many that were is forgotten bit by bit."""
+
 LOOK_S = 0.25
 """How often who waits looks whether the stream has other settings now."""
 
@@ -112,6 +116,7 @@ class Log:
         self._closing = False
         self._full: str | None = None
         self._wanted = False  # whether somebody waits for room, so that nothing may linger
+        self._usual = MOST_USUAL
 
     # Appending
 
@@ -197,7 +202,7 @@ class Log:
                 self._committer = threading.Thread(target=self._commit_all, name="committer", daemon=True)
                 self._committer.start()
             if len(self._queue) == 1 or pending.flush or self._is_complete():
-                self._changed.notify_all()
+                self._changed.notify_all()  # else the committer would not do anything yet
         return pending
 
     def _is_full(self, pending: Pending) -> bool:
@@ -298,8 +303,10 @@ class Log:
     def _is_complete(self) -> bool:
         """Whether enough waits to be written at once, or no more fits."""
         batch, buffer = self.storage.spec.wal.batch, self.storage.spec.buffer
-        return self._held_events >= min(batch.max_events, buffer.max_events) or self._held_bytes >= min(
-            batch.max_bytes, buffer.max_bytes
+        return (
+            self._held_events >= min(batch.max_events, buffer.max_events)
+            or self._held_bytes >= min(batch.max_bytes, buffer.max_bytes)
+            or len(self._queue) >= max(2.0, self._usual)
         )
 
     def _take(self) -> list[Pending]:
@@ -311,6 +318,7 @@ class Log:
         while self._queue and (not group or (events < batch.max_events and size < batch.max_bytes)):
             group.append(self._queue.popleft())
             events, size = events + group[-1].events, size + group[-1].bytes
+        self._usual = max(len(group), self._usual * FORGOTTEN)
         return group
 
     def _commit(self, group: list[Pending]) -> None:
