@@ -51,12 +51,10 @@ def read_json(texts: list[bytes], schema: pa.Schema) -> pa.RecordBatch:
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise Unsure from None
-    if table.num_rows != len(texts):
+    read = [column.combine_chunks() for column in table.columns]
+    if table.num_rows != len(texts) or not all(map(_is_finite, read)):
         raise Unsure
-    arrays = [
-        convert(column.combine_chunks(), field.type, _leaf)[0]
-        for column, field in zip(table.columns, schema, strict=True)
-    ]
+    arrays = [convert(array, kind, _leaf)[0] for array, kind in zip(read, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -122,6 +120,18 @@ def _leaf(array: pa.Array, to: pa.DataType) -> tuple[pa.Array, Lost]:
     return (_parse(array, to) if is_.is_string(array.type) else _cast(array, to)), None
 
 
+def _is_finite(array: pa.Array) -> bool:
+    """Whether no number was too large for its type, such as 20e307, which Arrow reads as infinity."""
+    kind = array.type
+    if is_.is_floating(kind):
+        return pc.all(pc.is_finite(array)).as_py() is not False
+    if is_.is_list(kind):
+        return _is_finite(array.flatten())
+    if is_.is_struct(kind):
+        return all(_is_finite(pc.struct_field(array, [i])) for i in range(kind.num_fields))
+    return True
+
+
 def _cast(array: pa.Array, to: pa.DataType) -> pa.Array:
     made, lost = cast(array, to)
     if lost is not None:
@@ -141,8 +151,7 @@ def _parse(texts: pa.StringArray, to: pa.DataType) -> pa.Array:
         made = None if any(hexadecimal) else texts.cast(to)
     elif is_.is_floating(to):
         number = texts.cast(pa.float64())
-        infinite = pc.all(pc.is_finite(number)).as_py() is False
-        made = None if infinite else _cast(number, to)
+        made = _cast(number, to) if _is_finite(number) else None
     elif is_.is_boolean(to):  # Arrow also takes 0 and 1
         shortest = pc.min(pc.binary_length(texts)).as_py()
         made = None if shortest is not None and shortest < len("true") else texts.cast(to)

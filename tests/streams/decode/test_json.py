@@ -77,6 +77,8 @@ def test_values_that_fit(kind: str, text: str, value: Any) -> None:
         ("TINYINT", "128", "out_of_range", "column 'c' is 128, beyond TINYINT"),
         ("DOUBLE", '"1"', "wrong_type", "column 'c' is \"1\", not a number (DOUBLE)"),
         ("DOUBLE", "1e400", "out_of_range", "column 'c' is Infinity, beyond DOUBLE"),
+        ("DOUBLE", "20e307", "out_of_range", "column 'c' is Infinity, beyond DOUBLE"),
+        ("ARRAY<FLOAT>", "[-20e307]", "out_of_range", "column 'c[0]' is -Infinity, beyond FLOAT"),
         ("FLOAT", "1e39", "out_of_range", "column 'c' is 1e+39, beyond FLOAT"),
         ("DOUBLE", "NaN", "not_json", "not JSON: expected value at line 1 column 7"),
         (
