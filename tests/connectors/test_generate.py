@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
@@ -30,6 +30,7 @@ def rows(source: GenerateReader, start: dict[str, int], end: dict[str, int]) -> 
     ]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 200), st.integers(1, 30), st.integers(1, 5))
 def test_the_numbers_are_dense_and_the_same_when_read_again(count: int, size: int, inflight: int) -> None:
     source = reader(count=count, max_events=size, max_inflight=inflight)
