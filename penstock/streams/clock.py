@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import time
 
+BACKWARDS_US = 60_000_000
+"""A clock that went back by less than this is waited for by repeating the last time."""
+
 
 def now_us() -> int:
     """Microseconds since 1970."""
     return time.time_ns() // 1000
+
+
+def stamp_us(last_us: int) -> int:
+    """The time of an append after one that was stamped with `last_us`."""
+    now = now_us()
+    return last_us if 0 < last_us - now < BACKWARDS_US else now

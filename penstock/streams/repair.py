@@ -84,20 +84,20 @@ def repair(
 def _repair_local(directory: Path, result: Repair, files: Files, discard: bool) -> None:
     storage = LocalStorage(directory, files)
     try:
-        storage.settle(close=False)  # and the tail is mended, too
+        storage.writer.settle(close=False)  # and the tail is mended, too
         active = segment_path(directory, storage.tail().base).name
         faults = verify(directory).faults
         if any(fault.place == active and fault.kind in BROKEN for fault in faults):
-            storage.settle(close=True)
+            storage.writer.settle(close=True)
         faulty = {Path(fault.place).stem for fault in faults if fault.kind in (*BROKEN, "index")}
         for segment in storage.closed():
             if segment.path.stem in faulty:
                 _mend(storage, segment.base, segment.next, segment.path, result, discard)
-        with storage.locked():  # nothing tells of what lay before the first segment
+        with storage.writer.locked():  # nothing tells of what lay before the first segment
             first = min(storage.reader.segments(storage.tail()))
             if storage.tail().first < first:
                 storage.count(damaged=first - storage.tail().first)
-                storage.move_first(first)
+                storage.writer.move_first(first)
         kept = storage.set_cursors_aside()
         for path in kept if discard else ():
             files.remove(path)
@@ -117,7 +117,7 @@ def _mend(storage: LocalStorage, base: int, limit: int, path: Path, result: Repa
             parts = patched(old.fd, base, limit, lambda: load_producers(before, base, end))
             files.step("repair")
             changed = _write(files, temporary, parts, old.fd)
-        with storage.locked(), contextlib.closing(_Descriptor(path)) as old:  # retention may be faster
+        with storage.writer.locked(), contextlib.closing(_Descriptor(path)) as old:  # retention may be faster
             if changed:
                 if not discard:
                     result.kept.append(_keep(path))

@@ -9,9 +9,9 @@ from pathlib import Path
 from penstock.streams.database import Database
 from penstock.streams.faults import Fault, Report
 from penstock.streams.files import Files, aside
+from penstock.streams.floor import Floor
 from penstock.streams.rows import FILE
 from penstock.streams.salvage import JOURNALS, mark_lost
-from penstock.streams.sqlite import read_floor
 from penstock.streams.storage import WriteFailed
 from penstock.streams.verify_sqlite import verify_database
 
@@ -24,7 +24,7 @@ def repair_database(directory: Path, faults: Sequence[Fault], files: Files, *, d
     if not faults:
         return []
     before = set(directory.glob("*.damaged*"))
-    database = Database(directory, files, lambda: read_floor(directory))
+    database = Database(directory, files, Floor(directory, files).read)
     try:
         if any(fault.kind == "database" for fault in faults) and database.mend():
             report = Report()

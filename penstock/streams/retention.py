@@ -120,7 +120,7 @@ class Retention:
         storage, wal = self._storage, self._storage.spec.wal
         kept = storage.closed()
         count, total = len(kept) + 1, sum(s.bytes for s in kept) + storage.tail().position + size
-        active = storage.active() if size and storage.must_roll(size, 0) else None
+        active = storage.writer.active() if size and storage.writer.must_roll(size, 0) else None
         if active is not None:  # it is closed, and another one begun
             kept, count = [*kept, active], count + 1
         for segment in kept:
@@ -146,16 +146,16 @@ class Retention:
             return
         slowest = self._slowest(otherwise=storage.tail().next)
         left, spilled = storage.closed(), self._spilled()
-        if storage.must_roll(size, events):
-            left = [*left, storage.active()]
+        if storage.writer.must_roll(size, events):
+            left = [*left, storage.writer.active()]
         if all(segment.next <= slowest for segment in left):
             return  # one append may be larger than the buffer, or it could never be made
         if not storage.spec.buffer.spill:
             raise Full("buffer_full")
         self._require_space(size)
-        if storage.active_in(self._spill):
-            spilled.append(storage.active())
-        wal, more = storage.spec.wal, storage.must_roll(size, events)
+        if storage.writer.active_in(self._spill):
+            spilled.append(storage.writer.active())
+        wal, more = storage.spec.wal, storage.writer.must_roll(size, events)
         total = sum(segment.bytes for segment in spilled) + size
         if len(spilled) + more > wal.max_segments or total > (wal.retention_bytes or total):
             raise Full("buffer_full")
@@ -180,7 +180,7 @@ class Retention:
         storage, tail = self._storage, self._storage.tail()
         memory, buffer = storage.config.memory, storage.spec.buffer
         kept = [segment for segment in storage.closed() if segment.path.parent == memory]
-        if storage.active_in(memory):
+        if storage.writer.active_in(memory):
             size, events = size + tail.position, events + tail.next - tail.base
         bytes_over = size + sum(segment.bytes for segment in kept) > buffer.max_bytes
         return bytes_over or events + sum(segment.events for segment in kept) > buffer.max_events
@@ -207,7 +207,7 @@ class Retention:
                 counts["evicted_unread"] = unread
             storage.keep_cursors()
             storage.count(**counts)  # before it is gone: after a crash it may be counted twice (invariant 5)
-            storage.move_first(segment.next)
+            storage.writer.move_first(segment.next)
         storage.files.step("retention delete")
         try:
             storage.files.remove(segment.path)

@@ -32,6 +32,7 @@ from penstock.streams.counters import NAMES
 from penstock.streams.database import Database
 from penstock.streams.eviction import Eviction, State, add_counts, read_state
 from penstock.streams.files import Files
+from penstock.streams.floor import Floor
 from penstock.streams.frames import decode_body, parse_meta
 from penstock.streams.producers import MOST, Last, Producers
 from penstock.streams.rows import INSERT, SELECT, Row
@@ -68,12 +69,6 @@ ROW_BYTES = 128
 PAGE_ROWS = 512
 """Rows looked at in one read: a long one would keep SQLite from reusing its journal."""
 
-BACKWARDS_US = 60_000_000
-"""A clock that went back by less than this is waited for by repeating the last time."""
-
-RESERVED = 1_000_000
-"""Offsets that are reserved at once in the file `floor`."""
-
 _forked: list[Database] = []
 """Databases of a parent process: not even closing them is safe for a child."""
 
@@ -88,11 +83,11 @@ class SqliteStorage(Storage):
         self._config_version = config_version(directory)
         self._counting, self._uncounted = threading.Lock(), Counter[str]()
         self._dirty_since: float | None = None
-        self._reserved = read_floor(directory)
+        self._floor = Floor(directory, self.files)
         self._open()
 
     def _open(self) -> None:
-        self._database, self._pid = Database(self.directory, self.files, self._floor), os.getpid()
+        self._database, self._pid = Database(self.directory, self.files, self._floor.read), os.getpid()
         self._database.keep_journal_below(self._journal)
 
     @property
@@ -244,7 +239,7 @@ class SqliteStorage(Storage):
             db.executemany("INSERT OR REPLACE INTO producers VALUES (?, ?, ?, ?, ?)", known)
             if rows:
                 next = rows[-1].base + rows[-1].events
-                self._reserve(next)
+                self._floor.reserve(next)
                 self._eviction(db).make_room(size)
                 db.executemany(INSERT, rows)
                 db.execute("UPDATE state SET next = ?, last_us = ?", (next, rows[-1].time_us))
@@ -264,8 +259,7 @@ class SqliteStorage(Storage):
         self, appends: Sequence[Append], state: State, producers: Producers
     ) -> tuple[list[Row], list[Appended | Fenced]]:
         """The rows to write, and what is to be told of each append once they are written."""
-        offset, now = state.next, clock.now_us()
-        now = state.last_us if 0 < state.last_us - now < BACKWARDS_US else now
+        offset, now = state.next, clock.stamp_us(state.last_us)
         rows: list[Row] = []
         results: list[Appended | Fenced] = []
         for append in appends:
@@ -320,14 +314,6 @@ class SqliteStorage(Storage):
             if self.files.free_bytes(self.directory) < least:
                 raise Full("disk_full")
 
-    def _floor(self) -> int:
-        return read_floor(self.directory)
-
-    def _reserve(self, next: int) -> None:
-        if next + RESERVED // 2 > self._reserved:
-            self._reserved = next + RESERVED
-            self.files.replace(self.directory / "floor", str(self._reserved).encode(), durable=True)
-
     def refresh(self) -> None:
         with contextlib.suppress(OSError, ValueError):  # a write would tell it
             self._reconfigure()
@@ -337,11 +323,3 @@ class SqliteStorage(Storage):
         if version != self._config_version:
             self.config, self._config_version = read_config(self.directory), version
             self.spec = self.config.spec
-
-
-def read_floor(directory: Path) -> int:
-    """The offset that a log begins at whose database was lost."""
-    try:
-        return int((directory / "floor").read_text())
-    except (OSError, ValueError):
-        return 0

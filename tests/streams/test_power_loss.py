@@ -74,7 +74,7 @@ class Machine:
             self.disk.left = None
         except PowerLoss:
             if self.storage is not None:  # what was evicted just before is gone
-                self.first = max(self.first, self.storage._known.first)
+                self.first = max(self.first, self.storage.writer.known.first)
 
     def boot(self) -> bool:
         """Start after the power has come back; false if it is lost again meanwhile."""

@@ -237,7 +237,7 @@ def test_compression(stream: Stream) -> None:
 
 
 def test_sync(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("local", "log"):  # without it, there is a sync now and then
+    for module in ("writer", "log"):  # without it, there is a sync now and then
         monkeypatch.setattr(f"penstock.streams.{module}.FLUSH_S", 1e6)
     stream.make().append(1)
     before = stream.files.syncs
