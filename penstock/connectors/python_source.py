@@ -11,8 +11,11 @@ from penstock.specs.policies import Batch
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
 
-AUTO_INFLIGHT = 16
+AUTO_INFLIGHT = 48
 """Batches in a micro-batch with `max_inflight: auto`: enough to hide Spark's cost per micro-batch."""
+
+AUTO_BYTES = 128 * 1024 * 1024
+"""With `auto`, a micro-batch of large batches holds fewer of them: it passes through the driver's memory."""
 
 LONGEST_WAIT_S = 0.5
 """How long one poll may sleep: stopping a pipeline has to wait for it."""
@@ -21,6 +24,11 @@ LONGEST_WAIT_S = 0.5
 def inflight(batch: Batch) -> int:
     """How many batches a micro-batch may hold."""
     return AUTO_INFLIGHT if batch.max_inflight == "auto" else batch.max_inflight
+
+
+def inflight_bytes(batch: Batch) -> int | None:
+    """How much a micro-batch may hold; None if only its batches are counted."""
+    return AUTO_BYTES if batch.max_inflight == "auto" else None
 
 
 def register(spark: Any, source: type[DataSource]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from penstock.connectors.faults import Fault
@@ -28,6 +28,7 @@ class Limits:
     max_ms: int
     respect_source_tx: bool
     max_inflight: int
+    max_inflight_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch that is complete: its offsets, and how many of them are known to be lost."""
+    """A batch that is complete: its offsets, how many of them are known to be lost, and its size."""
 
     first: int
     next: int
     lost: int
+    bytes: float = field(default=0.0, compare=False)
 
 
 class Transactions:
@@ -129,7 +131,7 @@ class Cutter:
             self._close(next)
 
     def _close(self, next: int) -> None:
-        self.batches.append(Batch(self._first, next, self._lost))
+        self.batches.append(Batch(self._first, next, self._lost, self._bytes))
         self._open(next)
 
     @property
@@ -213,9 +215,9 @@ class Batches:
         self._cutter = Cutter(self._limits, self._transactions, start)
 
     def _complete(self) -> int:
-        batches = self._cutter.batches[: self._limits.max_inflight]
+        batches = self._cutter.batches[: self._fitting]
         end = batches[-1].next if batches else self._start
-        if len(batches) < self._limits.max_inflight and time.monotonic() >= self._cutter.due_at:
+        if not self._has_enough and time.monotonic() >= self._cutter.due_at:
             end = max(end, self._transactions.before(self._cutter.at))
         return end
 
@@ -240,8 +242,18 @@ class Batches:
         self._take(taken)
 
     @property
+    def _fitting(self) -> int:
+        """How many batches a micro-batch may hold, going by those that are complete."""
+        limits, size = self._limits, 0.0
+        for count, batch in enumerate(self._cutter.batches, 1):
+            size += batch.bytes
+            if limits.max_inflight_bytes is not None and size >= limits.max_inflight_bytes:
+                return min(count, limits.max_inflight)
+        return limits.max_inflight
+
+    @property
     def _has_enough(self) -> bool:
-        return len(self._cutter.batches) >= self._limits.max_inflight
+        return len(self._cutter.batches) >= self._fitting
 
     def _take(self, runs: list[Run]) -> None:
         if not runs:

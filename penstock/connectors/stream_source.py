@@ -8,7 +8,7 @@ from pydantic import Field
 
 from penstock.connectors.base import Site, Source
 from penstock.connectors.logs import place_of
-from penstock.connectors.python_source import inflight, register
+from penstock.connectors.python_source import inflight, inflight_bytes, register
 from penstock.specs.policies import Batch
 from penstock.specs.positions import PositionText
 from penstock.sql.schemas import parse_schema
@@ -85,7 +85,14 @@ def read_stream(
     from penstock.connectors.stream_reader import StreamDataSource, options
 
     register(spark, StreamDataSource)
-    limits = Limits(batch.max_events, batch.max_bytes, batch.max_ms, batch.respect_source_tx, inflight(batch))
+    limits = Limits(
+        batch.max_events,
+        batch.max_bytes,
+        batch.max_ms,
+        batch.respect_source_tx,
+        inflight(batch),
+        inflight_bytes(batch),
+    )
     raw = place.spec.schema_ is None
     reading = options(place.directory, site.flow, site.epoch, position, gap, limits, raw=raw)
     reader = spark.readStream.format(StreamDataSource.name()).options(**reading)

@@ -50,6 +50,15 @@ def test_by_bytes(log: Log) -> None:
     assert plan.await_end(0, 0.05) == 6
 
 
+def test_a_micro_batch_of_large_batches_holds_fewer(log: Log) -> None:
+    one = events(10, size=1000)
+    for _ in range(6):
+        log.append(one)
+    few = limits(max_events=10, max_inflight=6, max_inflight_bytes=2 * one.nbytes)
+    assert Batches(log, few, "skip").await_end(0, 0.05) == 20
+    assert Batches(log, limits(max_events=10, max_inflight=6), "skip").await_end(0, 0.05) == 60
+
+
 def test_by_the_age_of_the_oldest_event(log: Log) -> None:
     log.append(events(1))
     plan = Batches(log, limits(max_ms=300), "skip")
