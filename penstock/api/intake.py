@@ -18,10 +18,11 @@ from starlette.requests import ClientDisconnect
 
 from penstock.control.doors import Door
 from penstock.errors import Backpressure, PenstockError, Problem, TooLarge, Unavailable
+from penstock.streams.committer import Closed, Dropped, Marks, Pending
 from penstock.streams.decode import Decoded, Misfit, decode
 from penstock.streams.decode.compression import decompress
 from penstock.streams.events import HEADERS, META, RAW
-from penstock.streams.log import Closed, Dropped, Log, Marks, Pending
+from penstock.streams.log import Log
 from penstock.streams.storage import Appended, Fenced, Producer, WriteFailed
 
 INLINE_BYTES = 512 * 1024

@@ -14,9 +14,10 @@ from penstock.connectors.faults import Fault
 from penstock.connectors.logs import LOGS, place_of
 from penstock.connectors.stream_form import Form, encode, form_of, misfits
 from penstock.errors import Backpressure, Invalid, Problem, Retryable
+from penstock.streams.committer import Dropped, Pending
 from penstock.streams.frames import Body
 from penstock.streams.home import StreamPlace
-from penstock.streams.log import Dropped, Log, Pending
+from penstock.streams.log import Log
 from penstock.streams.storage import Appended, Fenced, Producer
 
 if TYPE_CHECKING:

@@ -68,9 +68,9 @@ class Streams:
             if place.spec.schema_ is not None and (dead := self._place(dead_id(record.id))):
                 yield dead
         for record in self._registry.list("Pipeline", limit=None).items:
-            if self._is_pushed_to(record):
-                yield (place := self._input(record))
-                if place.spec.schema_ is not None and (dead := self._place(dead_id(place.id))):
+            if (input := self._input(record)) is not None:
+                yield input
+                if input.spec.schema_ is not None and (dead := self._place(dead_id(input.id))):
                     yield dead
 
     def ensure(self, record: Record) -> None:
@@ -117,7 +117,9 @@ class Streams:
     def start(self) -> None:
         """What transient streams held is gone; every log knows its settings and is looked after."""
         self.home.forget_transient()
-        self.ensure_all()
+        for place in self.all():
+            if not place.spec.wal.enabled:
+                self._pool.log(place.directory).storage.maintain()  # or it would still say what it held
         self._thread = threading.Thread(target=self._maintain_all, name="streams", daemon=True)
         self._thread.start()
 
@@ -162,22 +164,25 @@ class Streams:
         assert isinstance(document, StreamDocument)
         return document.spec
 
-    def _input(self, record: Record) -> StreamPlace:
-        document = parse(record.document, self._defaults)
-        assert isinstance(document, PipelineDocument)
-        source = document.spec.source
-        if isinstance(source, SourceRef) and (found := self._registry.find("Source", source.ref)):
-            referred = parse(found.document, self._defaults)
-            assert isinstance(referred, SourceDocument)
-            source = referred.spec
+    def _input(self, record: Record) -> StreamPlace | None:
+        """What holds events that are pushed to a pipeline; None if none are, or it is not valid."""
+        try:
+            document = parse(record.document, self._defaults)
+            assert isinstance(document, PipelineDocument)
+            source = document.spec.source
+            if isinstance(source, SourceRef) and (found := self._registry.find("Source", source.ref)):
+                referred = parse(found.document, self._defaults)
+                assert isinstance(referred, SourceDocument)
+                source = referred.spec
+        except Invalid:  # one that rests may be
+            return None
+        if not getattr(source, "push", False):
+            return None
         spec = input_spec(document, getattr(source, "schema_", None))
         return self._at(input_id(record.id), record.uid, spec)
 
     def _at(self, id: str, uid: str, spec: StreamSpec) -> StreamPlace:
         return StreamPlace(id, spec, self.home.ensure(id, uid, spec))
-
-    def _is_pushed_to(self, record: Record) -> bool:
-        return (self.home.root / input_id(record.id)).is_dir()
 
 
 def input_spec(document: PipelineDocument, schema: str | None) -> StreamSpec:

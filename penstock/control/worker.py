@@ -123,6 +123,8 @@ class Worker:
                     del self._held[uid]
                     if record is None and self.registry.find_by_uid(uid) is None:
                         remove_state(self.settings, held.record)
+                        self.streams.forget_reader(flow_name(held.record))
+                        self.streams.remove(held.record)
             elif held.keeper.ended:
                 self._ended(held, record)
             elif not _should_run(record) or held.version != versions[uid]:

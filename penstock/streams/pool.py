@@ -32,13 +32,14 @@ class Pool:
         with self._mutex:
             found = self._logs.get(directory)
             if found is None:
+                self._drop_deleted()
                 found = self._logs[directory] = Log(open_storage(directory))
             return found
 
-    def open(self) -> list[Log]:
-        """Every log that is open."""
-        with self._mutex:
-            return list(self._logs.values())
+    def _drop_deleted(self) -> None:
+        """Let go of streams that were deleted by another process."""
+        for directory in [known for known in self._logs if not known.is_dir()]:
+            self._logs.pop(directory).close()
 
     def drop(self, directory: Path) -> None:
         """Close a log, because its directory goes."""

@@ -81,10 +81,16 @@ def test_the_demo_is_what_it_says(
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
     documents = prepare(tmp_path)
     lookup, known = offline(documents)
-    judged = {d["metadata"]["name"]: analyse(d, lookup, known, spark=spark) for d in documents}
-    assert {name: analysis.valid for name, analysis in judged.items()} == {
-        "demo orders": True,
-        "demo visits": True,
-        "demo broken": False,
+    judged = {
+        f"{d['kind']} {d['metadata']['name']}": analyse(d, lookup, known, spark=spark) for d in documents
     }
-    assert [e.path for e in judged["demo broken"].errors] == ["spec.processors[0].query"]
+    assert {name: analysis.valid for name, analysis in judged.items()} == {
+        "Pipeline demo orders": True,
+        "Pipeline demo visits": True,
+        "Pipeline demo broken": False,
+        "Stream demo clicks": True,
+        "Stream demo slow clicks": True,
+        "Source demo clicks": True,
+        "Task demo slow clicks": True,
+    }
+    assert [e.path for e in judged["Pipeline demo broken"].errors] == ["spec.processors[0].query"]

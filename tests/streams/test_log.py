@@ -11,8 +11,9 @@ import pytest
 
 from penstock.specs.positions import EARLIEST, LATEST, Position
 from penstock.streams import clock, segments
+from penstock.streams.committer import Closed
 from penstock.streams.files import Files
-from penstock.streams.log import Chunk, Closed
+from penstock.streams.log import Chunk
 from penstock.streams.storage import Appended, Cursor, Fenced, Producer
 from tests.streams.kit import change, events, make_stream, opened, raw, values
 
