@@ -102,7 +102,7 @@ def test_events_arrive_once_whoever_is_killed(product: Product) -> None:
     save(product, "Task", "copy", {**task, "restart": {"backoff_ms": 100}})
     sender = Sender(product)
     sender.start()
-    for kill in (product.kill_worker, product.kill_jvm, product.kill_all):
+    for kill in (product.kill_worker, product.kill_all):
         before = len(numbers(product, "second"))
         wait_for("events to arrive", lambda seen=before: len(numbers(product, "second")) > seen)
         kill()
