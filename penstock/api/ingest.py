@@ -1,9 +1,9 @@
 """Sending events: to a stream, or to a source that takes them over HTTP."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
 from anyio import to_thread
 from fastapi import APIRouter, Path, Request
@@ -30,6 +30,8 @@ StreamName = Annotated[
         max_length=160,
     ),
 ]
+
+T = TypeVar("T")
 
 MOST_TOLD = 100
 """Misfits that an answer names; it counts all of them."""
@@ -168,14 +170,30 @@ _DECLARED: dict[str, Any] = {
 }
 
 
+class _Once(Generic[T]):
+    """Looks something up once for all who ask meanwhile: a busy stream has many senders."""
+
+    def __init__(self, find: Callable[[str], T]) -> None:
+        self._find = find
+        self._searches: dict[str, asyncio.Task[T]] = {}
+
+    async def __call__(self, name: str) -> T:
+        search = self._searches.get(name)
+        if search is None:
+            search = self._searches[name] = asyncio.create_task(to_thread.run_sync(self._find, name))
+            search.add_done_callback(lambda _: self._searches.pop(name, None))
+        return await asyncio.shield(search)
+
+
 def ingest_routes(service: Service) -> APIRouter:
     """The routes that take events."""
     router = APIRouter()
     intake, doors, entrances = Intake(), Doors(service), Entrances(service)
 
+    find_door, find_entrance = _Once(doors.find), _Once(entrances.find)
+
     async def door(name: str) -> Door:
-        found = doors.known(name)
-        return found if found is not None else await to_thread.run_sync(doors.find, name)
+        return doors.known(name) or await find_door(name)
 
     async def take(request: Request, open: Sequence[Door], limit: int, options: Options) -> JSONResponse:
         async with intake.body(request, limit) as body:
@@ -217,9 +235,7 @@ def ingest_routes(service: Service) -> APIRouter:
         ],
         request: Request,
     ) -> JSONResponse:
-        entrance = entrances.known(source)
-        if entrance is None:
-            entrance = await to_thread.run_sync(entrances.find, source)
+        entrance = entrances.known(source) or await find_entrance(source)
         open = [await door(stream) for stream in entrance.streams]
         options = _options(request)
         if options.atomic is None and entrance.atomic:

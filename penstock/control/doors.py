@@ -11,7 +11,7 @@ import pyarrow as pa
 from penstock.control.service import Service
 from penstock.specs.documents import derive_id
 from penstock.specs.stream import StreamSpec
-from penstock.streams.config import config_version
+from penstock.streams.config import config_version, read_config
 from penstock.streams.events import payload_schema
 from penstock.streams.guarantee import guarantee
 from penstock.streams.home import dead_id
@@ -71,16 +71,16 @@ class Doors:
         streams = self._service.streams
         place = streams.place(name)
         version = config_version(place.directory)
-        dead = dead_id(place.id) if place.spec.schema_ is not None else None
+        dead = read_config(place.directory).dead_letters
         door = Door(
             place.id,
             place.spec,
             place.directory,
-            streams.log(place.id),
+            streams.log_at(place.directory),
             payload_schema(place.spec.schema_),
             guarantee(place.spec),
-            dead,
-            streams.log(dead) if dead else None,
+            dead_id(place.id) if dead else None,
+            streams.log_at(dead) if dead else None,
         )
         if len(self._known) > 10_000:  # streams come and go: what is still used is soon known again
             self._known = {}

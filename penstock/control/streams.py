@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -59,7 +60,11 @@ class Streams:
 
     def log(self, name: str) -> Log:
         """The log of a stream; NotFound if there is no such stream."""
-        return self._pool.log(self.place(name).directory)
+        return self.log_at(self.place(name).directory)
+
+    def log_at(self, directory: Path) -> Log:
+        """The log in the directory of a stream."""
+        return self._pool.log(directory)
 
     def all(self) -> Iterator[StreamPlace]:
         """Every stream, also those that are not registered themselves."""
@@ -110,7 +115,7 @@ class Streams:
     def forget_reader(self, reader: str) -> None:
         """A flow is gone for good: no stream waits for it any more."""
         for place in self.all():
-            self._pool.log(place.directory).storage.forget_cursor(reader)
+            self.log_at(place.directory).storage.forget_cursor(reader)
 
     # The life of a server
 
@@ -119,7 +124,7 @@ class Streams:
         self.home.forget_transient()
         for place in self.all():
             if not place.spec.wal.enabled:
-                self._pool.log(place.directory).storage.maintain()  # or it would still say what it held
+                self.log_at(place.directory).storage.maintain()  # or it would still say what it held
         self._thread = threading.Thread(target=self._maintain_all, name="streams", daemon=True)
         self._thread.start()
 
@@ -139,7 +144,7 @@ class Streams:
                 continue
             for place in places:
                 try:
-                    self._pool.log(place.directory).storage.maintain()
+                    self.log_at(place.directory).storage.maintain()
                 except Exception as error:
                     log.warning("a stream is not looked after", stream=place.id, error=str(error))
 
