@@ -129,11 +129,12 @@ class Streams:
         self._thread.start()
 
     def stop(self) -> None:
-        """Close every log."""
+        """Close every log, and leave nothing in memory."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
         self._pool.close()
+        self.home.forget_transient()
 
     def _maintain_all(self) -> None:
         while not self._stop.wait(MAINTAIN_S):
