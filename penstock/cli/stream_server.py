@@ -113,11 +113,11 @@ def tail(
     client, shown = connect(server), 0
     try:
         for event in _events(client, name, position or "latest", last, filter):
+            shown += 1  # before it is: Ctrl-C may come as soon as a person sees it
             if json:
                 show_json(event, line=True)
             else:
                 _show_event(event)
-            shown += 1
             if shown == limit:
                 return
     except KeyboardInterrupt:
