@@ -1,23 +1,156 @@
-"""The base class of processors."""
+"""What processors are: steps over rows, over Arrow batches, or over whole frames.
+
+Every frame between the source and the sinks has one hidden column, `$event`, after the visible ones: what is
+known of an event beside its columns. A step that cannot process an event makes a note of it in the hidden
+column `$note`; a row with a note is no event any more, and the engine takes it out right after the step.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.specs.base import Component
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from penstock.connectors.base import Site
+    from penstock.specs.policies import Batch
+
+EVENT = "$event"
+EVENT_TYPE = (
+    "STRUCT<offset: BIGINT, time: TIMESTAMP, key: STRING, headers: MAP<STRING, STRING>,"
+    " sinks: ARRAY<STRING>, batch: STRING>"
+)
+"""`offset`, `time`, `key` and `headers` are those of the stream the event came from, if it came from one.
+`sinks` are the only ones that shall get it; null: all. Events with the same `batch` stay together."""
+
+NOTE = "$note"
+NOTE_TYPE = (
+    "STRUCT<kind: STRING, step: STRING, code: STRING, message: STRING, row: STRING,"
+    f" event: {EVENT_TYPE}, taken: BIGINT, given: BIGINT, ms: DOUBLE>"
+)
+"""`kind` is `fault` (an event for the dead letters), `late` (one for a window's side stream), `log` (a line for
+the pipeline's log) or `stats` (how many events a Python step took and gave, in how long). `row` is what the step
+was given, as JSON."""
+
+HIDDEN = (EVENT, NOTE)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a step may know of its flow while it is planned, in the driver."""
+
+    step: str
+    site: Site
+    batch: Batch
+    sinks: tuple[str, ...] = ()
+    """Ids of the flow's sinks."""
+    finite: bool = False
+    """The source has an end."""
+    testing: bool = False
+    """A test run: samples instead of a stream, and nothing outside may be touched."""
+    given: Any = None
+    """In a test run: what the user says the outside would answer."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What a step may know of the task it works in."""
+
+    step: str
+    flow: str
+    batch: int = 0
+    partition: int = 0
+    testing: bool = False
+    given: Any = None
+
+
+@dataclass(frozen=True)
+class BadEvent:
+    """An event that could not be processed: a row of the batch that was given, and why."""
+
+    row: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step made of a batch: the visible columns, then `$event`."""
+
+    batch: pa.RecordBatch
+    bad: Sequence[BadEvent] = ()
+    logs: Sequence[str] = ()
+
+
+class Refused(Exception):
+    """A batch cannot be processed: the smallest part of it that is refused goes to the dead letters."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(code, message)
+        self.code, self.message = code, message
+
+
+Work = Callable[["pa.RecordBatch"], Outcome]
 
 
 class Processor(Component):
-    """One transformation step: a DataFrame in, a DataFrame out.
+    """One transformation step. Three kinds derive from this; each plans and runs nothing by itself."""
 
-    `apply` builds a plan and runs nothing. The frame may be a stream, or empty while a document is being
-    validated, or a handful of sample events in a test run: a processor cannot tell and must not ask.
+    network: ClassVar[bool] = False
+    """Whether it reaches outside. In a test run it must live on what was `given`."""
+
+    stateful: ClassVar[bool] = False
+    """Whether it remembers events, in the checkpoint of the flow."""
+
+    def state_of(self) -> dict[str, Any]:
+        """What decides the meaning of what it remembers: a change of this loses it."""
+        return {}
+
+
+class RowProcessor(Processor):
+    """A step that sees one event at a time, in Spark's own expressions.
+
+    It is given the visible columns only, and what it plans must work row by row. The frame may be a stream, or
+    empty while a document is being validated, or a handful of samples: a step cannot tell and must not ask.
+    The engine carries `$event` through its plan, and makes a fault of an event whose expressions raise.
     """
 
     @abstractmethod
     def apply(self, df: DataFrame) -> DataFrame:
         """The transformed frame. Raises `Invalid`, with paths relative to this step, for what is wrong."""
+
+
+class BatchProcessor(Processor):
+    """A step in Python over Arrow batches, in Spark's Python workers.
+
+    The engine gives it one batch of the flow after the other. An exception of its work makes the engine look
+    for the smallest part of the batch that fails; a `penstock.connectors.faults.Fault` fails the flow.
+    """
+
+    @abstractmethod
+    def output(self, schema: StructType, stage: Stage) -> StructType:
+        """The visible columns it makes of those in `schema`. Raises `Invalid` for what is wrong."""
+
+    @abstractmethod
+    def open(self, desk: Desk) -> Work:
+        """The function over batches, made once per task in a Python worker."""
+
+
+class FrameProcessor(Processor):
+    """A step over whole frames: it sees `$event` and must keep it, or make it anew, as the last column."""
+
+    @abstractmethod
+    def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
+        """The transformed frame; with `$note` after `$event` where it makes notes."""
+
+
+def visible(names: Sequence[str]) -> list[str]:
+    """The columns that people see."""
+    return [name for name in names if name not in HIDDEN]

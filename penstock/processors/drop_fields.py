@@ -10,12 +10,12 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import Processor
+from penstock.processors.base import RowProcessor
 from penstock.sql.names import Path, case_sensitive, find, leaf_type, paths, quote
 from penstock.sql.problems import told, unknown_column
 
 
-class DropFieldsProcessor(Processor):
+class DropFieldsProcessor(RowProcessor):
     """Removes columns, or fields inside structs.
 
     At least one column must remain, and at least one field in a struct that remains.

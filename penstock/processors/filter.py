@@ -7,11 +7,11 @@ from typing import ClassVar, Literal
 from pydantic import Field
 from pyspark.sql import DataFrame
 
-from penstock.processors.base import Processor
+from penstock.processors.base import RowProcessor
 from penstock.sql.frames import condition
 
 
-class FilterProcessor(Processor):
+class FilterProcessor(RowProcessor):
     """Keeps the events for which a condition is true.
 
     An event for which the condition is false or NULL is left out. The condition sees one event at a time:

@@ -11,12 +11,12 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, StructField, StructType
 
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import Processor
+from penstock.processors.base import RowProcessor
 from penstock.sql.names import Path, case_sensitive, find, quote, same
 from penstock.sql.problems import told, unknown_column
 
 
-class FlattenProcessor(Processor):
+class FlattenProcessor(RowProcessor):
     """Turns the fields of structs into columns of their own.
 
     `{"user": {"id": 1}}` becomes `user_id`. Where a struct is NULL, all of its columns are. Maps, and with

@@ -9,13 +9,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import Processor
+from penstock.processors.base import RowProcessor
 from penstock.sql.frames import column
 from penstock.sql.names import case_sensitive, quote, same
 from penstock.sql.problems import told
 
 
-class MapProcessor(Processor):
+class MapProcessor(RowProcessor):
     """Sets columns to the values of expressions.
 
     Every expression sees the event as it came in, not what the others set. With `keep`, a column that exists

@@ -10,12 +10,12 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StructField, StructType
 
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import Processor
+from penstock.processors.base import RowProcessor
 from penstock.sql.names import Path, case_sensitive, find, paths, quote, same
 from penstock.sql.problems import told, unknown_column
 
 
-class RenameProcessor(Processor):
+class RenameProcessor(RowProcessor):
     """Gives columns, or fields inside structs, other names.
 
     Values, types and order stay. All names are changed at once, so two columns can swap theirs. The new

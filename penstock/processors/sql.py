@@ -7,11 +7,11 @@ from typing import ClassVar, Literal
 from pydantic import Field
 from pyspark.sql import DataFrame
 
-from penstock.processors.base import Processor
+from penstock.processors.base import RowProcessor
 from penstock.sql.frames import run_query
 
 
-class SqlProcessor(Processor):
+class SqlProcessor(RowProcessor):
     """Transforms events with one query of Spark SQL over the table `input`.
 
     Columns, functions and types are Spark's, with its pipe syntax (`FROM input |> WHERE … |> SELECT …`) and
