@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from penstock.errors import Problem
@@ -34,6 +35,18 @@ class Site:
 
     input: str
     """Id of the stream that holds what is pushed to the flow."""
+
+    dead: str = ""
+    """Id of the stream for what the flow cannot process."""
+
+    revision: int = 0
+    """Of the document that runs."""
+
+    state: Path | None = None
+    """The directory where the flow keeps what Spark's checkpoint does not; None while it is only judged."""
+
+    allow_python: bool = False
+    """Whether steps may run the user's own Python."""
 
 
 class Source(Component):

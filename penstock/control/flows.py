@@ -212,11 +212,6 @@ class Flows:
         with self.registry.begin() as conn:
             conn.execute(update(flows).where(flows.c.uid == uid).values(error=error))
 
-    def rolled_back(self, uid: str, error: JsonObject) -> None:
-        """An earlier revision was put in force again. It is no trial: there is nothing to fall back on."""
-        with self.registry.begin() as conn:
-            conn.execute(update(flows).where(flows.c.uid == uid).values(running_revision=None, error=error))
-
     def forget_running(self, uid: str) -> None:
         """The revision that runs is no longer one to fall back on."""
         with self.registry.begin() as conn:

@@ -6,8 +6,8 @@ Structure and references are judged here; what needs Spark is asked of a worker.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 import httpx
 
@@ -22,10 +22,12 @@ from penstock.settings import Settings
 from penstock.specs.documents import derive_id, runs
 from penstock.specs.references import made_stream
 
-WORKER_WAIT_S = 30.0
-"""How long a question waits for a worker that is still starting."""
+WORKER_WAIT_S = 60.0
+"""How long a question waits for a worker that is still starting, or is being replaced."""
 
 POLL_S = 0.05
+
+A = TypeVar("A")
 
 
 class Judge:
@@ -37,18 +39,33 @@ class Judge:
 
     def all(self, documents: Sequence[Any], *, alone: bool = False) -> list[Analysis]:
         """Judge documents that see one another, and what is registered unless they stand `alone`."""
-        worker = self.worker(WORKER_WAIT_S)
-        if worker is None:
-            raise Unavailable(_no_worker())
-        try:
-            beside = self._made_with(documents, alone)
-            return self.rpc.analyse(worker, [*documents, *beside], alone=alone)[: len(documents)]
-        except httpx.HTTPStatusError as error:
-            message = f"worker {worker.id} could not judge it: {error.response.status_code}"
-            hint = "its log says why"
-            raise Unavailable(Problem(code="worker_failed", message=message, hint=hint)) from None
-        except httpx.HTTPError:
-            raise Unavailable(_no_worker()) from None
+        seen = [*documents, *self._made_with(documents, alone)]
+        judged = self.ask(lambda worker: self.rpc.analyse(worker, seen, alone=alone), _no_worker())
+        return judged[: len(documents)]
+
+    def ask(self, question: Callable[[WorkerInfo], A], no_worker: Problem) -> A:
+        """What a worker answers; `Unavailable` with `no_worker` if none could be asked.
+
+        One that is out of reach has perhaps just been killed, which its lease does not tell yet: then
+        another one is asked, or the one that replaces it.
+        """
+        deadline = time.monotonic() + WORKER_WAIT_S
+        silent: set[str] = set()
+        while (worker := self.worker(deadline - time.monotonic(), silent)) is not None:
+            try:
+                return question(worker)
+            except httpx.HTTPStatusError as error:
+                message = f"worker {worker.id} could not answer: {error.response.status_code}"
+                hint = "its log says why"
+                raise Unavailable(Problem(code="worker_failed", message=message, hint=hint)) from None
+            except httpx.ReadTimeout:
+                break  # it works on the answer, and another one would be no faster
+            except httpx.HTTPError:
+                if time.monotonic() >= deadline:
+                    break
+                silent.add(worker.id)
+                time.sleep(POLL_S)
+        raise Unavailable(no_worker)
 
     def for_saving(self, raw: Any, desired: str | None) -> Analysis:
         """Judge a document; `Invalid` unless it may be saved as it is.
@@ -95,13 +112,13 @@ class Judge:
         if problems:
             raise Invalid(*problems)
 
-    def worker(self, wait_s: float) -> WorkerInfo | None:
-        """A worker that can answer; waits for one that is starting."""
+    def worker(self, wait_s: float, silent: Collection[str] = ()) -> WorkerInfo | None:
+        """A worker that can answer, better not a `silent` one; waits for one that is starting."""
         deadline = time.monotonic() + wait_s
         while True:
             able = [worker for worker in self.flows.workers() if worker.alive]
             if able:
-                return min(able, key=lambda worker: worker.flows)
+                return min(able, key=lambda worker: (worker.id in silent, worker.flows))
             if time.monotonic() >= deadline or self.settings.workers == 0:
                 return None
             time.sleep(POLL_S)

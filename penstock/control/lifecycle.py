@@ -28,6 +28,9 @@ Outcome = Literal["completed", "failed"]
 KEPT_ATTEMPTS = 20
 FIRST_POLL_S, SLOWEST_POLL_S = 0.1, 1.0
 
+IDLE_S, TRIAL_S = 1.0, 30.0
+"""A trial ends well when there was nothing to deliver for so long, or, however slow it is, no failure."""
+
 
 @dataclass(frozen=True)
 class State:
@@ -50,8 +53,8 @@ def backoff_s(flow: Flow, failures: int) -> float:
 class Keeper:
     """Keeps one flow running until it ends or is told to stop.
 
-    With `trial`, a first start that fails is the end, and the state says `rejected`: there is an earlier
-    revision to go back to.
+    With `trial`, a failure before anything was delivered is the end, and the state says `rejected`: there
+    is an earlier revision to go back to.
     """
 
     def __init__(
@@ -75,6 +78,8 @@ class Keeper:
         self._wake = threading.Event()
         self._counters: Counters | None = None
         self._failures = 0
+        self._started_at = 0.0
+        self._idle_since: float | None = None
         self.state = State(ops=earlier_ops or {})
         self._thread = threading.Thread(target=self._live, name=f"flow {name}", daemon=True)
 
@@ -109,7 +114,7 @@ class Keeper:
             if not is_alive(self._spark):  # not the flow's fault, and not its end: the process is
                 self._become(phase="idle", ready=False)
                 return
-            if self._trial and not self.state.ready:
+            if self._trial:
                 self._note(failure)
                 self._become(phase="idle", rejected=True)
                 return
@@ -137,6 +142,7 @@ class Keeper:
                 on_end=self._wake.set,
             )
             run.start()
+            self._started_at = time.monotonic()
         except Exception as error:
             return failure_of(error), flow
         try:
@@ -160,7 +166,7 @@ class Keeper:
             self._wake.clear()
             if self._stop.is_set():
                 break
-            poll = min(poll * 1.2, SLOWEST_POLL_S) if run.ready else FIRST_POLL_S
+            poll = min(poll * 1.2, SLOWEST_POLL_S) if self.state.ready else FIRST_POLL_S
         if self._abort.is_set():
             run.stop()
         else:
@@ -170,11 +176,25 @@ class Keeper:
 
     def _take_notice(self, run: Run) -> None:
         ops = run.counters.snapshot()
-        if ops["batches"] > self.state.ops.get("batches", 0):
+        delivered = ops["batches"] > self.state.ops.get("batches", 0)
+        if delivered:
             self._failures = 0
+        if self._trial and (delivered or self._endures(run)):
+            self._trial = False
         phase: Phase = "running" if run.ready and self.state.phase == "starting" else self.state.phase
-        if ops != self.state.ops or phase != self.state.phase or run.ready != self.state.ready:
-            self._become(phase=phase, ready=run.ready or self.state.ready, ops=ops)
+        ready = self.state.ready or (run.ready and not self._trial)
+        if ops != self.state.ops or phase != self.state.phase or ready != self.state.ready:
+            self._become(phase=phase, ready=ready, ops=ops)
+
+    def _endures(self, run: Run) -> bool:
+        """Whether a run that has delivered nothing yet has shown all that can be waited for."""
+        now = time.monotonic()
+        if not run.idle:
+            self._idle_since = None
+        elif self._idle_since is None:
+            self._idle_since = now
+        idle_s = 0.0 if self._idle_since is None else now - self._idle_since
+        return idle_s > IDLE_S or now - self._started_at > TRIAL_S
 
     def _last_failure(self, failure: Failure, flow: Flow | None) -> bool:
         """Note a failure; true if it is not to be tried again."""

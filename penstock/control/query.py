@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import httpx
-
-from penstock.control.judge import WORKER_WAIT_S
 from penstock.control.rpc import QueryRequest
 from penstock.control.service import Service
 from penstock.engine.query import QueryResult
-from penstock.errors import PenstockError, Problem, Unavailable
+from penstock.errors import PenstockError, Problem
 
 
 class QueryRefused(PenstockError):
@@ -21,17 +18,8 @@ class QueryRefused(PenstockError):
 
 def ask(service: Service, sql: str, limit: int, timeout_ms: int) -> QueryResult:
     """The rows that a query over streams finds."""
-    worker = service.judge.worker(WORKER_WAIT_S)
-    if worker is None:
-        raise Unavailable(_no_worker())
-    try:
-        request = QueryRequest(sql=sql, limit=limit, timeout_s=timeout_ms / 1000)
-        answer = service.rpc.query(worker, request)
-    except httpx.HTTPStatusError as error:
-        message = f"worker {worker.id} could not answer: {error.response.status_code}"
-        raise Unavailable(Problem(code="worker_failed", message=message, hint="its log says why")) from None
-    except httpx.HTTPError:
-        raise Unavailable(_no_worker()) from None
+    request = QueryRequest(sql=sql, limit=limit, timeout_s=timeout_ms / 1000)
+    answer = service.judge.ask(lambda worker: service.rpc.query(worker, request), _no_worker())
     if answer.result is None:
         raise QueryRefused(answer.status, answer.problems)
     return answer.result

@@ -127,6 +127,8 @@ class Worker:
                         self.streams.remove(held.record)
             elif held.keeper.ended:
                 self._ended(held, record)
+                if held.keeper.state.rejected:
+                    del wanted[uid]  # another revision is in force now
             elif not _should_run(record) or held.version != versions[uid]:
                 held.keeper.drain()
         for uid, record in wanted.items():
@@ -170,13 +172,11 @@ class Worker:
     def _roll_back(self, record: Record, fallback: int, state: State) -> None:
         error = state.error or {}
         message = f"revision {record.revision} did not start and revision {fallback} is in force again: "
+        problem = {**error, "code": "rolled_back", "message": message + str(error.get("message"))}
         try:
-            self.registry.rollback(record.kind, record.id, fallback, expected=record.etag)
+            self.registry.rollback(record.kind, record.id, fallback, expected=record.etag, error=problem)
         except PenstockError as refused:  # the user was faster with yet another revision
             log.warning("no rollback", flow=_title(record), why=str(refused))
-            return
-        problem = {**error, "code": "rolled_back", "message": message + str(error.get("message"))}
-        self.flows.rolled_back(record.uid, problem)
 
     def _report(self) -> None:
         reports = []

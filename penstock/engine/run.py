@@ -49,6 +49,7 @@ class Run:
         self._started_at = 0.0
         self._stopping = False
         self._seen: tuple[int, str] | None = None
+        self._answered = False
         self.ready = False
 
     def start(self) -> None:
@@ -78,13 +79,20 @@ class Run:
                 if self._seen is None or _mark(progress) > self._seen:
                     self._seen = _mark(progress)
                     self.counters.progressed(json.loads(progress.json))
+        if not self._answered:
+            self._answered = self._seen is not None or (not ended and query.status["message"] in WAITING)
         if not self.ready:
-            self.ready = self._seen is not None or (not ended and self._has_settled(query))
+            patience = BUSY_S if self._delivery.busy else QUIET_S
+            late = time.monotonic() - self._started_at > patience
+            self.ready = self._answered or (not ended and late)
         return ended
 
-    def _has_settled(self, query: StreamingQuery) -> bool:
-        patience = BUSY_S if self._delivery.busy else QUIET_S
-        return query.status["message"] in WAITING or time.monotonic() - self._started_at > patience
+    @property
+    def idle(self) -> bool:
+        """Whether the source was asked and had nothing new the last time, so that no batch is in hand."""
+        query = self._running
+        waits = self._answered and not self._delivery.busy and query.isActive
+        return waits and not query.status["isDataAvailable"]
 
     def drain(self, seconds: float) -> None:
         """Let the batch in hand finish and be committed, begin no other, then stop."""

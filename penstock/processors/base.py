@@ -35,9 +35,9 @@ NOTE_TYPE = (
     "STRUCT<kind: STRING, step: STRING, code: STRING, message: STRING, row: STRING,"
     f" event: {EVENT_TYPE}, taken: BIGINT, given: BIGINT, ms: DOUBLE>"
 )
-"""`kind` is `fault` (an event for the dead letters), `late` (one for a window's side stream), `log` (a line for
-the pipeline's log) or `stats` (how many events a Python step took and gave, in how long). `row` is what the step
-was given, as JSON."""
+"""`kind` is `fault` (an event for the dead letters), `late` (one for a window's side stream), `log` (a line
+for the log) or `stats` (how many events a Python step took and gave, and in how many milliseconds). `row` is what
+the step was given, as JSON."""
 
 HIDDEN = (EVENT, NOTE)
 
@@ -117,8 +117,8 @@ class Processor(Component):
 class RowProcessor(Processor):
     """A step that sees one event at a time, in Spark's own expressions.
 
-    It is given the visible columns only, and what it plans must work row by row. The frame may be a stream, or
-    empty while a document is being validated, or a handful of samples: a step cannot tell and must not ask.
+    It is given the visible columns only, and what it plans must work row by row. The frame may be a stream,
+    or empty while a document is being validated, or a handful of samples: it cannot tell and must not ask.
     The engine carries `$event` through its plan, and makes a fault of an event whose expressions raise.
     """
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -9,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from penstock.control.service import Service
 from penstock.errors import Problem, Unavailable
-from tests.api.kit import Api, codes, pipeline, running, stream
+from tests.api.kit import HOUR_S, Api, codes, judging, pipeline, running, stream
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/pipelines/a/b/c", "/", "/streams/"])
@@ -65,6 +67,18 @@ def test_no_worker(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
             refused = api.client.post(path, json=pipeline("orders", "active"))
             assert (refused.status_code, codes(refused)) == (503, ["no_worker"])
             assert int(refused.headers["retry-after"]) > 0
+
+
+def test_a_worker_that_was_just_killed(service: Service) -> None:
+    """Its lease lasts, nobody is there: the question goes to another one, or waits for it."""
+    service.flows.join("gone", 1, "http://127.0.0.1:1", "token", HOUR_S, {})
+    with running(service) as api, ThreadPoolExecutor() as pool:
+        answer = pool.submit(api.client.post, "/pipelines", json=pipeline("orders", "active"))
+        time.sleep(0.2)
+        assert not answer.done()
+        with judging(service):
+            assert answer.result().status_code == 201
+            assert api.client.post("/validate", json=pipeline("bills")).status_code == 200
 
 
 def test_health_is_answered_while_every_thread_waits(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,6 +91,19 @@ def test_a_report_of_an_older_revision_does_not_end_the_new_one(flows: Flows) ->
     assert (now.status, now.error, now.ops) == ("active", None, {"batches": 3})
 
 
+def test_who_sees_that_a_revision_was_rolled_back_sees_why(flows: Flows) -> None:
+    record = flows.registry.create(pipeline("orders"))
+    join(flows, "a")
+    flows.assign(record.uid, "a", LEASE_S)
+    report(flows, "a", record.uid, running_revision=1)
+    flows.registry.update("Pipeline", "orders", pipeline("orders", batch={"max_ms": 1}))
+    error = {"code": "rolled_back", "message": "it did not start"}
+    now = flows.registry.rollback("Pipeline", "orders", 1, expected="2", error=error)
+    assert now.flow is not None
+    assert (now.revision, now.flow.error, now.flow.running_revision) == (3, error, None)
+    assert flows.registry.get("Pipeline", "orders").flow == now.flow
+
+
 def test_a_change_of_status_or_phase_is_an_event(flows: Flows) -> None:
     record = flows.registry.create(pipeline("orders"))
     join(flows, "a")

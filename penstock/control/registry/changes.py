@@ -109,6 +109,11 @@ def require_current(record: Record, expected: str | None) -> None:
         )
 
 
+def rolled_back(conn: Connection, uid: str, error: JsonObject) -> None:
+    """An earlier revision is in force again. It is no trial: there is nothing to fall back on."""
+    conn.execute(update(flows).where(flows.c.uid == uid).values(running_revision=None, error=error))
+
+
 def _begin(conn: Connection, uid: str, id: str, desired: str, at: datetime) -> None:
     """A flow for a document that runs from now on."""
     epoch = select(documents.c.last_epoch).where(documents.c.uid == uid).scalar_subquery()

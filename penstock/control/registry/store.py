@@ -201,14 +201,28 @@ class Registry:
         return content.diff(old, new, (f"revision {before}", f"revision {after}"))
 
     def rollback(
-        self, kind: str, name: str, number: int, *, expected: str | None = None, check_references: bool = True
+        self,
+        kind: str,
+        name: str,
+        number: int,
+        *,
+        expected: str | None = None,
+        check_references: bool = True,
+        error: JsonObject | None = None,
     ) -> Record:
-        """Makes the content of an old revision the newest one."""
+        """Makes the content of an old revision the newest one.
+
+        `error` says why, if the current one did not start: who sees the rollback sees the reason too.
+        """
         with self._changing() as conn:
             record = queries.get(conn, kind, name)
             changes.require_current(record, expected)
             document = queries.get_revision(conn, record, number).document
-            return self._replace(conn, record, document, None, f"rollback to {number}", check_references)
+            saved = self._replace(conn, record, document, None, f"rollback to {number}", check_references)
+            if error is None:
+                return saved
+            changes.rolled_back(conn, record.uid, error)
+            return queries.get(conn, kind, saved.id)
 
     # Bundles
 
