@@ -28,7 +28,7 @@ Outcome = Literal["completed", "failed"]
 KEPT_ATTEMPTS = 20
 FIRST_POLL_S, SLOWEST_POLL_S = 0.1, 1.0
 
-IDLE_S, TRIAL_S = 1.0, 30.0
+IDLE_S, TRIAL_S = 2.0, 30.0
 """A trial ends well when there was nothing to deliver for so long, or, however slow it is, no failure."""
 
 

@@ -113,7 +113,8 @@ def test_an_edit_that_is_invalid_changes_nothing(service: Service) -> None:
 
 
 def test_an_edit_that_does_not_start_is_rolled_back(service: Service, tmp_path: Path) -> None:
-    service.create("Pipeline", pipeline("orders", source=TICKS))
+    # So slow that the source has nothing at first, which does not make a start a success.
+    service.create("Pipeline", pipeline("orders", source={"type": "generate", "rate": 1.5}))
     running(service)
     (tmp_path / "file").write_text("in the way")
     bad = [{"type": "file", "path": str(tmp_path / "file"), "format": "json"}]
