@@ -30,7 +30,7 @@ from penstock.specs.documents import (
     derive_id,
     runs,
 )
-from penstock.specs.policies import Batch, CommitPolicy, Restart
+from penstock.specs.policies import Batch, CommitPolicy, Effort, Restart
 from penstock.specs.references import publishes_to
 from penstock.specs.validation import parse
 from penstock.specs.variables import resolve
@@ -69,6 +69,8 @@ class Part(Generic[C]):
     required: bool = True
     when: str | None = None
     """For a sink: the SQL condition that chooses its events."""
+    effort: Effort = field(default_factory=Effort)
+    """For a sink: how hard to try."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ class _Resolver:
     def sink_flow(self, document: Any) -> Flow:
         spec, place = document.spec, Place("spec")
         source = Part[Source]("source", StreamSource(stream=spec.stream, position=spec.position), place)
-        sink = Part[Sink](spec.type, spec, place)
+        sink = Part[Sink](spec.type, spec, place, effort=_effort(spec))
         return Flow(document.id, source, [], [sink], self.site, spec.batch, spec.restart)
 
     def outputs(self, outputs: list[TaskOutput]) -> list[Part[Sink]]:
@@ -219,10 +221,12 @@ class _Resolver:
 
     def sink(self, spec: Any, path: str) -> Part[Sink] | None:
         if not isinstance(spec, SinkRef):
-            return Part(spec.id or spec.type, spec, Place(path), spec.required)
+            return Part(spec.id or spec.type, spec, Place(path), spec.required, effort=_effort(spec))
         place = Place(f"{path}.ref", f"sink '{spec.ref}'")
         document = self.referred("Sink", spec.ref, place)
-        return Part(spec.id or spec.ref, document.spec, place, spec.required) if document else None
+        if document is None:
+            return None
+        return Part(spec.id or spec.ref, document.spec, place, spec.required, effort=_effort(spec))
 
     def task(self, name: str, path: str) -> list[Part[Processor]]:
         place = Place(path, f"task '{name}'")
@@ -240,6 +244,10 @@ class _Resolver:
 
     def processors(self, specs: list[Any], path: str) -> list[Part[Processor]]:
         return [Part(spec.id or "", spec, Place(f"{path}[{i}]")) for i, spec in enumerate(specs)]
+
+
+def _effort(spec: Effort) -> Effort:
+    return Effort(**{name: getattr(spec, name) for name in Effort.model_fields})
 
 
 def _named(parts: list[Part[Processor]]) -> list[Part[Processor]]:

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from penstock.specs.base import Component, Spec
 from penstock.specs.catalog import Role, catalog, union
-from penstock.specs.policies import Batch, CommitPolicy, Restart
+from penstock.specs.policies import Batch, CommitPolicy, Effort, Restart
 from penstock.specs.positions import PositionText
 from penstock.specs.stream import StreamSpec
 
@@ -72,7 +72,7 @@ class SourceRef(Spec):
     ref: str = Field(description="Id of a Source.")
 
 
-class SinkEntry(Spec):
+class SinkEntry(Effort):
     """How a pipeline treats one of its sinks."""
 
     id: str | None = Field(default=None, description="Unique in the pipeline; default: the type or the ref.")
@@ -108,7 +108,7 @@ class SourceBinding(Spec):
     restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
 
 
-class SinkBinding(Spec):
+class SinkBinding(Effort):
     """What a registered sink subscribes to."""
 
     stream: str | None = Field(

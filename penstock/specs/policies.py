@@ -31,6 +31,21 @@ class CommitPolicy(Spec):
     quorum: int | None = Field(default=None, ge=1, description="With `mode: quorum`: how many sinks.")
 
 
+class Effort(Spec):
+    """How hard the engine tries to deliver a batch to one sink."""
+
+    deadline_ms: int = Field(
+        default=30_000,
+        ge=1,
+        description="A batch that is not acknowledged by then, after all attempts, counts as not delivered. "
+        "Time in which the sink itself asks to wait is not counted.",
+    )
+    retries: int = Field(default=3, ge=0, description="Further attempts after one that failed.")
+    backoff_ms: int = Field(
+        default=200, ge=0, description="Wait before the second attempt; doubles each time, with some chance."
+    )
+
+
 class Restart(Spec):
     """What happens when a running pipeline fails. Every committed batch resets the count of attempts."""
 
