@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -87,6 +87,9 @@ class Sink(Component):
     guarantee: ClassVar[Guarantee]
     """What a batch that is delivered again, after a crash or a failure elsewhere, does outside."""
 
+    meta: ClassVar[bool] = False
+    """Whether its frames have the hidden column `$event` after the visible ones."""
+
     def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
         """What is wrong with this sink for events of `schema`; paths relative to the sink."""
         yield from ()
@@ -110,28 +113,52 @@ class DeliveryId:
     batch: int
 
 
+@dataclass(frozen=True)
+class Rejected:
+    """An event that a sink cannot take, while the rest of its batch was delivered."""
+
+    row: str
+    """The event as a JSON object."""
+    code: str
+    message: str
+    event: Mapping[str, Any] | None = None
+    """What its hidden column `$event` says, if the sink was given that."""
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """A batch that a sink has acknowledged: how many events it took, and those it did not."""
+
+    events: int
+    rejected: Sequence[Rejected] = ()
+
+
 class SinkWriter(ABC):
-    """Delivers batches. Used by one thread at a time, except for `cancel`."""
+    """Delivers batches. Used by one thread at a time, except for `cancel` and `waiting`."""
+
+    waiting: bool = False
+    """Whether `write` is held up by a sink that is there and has no room: that is no fault of it."""
 
     @abstractmethod
-    def write(self, df: DataFrame, delivery: DeliveryId) -> int:
-        """Deliver a batch; to return is to acknowledge it. The result is how many events it had.
+    def write(self, df: DataFrame, delivery: DeliveryId) -> Delivered:
+        """Deliver a batch; to return is to acknowledge it.
 
-        Raises `Retryable`, `Fatal` or `Backpressure`; anything else counts as retryable.
+        Raises `Retryable`, `Fatal` or `Backpressure`; anything else counts as retryable, unless Spark itself
+        says that it would fail again.
         """
 
     def cancel(self) -> None:  # noqa: B027 (most never wait)
-        """The run ends: a `write` that waits for the other side raises, and so does every later one."""
+        """Give up: a `write` that waits for the other side raises, and so does every later one."""
 
     def close(self) -> None:  # noqa: B027 (most hold nothing)
         """Let go of what the writer holds."""
 
 
-def write_counted(df: DataFrame, write: Callable[[DataFrame], None]) -> int:
+def write_counted(df: DataFrame, write: Callable[[DataFrame], None]) -> Delivered:
     """Run the one action `write` on `df`, and count the events that pass through it."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
 
     observation = Observation()
     write(df.observe(observation, f.count(f.lit(1)).alias("events")))
-    return int(observation.get["events"])
+    return Delivered(int(observation.get["events"]))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from penstock.connectors.base import DeliveryId, Sink, SinkWriter, Site
+from penstock.connectors.base import Delivered, DeliveryId, Sink, SinkWriter, Site
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,7 +34,7 @@ class _Writer(SinkWriter):
     def __init__(self, max_rows: int) -> None:
         self.max_rows = max_rows
 
-    def write(self, df: DataFrame, delivery: DeliveryId) -> int:
+    def write(self, df: DataFrame, delivery: DeliveryId) -> Delivered:
         from pyspark.sql import functions as f
 
         rows = [row[0] for row in df.select(f.to_json(f.struct("*"))).collect()]
@@ -44,4 +44,4 @@ class _Writer(SinkWriter):
             # Not on standard output: what reads that expects JSON.
             more = f"… batch {delivery.batch}: {len(rows) - self.max_rows} more events"
             print(more, file=sys.stderr, flush=True)
-        return len(rows)
+        return Delivered(len(rows))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from penstock.connectors.base import DeliveryId, Sink, SinkWriter, Site, write_counted
+from penstock.connectors.base import Delivered, DeliveryId, Sink, SinkWriter, Site, write_counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,5 +26,5 @@ class DropSink(Sink):
 
 
 class _Writer(SinkWriter):
-    def write(self, df: DataFrame, delivery: DeliveryId) -> int:
+    def write(self, df: DataFrame, delivery: DeliveryId) -> Delivered:
         return write_counted(df, lambda counted: counted.write.format("noop").mode("overwrite").save())

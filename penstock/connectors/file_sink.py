@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from penstock.connectors.base import DeliveryId, Sink, SinkWriter, Site, write_counted
+from penstock.connectors.base import Delivered, DeliveryId, Sink, SinkWriter, Site, write_counted
 from penstock.connectors.file_source import FORMAT_OPTIONS, Format
 from penstock.connectors.paths import qualified
 from penstock.connectors.storage import Storage, storage_for
@@ -116,7 +116,7 @@ class _Writer(SinkWriter):
         self.storage: Storage | None = None
         self.events_per_file: int | None = None
 
-    def write(self, df: DataFrame, delivery: DeliveryId) -> int:
+    def write(self, df: DataFrame, delivery: DeliveryId) -> Delivered:
         storage = self.storage or storage_for(self.output, df.sparkSession)
         owner = hashlib.sha256(f"{delivery.lineage}/{delivery.sink}".encode()).hexdigest()[:12]
         target = f"{self.output}/{BATCH}={owner}-{delivery.batch:010d}"
@@ -125,14 +125,14 @@ class _Writer(SinkWriter):
             self.storage = storage
             self._clean(storage, owner)
         if storage.exists(target):
-            return self._read(df, target).count()
-        events = write_counted(df, lambda counted: self._stage(counted, staged))
+            return Delivered(self._read(df, target).count())
+        events = write_counted(df, lambda counted: self._stage(counted, staged)).events
         if events:
             staged = self._rolled(df, storage, staged, events)
             storage.publish(staged, target)
         else:
             storage.remove(staged)
-        return events
+        return Delivered(events)
 
     def close(self) -> None:
         self.storage = None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from penstock.connectors.base import DeliveryId, Sink, SinkWriter, Site, Source, write_counted
+from penstock.connectors.base import Delivered, DeliveryId, Sink, SinkWriter, Site, Source, write_counted
 from penstock.errors import Invalid, Problem
 from penstock.specs.policies import Batch
 from penstock.sql.schemas import parse_schema
@@ -76,7 +76,7 @@ class _Writer(SinkWriter):
     def __init__(self, name: str, options: dict[str, str]) -> None:
         self.format, self.options = name, options
 
-    def write(self, df: DataFrame, delivery: DeliveryId) -> int:
+    def write(self, df: DataFrame, delivery: DeliveryId) -> Delivered:
         def append(counted: DataFrame) -> None:
             counted.write.format(self.format).options(**self.options).mode("append").save()
 

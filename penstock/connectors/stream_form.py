@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from penstock.connectors.faults import Fault
+from penstock.connectors.base import Rejected
 from penstock.errors import Problem, did_you_mean
+from penstock.processors.base import EVENT, visible
 from penstock.streams.casting import is_wider
 from penstock.streams.events import HEADERS, KEY, META, VALUE, conform, payload_schema
 from penstock.streams.frames import Body, encode_body, slices
+from penstock.streams.rendering import plain_values
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -34,8 +39,11 @@ class Form:
     as_json: bool = False
     """The columns of `payload` become one JSON object, the value of a raw event."""
 
-    def select(self, df: DataFrame) -> DataFrame:
-        """The frame with the columns of the stored events."""
+    def select(self, df: DataFrame, *, event: bool = False) -> DataFrame:
+        """The frame with the columns of the stored events, and with `event` the hidden column too.
+
+        Key and headers that no column gives are those that the event came with.
+        """
         from pyspark.sql import functions as f
 
         def named(columns: dict[str, str]) -> list[Column]:
@@ -44,18 +52,25 @@ class Form:
         payload = named(self.payload)
         if self.as_json:
             payload = [f.to_json(f.struct(*payload)).alias(VALUE)]
-        return df.select(*payload, *named(self.beside))
+        hidden: list[Column] = []
+        if EVENT in df.columns:
+            known = f.col(_quoted(EVENT))
+            travels = {KEY: known["key"], HEADERS: known["headers"]}
+            hidden = [column.alias(name) for name, column in travels.items() if name not in self.beside]
+            hidden += [known] if event else []
+        return df.select(*payload, *named(self.beside), *hidden)
 
 
 def form_of(schema: StructType, ddl: str | None) -> Form:
     """The form in which events of `schema` enter a stream that has no quarrel with them."""
+    names = visible(schema.names)
     if ddl is None:
         beside = _beside(schema, RAW_BESIDE)
         if _has_value(schema):
             return Form({VALUE: VALUE}, beside)
-        own = {name: name for name in schema.names if name not in BESIDE}
+        own = {name: name for name in names if name not in BESIDE}
         return Form(own, {k: v for k, v in beside.items() if v in BESIDE}, as_json=True)
-    named = {name.lower(): name for name in schema.names}
+    named = {name.lower(): name for name in names}
     wanted = payload_schema(ddl).names
     own = {name: named[name.lower()] for name in wanted if name.lower() in named}
     return Form(own, _beside(schema, BESIDE))
@@ -66,7 +81,7 @@ def misfits(schema: StructType, ddl: str | None) -> Iterator[Problem]:
     form = form_of(schema, ddl)
     used = {*form.payload.values(), *form.beside.values()}
     wanted = payload_schema(ddl)
-    for name in schema.names:
+    for name in visible(schema.names):
         if name not in used:
             raw = "a raw stream takes 'value', 'key' and 'headers' only, or columns without a 'value'"
             hint = raw if ddl is None else did_you_mean(name, wanted.names)
@@ -97,6 +112,30 @@ def _typed_misfits(form: Form, have: pa.Schema, wanted: pa.Schema) -> Iterator[P
             )
 
 
+def demands(ddl: str | None) -> list[str]:
+    """The columns that every event of a stream must have."""
+    return [field.name for field in payload_schema(ddl) if not field.nullable]
+
+
+def sift(batch: pa.RecordBatch, ddl: str | None) -> tuple[pa.RecordBatch, list[Rejected]]:
+    """The selected events without `$event`, and apart from them those that lack what the stream demands."""
+    lacking = {name: batch.column(name) for name in demands(ddl) if batch.column(name).null_count}
+    plain = [name for name in batch.schema.names if name != EVENT]
+    if not lacking:
+        return batch.select(plain), []
+    missing = {name: column.is_null() for name, column in lacking.items()}
+    bad = reduce(pc.or_, missing.values())
+    rejected = []
+    apart = batch.filter(bad)
+    rows = plain_values(apart.select([name for name in plain if name not in BESIDE]).to_struct_array())
+    events = apart.column(EVENT).to_pylist() if EVENT in batch.schema.names else [None] * len(rows)
+    for row, event in zip(rows, events, strict=True):
+        name = next(name for name in missing if row[name] is None)
+        message = f"an event has no '{name}', which the stream declares NOT NULL"
+        rejected.append(Rejected(json.dumps(row, ensure_ascii=False), "null_value", message, event))
+    return batch.filter(pc.invert(bad)).select(plain), rejected
+
+
 def encode(
     batch: pa.RecordBatch, ddl: str | None, compression: str, max_events: int, max_bytes: int
 ) -> Iterator[Body]:
@@ -111,9 +150,6 @@ def encode(
         and batch.column(at).null_count < batch.num_rows
     ]
     stored = conform(batch, pa.schema([*payload, *beside]))
-    for field, column in zip(stored.schema, stored.columns, strict=True):
-        if not field.nullable and column.null_count:
-            raise Fault("null_value", f"an event has no '{field.name}', which the stream declares NOT NULL")
     for part in slices(stored, max_events, max_bytes):
         yield encode_body(part, compression)
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from penstock.connectors.base import DeliveryId, Sink, SinkWriter, Site
+from penstock.connectors.base import Delivered, DeliveryId, Rejected, Sink, SinkWriter, Site
 from penstock.connectors.faults import Fault
 from penstock.connectors.logs import LOGS, place_of
-from penstock.connectors.stream_form import Form, encode, form_of, misfits
+from penstock.connectors.stream_form import Form, demands, encode, form_of, misfits, sift
 from penstock.errors import Backpressure, Invalid, Problem, Retryable
 from penstock.streams.committer import Dropped, Pending
 from penstock.streams.frames import Body
@@ -33,9 +33,10 @@ class StreamSink(Sink):
 
     Delivery is exactly-once: a batch enters the stream whole, and one that is repeated after a crash is
     recognised by its number and not appended again. A typed stream takes the columns it has, by name; they
-    may be narrower, and those that are missing are null. A raw stream takes a `value`, with `key` and
-    `headers` if they are there; without a `value`, the whole event as a JSON object. In both, `_key` and
-    `_headers` become the key and the headers of the event. A full stream makes the pipeline wait, or drops
+    may be narrower, and those that are missing are null. An event that lacks a column which is NOT NULL goes
+    to the dead letters. A raw stream takes a `value`, with `key` and `headers` if they are there; without a
+    `value`, the whole event as a JSON object. In both, `_key` and `_headers` become the key and the headers
+    of the event; without them it keeps those it came with. A full stream makes the pipeline wait, or drops
     and counts, as the stream's own settings say.
     """
 
@@ -43,6 +44,7 @@ class StreamSink(Sink):
     stream: str = Field(min_length=1, description="Id of the Stream.")
 
     guarantee: ClassVar = "exactly-once"
+    meta: ClassVar = True
     example: ClassVar = "type: stream\nstream: orders_clean\n"
 
     def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
@@ -65,47 +67,53 @@ class _Writer(SinkWriter):
         self.log: Log = LOGS.log(place.directory)
         self._cancelled = threading.Event()
 
-    def write(self, df: DataFrame, delivery: DeliveryId) -> int:
+    def write(self, df: DataFrame, delivery: DeliveryId) -> Delivered:
         form = form_of(df.schema, self.ddl)
-        bodies = self._encoded(df, form)
+        bodies, rejected = self._encoded(df, form)
         if not bodies:
-            return 0
+            return Delivered(0, rejected)
         # Named by the life of the checkpoint: a pipeline that starts anew counts its batches from zero.
         id = f"{self.site.flow}/{delivery.sink}/{delivery.lineage}"
         try:
             done = self._append(bodies, Producer(id, delivery.batch, self.site.epoch))
         except Dropped:
-            return 0  # the stream was told to, and has counted it
+            return Delivered(0, rejected)  # the stream was told to, and has counted it
         except Fenced as error:
             raise Fault("fenced", str(error)) from None
-        return done.next - done.first
+        return Delivered(done.next - done.first, rejected)
 
     def cancel(self) -> None:
         self._cancelled.set()
 
-    def _encoded(self, df: DataFrame, form: Form) -> list[Body]:
-        """The events as they are stored, in the order of the partitions.
+    def _encoded(self, df: DataFrame, form: Form) -> tuple[list[Body], list[Rejected]]:
+        """The events as they are stored, in the order of the partitions, and those that cannot be.
 
         Encoded here and not in the tasks: a second step in Python costs each of them more than the driver
         needs for the whole batch.
         """
         wal = self.log.storage.spec.wal
-        table = form.select(df).toArrow().combine_chunks()
-        return [
-            body
-            for batch in table.to_batches()
-            for body in encode(batch, self.ddl, wal.compression, wal.batch.max_events, wal.batch.max_bytes)
-        ]
+        table = form.select(df, event=bool(demands(self.ddl))).toArrow().combine_chunks()
+        bodies: list[Body] = []
+        rejected: list[Rejected] = []
+        for batch in table.to_batches():
+            fitting, bad = sift(batch, self.ddl)
+            bodies += encode(fitting, self.ddl, wal.compression, wal.batch.max_events, wal.batch.max_bytes)
+            rejected += bad
+        return bodies, rejected
 
     def _append(self, bodies: list[Body], producer: Producer) -> Appended:
         """Append, and wait for it as long as the run goes on."""
-        pending = self._enter(bodies, producer)
-        while True:
-            try:
-                return pending.future.result(LOOK_S)
-            except NotYet:
-                if self._cancelled.is_set() and self.log.withdraw(pending):
-                    raise Retryable("the run ended while the stream was full") from None
+        try:
+            pending = self._enter(bodies, producer)
+            while True:
+                try:
+                    return pending.future.result(LOOK_S)
+                except NotYet:
+                    self.waiting = self.log.fill["full"] is not None
+                    if self._cancelled.is_set() and self.log.withdraw(pending):
+                        raise Retryable("the run ended while the stream was full") from None
+        finally:
+            self.waiting = False
 
     def _enter(self, bodies: list[Body], producer: Producer) -> Pending:
         while not self._cancelled.is_set():
@@ -114,5 +122,5 @@ class _Writer(SinkWriter):
             try:
                 return self.log.submit_bodies(bodies, producer=producer, wait_s=wait_s)
             except Backpressure:
-                continue
+                self.waiting = True
         raise Retryable("the run ended while the stream was full")

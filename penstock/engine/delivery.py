@@ -105,7 +105,7 @@ class Delivery:
             if sink.id in self.conditions:
                 df = df.filter(self.conditions[sink.id])
             delivery = DeliveryId(self.flow.id, sink.id, lineage, batch_id)
-            self.counters.acknowledged(sink.id, self._writer(sink).write(df, delivery))
+            self.counters.acknowledged(sink.id, self._writer(sink).write(df, delivery).events)
         except Exception as error:
             message = failure_of(error).problem.message
             log.warning("delivery failed", pipeline=self.flow.id, sink=sink.id, batch=batch_id, error=message)

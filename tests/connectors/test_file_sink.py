@@ -35,7 +35,7 @@ def problems(path: Path, ddl: str, **fields: Any) -> list[tuple[str, str | None]
 
 
 def test_a_batch_is_a_directory_and_nothing_else_is_left(spark: SparkSession, tmp_path: Path) -> None:
-    assert sink(tmp_path / "out").open(NO_STREAMS).write(events(spark), delivery(7)) == 100
+    assert sink(tmp_path / "out").open(NO_STREAMS).write(events(spark), delivery(7)).events == 100
     (directory,) = (tmp_path / "out").iterdir()
     assert directory.name.startswith("penstock_batch=")
     assert directory.name.endswith("-0000000007")
@@ -45,7 +45,7 @@ def test_a_batch_is_a_directory_and_nothing_else_is_left(spark: SparkSession, tm
 
 def test_a_repeated_batch_is_not_written_again(spark: SparkSession, tmp_path: Path) -> None:
     for count in (100, 30):  # the second attempt would even see other events
-        assert sink(tmp_path / "out").open(NO_STREAMS).write(events(spark, count), delivery(0)) == 100
+        assert sink(tmp_path / "out").open(NO_STREAMS).write(events(spark, count), delivery(0)).events == 100
     assert len(json_rows(tmp_path / "out")) == 100
 
 
@@ -70,7 +70,7 @@ def test_what_a_crash_left_is_cleaned_and_never_seen(spark: SparkSession, tmp_pa
 
 
 def test_an_empty_batch_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    assert sink(tmp_path / "out").open(NO_STREAMS).write(events(spark, 0), delivery(0)) == 0
+    assert sink(tmp_path / "out").open(NO_STREAMS).write(events(spark, 0), delivery(0)).events == 0
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -90,7 +90,7 @@ def test_files_roll_by_size(spark: SparkSession, tmp_path: Path, kind: str) -> N
     frame = spark.range(0, 20_000, 1, 1).selectExpr("id", "uuid() AS text")
     writer = sink(tmp_path / "out", format=kind, max_file_bytes=limit).open(NO_STREAMS)
     for batch in range(2):
-        assert writer.write(frame, delivery(batch)) == 20_000
+        assert writer.write(frame, delivery(batch)).events == 20_000
     for directory in (tmp_path / "out").iterdir():
         sizes = [file.stat().st_size for file in directory.iterdir()]
         assert len(sizes) > 5

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import threading
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from penstock.connectors.base import DeliveryId
 from penstock.connectors.faults import Fault
 from penstock.connectors.stream_sink import StreamSink
 from penstock.errors import Retryable
+from penstock.processors.base import EVENT, EVENT_TYPE
 from penstock.streams.events import conform, payload_schema, stored_schema
 from penstock.streams.log import Log
 from tests.flows import Streams
@@ -40,7 +42,7 @@ def rows(log: Log, ddl: str | None) -> list[dict[str, Any]]:
 
 
 def write(streams: Streams, df: DataFrame, id: DeliveryId, epoch: int = 1) -> int:
-    return StreamSink(stream="s").open(streams.site(epoch=epoch)).write(df, id)
+    return StreamSink(stream="s").open(streams.site(epoch=epoch)).write(df, id).events
 
 
 def problems(streams: Streams, ddl: str) -> list[tuple[str, str]]:
@@ -118,17 +120,41 @@ def test_what_a_typed_stream_cannot_take_is_told_before(streams: Streams) -> Non
     assert problems(streams, "x INT")[0][0] == "extra_column"
 
 
-def test_a_null_where_the_stream_has_none_fails_with_its_name(spark: SparkSession, streams: Streams) -> None:
-    from penstock.engine.failures import failure_of
+def with_event(df: DataFrame, key: str, headers: str = "NULL") -> DataFrame:
+    fields = f"7L AS offset, NULL AS time, {key} AS key, {headers} AS headers, NULL AS sinks, NULL AS batch"
+    return df.selectExpr("*", f"CAST((SELECT struct({fields})) AS {EVENT_TYPE}) AS `{EVENT}`")
 
-    log = streams.make("s", schema="id BIGINT NOT NULL, name STRING")
-    df = spark.sql("SELECT CAST(NULL AS BIGINT) AS id, 'x' AS name")
-    with pytest.raises(Exception) as caught:  # noqa: PT011 (it comes out of the JVM)
-        write(streams, df, delivery(0))
-    failure = failure_of(caught.value)
-    assert (failure.fatal, failure.problem.code) == (True, "null_value")
-    assert "'id'" in failure.problem.message
-    assert log.bounds().next == 0
+
+def test_an_event_without_what_the_stream_demands_is_told_apart(
+    spark: SparkSession, streams: Streams
+) -> None:
+    log = streams.make("s", schema="id BIGINT NOT NULL, name STRING, at TIMESTAMP NOT NULL")
+    df = spark.sql(
+        "SELECT * FROM VALUES (1L, 'x', now()), (CAST(NULL AS BIGINT), 'é', now()), (3L, 'z', NULL) "
+        "AS t(id, name, at)"
+    )
+    done = StreamSink(stream="s").open(streams.site()).write(with_event(df, "'k'"), delivery(0))
+    assert done.events == 1
+    assert [(bad.code, json.loads(bad.row)["name"]) for bad in done.rejected] == [
+        ("null_value", "é"),
+        ("null_value", "z"),
+    ]
+    assert ["'id'" in done.rejected[0].message, "'at'" in done.rejected[1].message] == [True, True]
+    assert done.rejected[0].event is not None
+    assert (done.rejected[0].event["offset"], done.rejected[0].event["key"]) == (7, "k")
+    assert [row["id"] for row in rows(log, "id BIGINT")] == [1]
+
+
+def test_key_and_headers_travel_by_themselves(spark: SparkSession, streams: Streams) -> None:
+    log = streams.make("s", schema="id BIGINT")
+    df = with_event(spark.sql("SELECT 1L AS id"), "'k'", "map('a', 'b')")
+    assert problems(streams, df.schema.toDDL()) == []
+    write(streams, df, delivery(0))
+    write(streams, df.selectExpr("id", "'own' AS _key", f"`{EVENT}`"), delivery(1))
+    assert [(row["_key"], row["_headers"]) for row in rows(log, "id BIGINT")] == [
+        (b"k", [("a", "b")]),
+        (b"own", [("a", "b")]),
+    ]
 
 
 def test_a_raw_stream_takes_a_value(spark: SparkSession, streams: Streams) -> None:
