@@ -1,0 +1,171 @@
+"""The `mask` step."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+from pyspark.errors import IllegalArgumentException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructType, VariantType
+
+from penstock.errors import Invalid, Problem
+from penstock.processors.base import RowProcessor
+from penstock.specs.base import Spec
+from penstock.sql.names import Path, case_sensitive, find, leaf_type, paths, quote
+from penstock.sql.problems import told, unknown_column
+
+BLOCK = 64
+"""Bytes in a block of SHA-256, to which HMAC brings its key."""
+
+OWN = {
+    "hash": {"salt"},
+    "redact": {"keep_last", "pattern", "replacement"},
+    "tokenise": {"secret", "prefix"},
+}
+"""The options of each method."""
+
+
+class Masking(Spec):
+    """How one field is made unreadable."""
+
+    field: str = Field(min_length=1, description="The column. A dot goes into a struct: `user.email`.")
+    method: Literal["hash", "redact", "tokenise"] = Field(
+        description="hash: SHA-256 in hex; redact: characters are replaced; "
+        "tokenise: a token that only the owner of a secret can make again (HMAC-SHA256 in hex)."
+    )
+    salt: str = Field(default="", description="hash: text that is put before the value.")
+    keep_last: int = Field(
+        default=0, ge=0, description="redact: how many characters at the end stay; of a shorter value none."
+    )
+    pattern: str | None = Field(
+        default=None,
+        min_length=1,
+        description="redact: a regular expression; only what it matches is replaced, by one `replacement`.",
+    )
+    replacement: str = Field(
+        default="*", description="redact: what stands for each character, or for each match of `pattern`."
+    )
+    secret: str | None = Field(
+        default=None, min_length=1, description="tokenise: the key, best written as `${NAME}`."
+    )
+    prefix: str = Field(default="", description="tokenise: text before every token.")
+
+    @model_validator(mode="after")
+    def _belongs_together(self) -> Self:
+        foreign = set().union(*OWN.values()) - OWN[self.method]
+        if odd := sorted(foreign & self.model_fields_set):
+            raise ValueError(f"'{odd[0]}' does not go with method '{self.method}'")
+        if self.method == "tokenise" and self.secret is None:
+            raise ValueError("method 'tokenise' needs a 'secret'")
+        if self.pattern is not None and self.keep_last:
+            raise ValueError("'keep_last' does not go with 'pattern'")
+        return self
+
+
+class MaskProcessor(RowProcessor):
+    """Makes personal and secret fields unreadable.
+
+    The result is text; NULL stays NULL. A field inside a struct is masked in its place, and of an array every
+    element. The same value always has the same hash and, under the same secret, the same token, so events can
+    still be joined and counted by them. A plain hash of something short, such as a phone number, can be found
+    by trying all of them: use a salt that nobody knows, or tokens.
+    """
+
+    example: ClassVar[str] = """\
+type: mask
+fields:
+  - {field: card, method: redact, keep_last: 4}
+  - {field: user.email, method: hash, salt: pepper}
+  - {field: user.id, method: tokenise, secret: "${TOKEN_SECRET:-change me}", prefix: tok_}
+"""
+
+    type: Literal["mask"] = "mask"
+    fields: list[Masking] = Field(min_length=1, description="What to mask, and how.")
+
+    def apply(self, df: DataFrame) -> DataFrame:
+        """The events with those fields masked."""
+        sensitive = case_sensitive(df)
+        columns: dict[str, Column] = {name: f.col(quote(name)) for name in df.columns}
+        seen: dict[Path, str] = {}
+        problems = []
+        for i, masking in enumerate(self.fields):
+            path = find(df.schema, masking.field, sensitive)
+            problem = _trouble(df, masking, path, seen)
+            if problem is not None:
+                problems.append(problem.model_copy(update={"path": f"fields[{i}].{problem.path}"}))
+                continue
+            assert path is not None
+            seen[path] = masking.field
+            masked = _masked(f.col(quote(*path)), leaf_type(df.schema, path), masking)
+            inside = quote(*path[1:])
+            columns[path[0]] = columns[path[0]].withField(inside, masked) if inside else masked
+        if problems:
+            raise Invalid(*problems)
+        with told("fields", df.columns):
+            return df.select(*(column.alias(name) for name, column in columns.items()))
+
+
+def _trouble(df: DataFrame, masking: Masking, path: Path | None, seen: dict[Path, str]) -> Problem | None:
+    if path is None:
+        missing = unknown_column(masking.field, list(paths(df.schema)))
+        return missing.model_copy(update={"path": "field"})
+    for other, name in seen.items():
+        if path[: len(other)] == other or other[: len(path)] == path:
+            message = f"'{masking.field}' and '{name}' are the same field, or one is inside the other"
+            return Problem(code="duplicate_column", message=message, path="field")
+    kind = leaf_type(df.schema, path)
+    if isinstance(_element(kind), StructType | MapType | ArrayType | VariantType):
+        message = f"column '{masking.field}' is {kind.simpleString()}: only single values can be masked"
+        hint = "name the fields inside it" if isinstance(kind, StructType) else "remove it with drop_fields"
+        return Problem(code="sql_type", message=message, path="field", hint=hint)
+    return _bad_pattern(df, masking.pattern) if masking.pattern else None
+
+
+def _bad_pattern(df: DataFrame, pattern: str) -> Problem | None:
+    session: Any = df.sparkSession
+    try:
+        session._jvm.java.util.regex.Pattern.compile(pattern)
+    except IllegalArgumentException as error:
+        why = str(error).splitlines()[0]
+        message = f"this is not a regular expression: {why[:1].lower()}{why[1:]}"
+        return Problem(code="invalid_value", message=message, path="pattern")
+    return None
+
+
+def _element(kind: DataType) -> DataType:
+    return kind.elementType if isinstance(kind, ArrayType) else kind
+
+
+def _masked(column: Column, kind: DataType, masking: Masking) -> Column:
+    """The column, or each element of it, masked."""
+    if isinstance(kind, ArrayType):
+        element = kind.elementType
+        return f.transform(column, lambda each: _masked(each, element, masking))
+    if masking.method == "redact":
+        return _redacted(column.cast("string"), masking)
+    value = column if isinstance(kind, BinaryType) else column.cast("string").cast("binary")
+    if masking.method == "hash":
+        return f.sha2(f.concat(f.lit(masking.salt.encode()), value), 256)
+    assert masking.secret is not None
+    return f.concat(f.lit(masking.prefix), hmac_sha256(masking.secret.encode(), value))
+
+
+def _redacted(text: Column, masking: Masking) -> Column:
+    if masking.pattern is not None:
+        # Spark's replacement may refer to groups; ours is meant as it is written.
+        literal = re.sub(r"([\\$])", r"\\\1", masking.replacement)
+        return f.regexp_replace(text, masking.pattern, literal)
+    length = f.char_length(text)
+    hidden = f.when(length > masking.keep_last, length - masking.keep_last).otherwise(length)
+    return f.concat(f.repeat(f.lit(masking.replacement), hidden), f.substring(text, hidden + 1, length))
+
+
+def hmac_sha256(key: bytes, message: Column) -> Column:
+    """HMAC-SHA256 of binary values in hex, by RFC 2104: Spark has the hash but not the HMAC."""
+    block = (hashlib.sha256(key).digest() if len(key) > BLOCK else key).ljust(BLOCK, b"\0")
+    inner, outer = (f.lit(bytes(byte ^ pad for byte in block)) for pad in (0x36, 0x5C))
+    return f.sha2(f.concat(outer, f.unhex(f.sha2(f.concat(inner, message), 256))), 256)

@@ -1,0 +1,103 @@
+"""The `sample` step."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+
+from penstock.errors import Invalid
+from penstock.processors.base import EVENT, FrameProcessor, Stage, visible
+from penstock.sql.names import case_sensitive, find, leaf_type, paths, quote
+from penstock.sql.problems import unknown_column
+
+BITS = 53
+"""Of a hash so many decide: as many as a fraction has."""
+
+
+class SampleProcessor(FrameProcessor):
+    """Keeps a part of the events: a fraction, or every Nth.
+
+    The choice depends on the events alone, so a batch that is repeated, and a replay, choose the same ones.
+    With `rate` a hash decides: of the whole event, of its key in the stream, or of the columns that `by`
+    names, and then events with the same values stay or go together. With `every` it is the offset in the
+    stream; events of a source without offsets are chosen by their hash, one of N on average.
+    """
+
+    example: ClassVar[str] = """\
+type: sample
+rate: 0.1
+by: [customer]
+"""
+
+    type: Literal["sample"] = "sample"
+    rate: float | None = Field(default=None, gt=0, le=1, description="The fraction that is kept.")
+    every: int | None = Field(
+        default=None, ge=1, description="In place of `rate`: every how many-th is kept."
+    )
+    by: Literal["event", "key"] | list[str] = Field(
+        default="event",
+        description="With `rate`: what decides. The whole event, its key in the stream (of one without a key "
+        "the whole event), or the columns of a list.",
+    )
+    seed: int = Field(default=0, description="Another number chooses other events.")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.rate is None) == (self.every is None):
+            raise ValueError("a sample needs either 'rate' or 'every'")
+        if self.every is not None and "by" in self.model_fields_set:
+            raise ValueError("'by' does not go with 'every'")
+        if self.by == []:
+            raise ValueError("'by' names no column")
+        return self
+
+    def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
+        """The events that were chosen."""
+        number = f.shiftrightunsigned(self._hash(df), 64 - BITS)
+        if self.rate is not None:
+            return df.filter(number < f.lit(round(self.rate * 2**BITS)))
+        place = f.coalesce(f.col(quote(EVENT, "offset")) + f.lit(self.seed), number)
+        return df.filter(f.pmod(place, f.lit(self.every)) == 0)
+
+    def _hash(self, df: DataFrame) -> Column:
+        whole = [_hashable(name, kind=df.schema[name].dataType) for name in visible(df.columns)]
+        seed = f.lit(self.seed)
+        if isinstance(self.by, list):
+            return f.xxhash64(seed, *self._chosen(df, self.by))
+        event = f.xxhash64(seed, *whole)
+        if self.by == "event":
+            return event
+        key = f.col(quote(EVENT, "key"))
+        return f.when(key.isNotNull(), f.xxhash64(seed, key)).otherwise(event)
+
+    def _chosen(self, df: DataFrame, names: list[str]) -> list[Column]:
+        shown = StructType([field for field in df.schema.fields if field.name in visible(df.columns)])
+        columns, problems = [], []
+        for i, name in enumerate(names):
+            path = find(shown, name, case_sensitive(df))
+            if path is None:
+                missing = unknown_column(name, list(paths(shown)))
+                problems.append(missing.model_copy(update={"path": f"by[{i}]"}))
+            else:
+                columns.append(_hashable(*path, kind=leaf_type(shown, path)))
+        if problems:
+            raise Invalid(*problems)
+        return columns
+
+
+def _hashable(*path: str, kind: DataType) -> Column:
+    """A column as Spark can hash it: one with maps or variants in it as JSON."""
+    column = f.col(quote(*path))
+    return column if _plain(kind) else f.to_json(column)
+
+
+def _plain(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return all(_plain(field.dataType) for field in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _plain(kind.elementType)
+    return not isinstance(kind, MapType | VariantType)

@@ -1,0 +1,17 @@
+"""Expressions that may raise, evaluated so that the event they raise on can be told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+
+def tried(df: DataFrame, *columns: Column) -> Column:
+    """A struct of these columns, or null for an event that any of them raises on."""
+    session: Any = df.sparkSession
+    struct: Any = f.struct(*columns)
+    utils = session._jvm.org.apache.spark.sql.classic.ExpressionUtils
+    attempt = session._jvm.org.apache.spark.sql.catalyst.expressions.TryEval(utils.expression(struct._jc))
+    return Column(utils.column(attempt))
