@@ -117,6 +117,11 @@ class Settings(_Section):
         default=None,
         description="Directory or URL where running pipelines keep their progress. Unset: `flows` in `home`.",
     )
+    allow_python: bool = Field(
+        default=False,
+        description="Whether `python` steps may run. Whoever may save a pipeline can then run any code on the"
+        " workers.",
+    )
     registry: RegistrySettings = Field(default_factory=RegistrySettings)
     worker: WorkerSettings = Field(default_factory=WorkerSettings)
     streams: StreamSettings = Field(default_factory=StreamSettings)
