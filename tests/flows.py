@@ -32,7 +32,7 @@ class Streams:
 
     def __init__(self, root: Path) -> None:
         self.home = StreamHome(root / "streams", root / "memory")
-        self.specs: dict[str, StreamSpec] = {}
+        self.specs: dict[str, StreamSpec] = {"test.dead": StreamSpec()}
         self.life = "life"
 
     def make(self, id: str, **spec: Any) -> Log:
@@ -47,7 +47,7 @@ class Streams:
 
     def site(self, flow: str = "pipeline:test", epoch: int = 1) -> Site:
         """Where a flow with these streams runs."""
-        return Site(flow, epoch, self.place, "test.in")
+        return Site(flow, epoch, self.place, "test.in", dead="test.dead", state=self.home.root / "state")
 
 
 NO_STREAMS = Streams(Path("/nonexistent")).site()

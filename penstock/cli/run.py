@@ -73,6 +73,22 @@ class Project:
         kind, id = str(self.chosen["kind"]), derive_id(str(self.chosen["metadata"]["name"]))
         return id if kind == "Pipeline" else f"{kind.lower()}.{id}"
 
+    @property
+    def checkpoints(self) -> str:
+        """Where its progress is kept."""
+        from penstock.connectors.paths import qualified
+
+        return qualified(f"{self.settings.checkpoint_url.rstrip('/')}/{self.key}/run")
+
+    @property
+    def directory(self) -> Path:
+        """What is kept on this machine, wherever the progress is."""
+        from penstock.connectors.paths import is_local, local_path
+
+        if is_local(self.checkpoints):
+            return Path(local_path(self.checkpoints))
+        return self.settings.home / "runs" / self.key
+
     def resolve(self) -> Flow:
         """The flow; Invalid with every problem that can be seen without Spark."""
         from penstock.engine.analysis import analyse, offline
@@ -91,15 +107,21 @@ class Project:
         from penstock.engine.analysis import offline
         from penstock.engine.sites import declared_stream
         from penstock.specs.documents import derive_id
+        from penstock.specs.stream import StreamSpec
         from penstock.streams.home import StreamHome, StreamPlace
 
         home, lookup = StreamHome.of(self.settings), offline(self.documents)[0]
 
+        named = (self.chosen.get("spec") or {}).get("dead_letters")
+        dead = derive_id(named) if named else f"{self.key}.dead"
+
         def stream(name: str) -> StreamPlace:
-            id, spec = derive_id(name), declared_stream(name, lookup, self.settings.defaults.model_dump())
+            id, defaults = derive_id(name), self.settings.defaults.model_dump()
+            own = id == dead and named is None
+            spec = StreamSpec() if own else declared_stream(name, lookup, defaults)
             return StreamPlace(id, spec, home.ensure(id, LIFE, spec))
 
-        return Site(f"{self.key}:{LIFE}", 0, stream, f"{self.key}.in")
+        return Site(f"{self.key}:{LIFE}", 0, stream, f"{self.key}.in", dead=dead, state=self.directory)
 
     def judge(self, spark: SparkSession) -> list[Problem]:
         """What to be warned of; Invalid with every problem that Spark finds."""
@@ -171,18 +193,15 @@ def _refuse_others(found: Sequence[Found]) -> NoReturn:
 def _run(project: Project, settings: Settings, shown: Plain, fresh: bool) -> Summary:
     from penstock.cli.lock import Lock
     from penstock.cli.sessions import spark_session
-    from penstock.connectors.paths import is_local, local_path, qualified
     from penstock.connectors.storage import storage_for
     from penstock.control.lifecycle import Keeper
 
     flow = project.resolve()
-    directory = qualified(f"{settings.checkpoint_url.rstrip('/')}/{project.key}/run")
-    checkpoint = f"{directory}/{flow.position_key}"
-    local = Path(local_path(directory)) if is_local(directory) else settings.home / "runs" / project.key
+    checkpoint = f"{project.checkpoints}/{flow.position_key}"
     log = settings.home / "logs" / f"run-{project.key}.log"
     shown.step("starting Spark…")
     what = f"{str(project.chosen['kind']).lower()} '{flow.id}'"
-    with Lock(local / "lock", what), spark_session(settings, log) as spark:
+    with Lock(project.directory / "lock", what), spark_session(settings, log) as spark:
         shown.step("checking the pipeline…")
         show_problems(project.judge(spark), level="warning")
         storage = storage_for(checkpoint, spark)

@@ -74,7 +74,14 @@ class Source(Component):
 
     @abstractmethod
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
-        """The stream of events. Plans only, runs nothing."""
+        """The stream of events, with `$event` as its last column if the source knows anything of them.
+
+        Plans only, runs nothing.
+        """
+
+    def reread(self, spark: SparkSession, site: Site, first: int, next: int) -> DataFrame | None:
+        """The events from an offset on, before another, as a frame that has an end; None if it cannot."""
+        return None
 
     def trigger(self, batch: Batch) -> dict[str, Any]:
         """The arguments of `DataStreamWriter.trigger`. `availableNow` makes the pipeline finite."""

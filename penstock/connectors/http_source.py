@@ -8,7 +8,7 @@ from pydantic import Field
 
 from penstock.connectors.base import Site, Source
 from penstock.connectors.logs import place_of
-from penstock.connectors.stream_source import ALL, read_stream, stream_position
+from penstock.connectors.stream_source import ALL, read_stream, reread_stream, stream_position
 from penstock.specs.policies import Batch
 from penstock.sql.schemas import parse_schema
 
@@ -61,3 +61,6 @@ schema: id BIGINT, customer STRING, amount DOUBLE
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
         place = place_of(site, site.input, field="type")
         return read_stream(spark, batch, site, place, "earliest", "skip", metadata=False)
+
+    def reread(self, spark: SparkSession, site: Site, first: int, next: int) -> DataFrame:
+        return reread_stream(spark, place_of(site, site.input, field="type"), first, next, metadata=False)

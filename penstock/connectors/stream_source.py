@@ -9,8 +9,10 @@ from pydantic import Field
 from penstock.connectors.base import Site, Source
 from penstock.connectors.logs import place_of
 from penstock.connectors.python_source import inflight, inflight_bytes, register
+from penstock.processors.base import EVENT, EVENT_TYPE
 from penstock.specs.policies import Batch
 from penstock.specs.positions import PositionText
+from penstock.sql.names import quote
 from penstock.sql.schemas import parse_schema
 from penstock.streams.home import StreamPlace
 
@@ -64,6 +66,10 @@ class StreamSource(Source):
         place = place_of(site, self.stream, field="stream")
         return read_stream(spark, batch, site, place, self.position, self.gap, metadata=self.metadata)
 
+    def reread(self, spark: SparkSession, site: Site, first: int, next: int) -> DataFrame:
+        place = place_of(site, self.stream, field="stream")
+        return reread_stream(spark, place, first, next, metadata=self.metadata)
+
 
 def stream_position(place: StreamPlace) -> dict[str, Any]:
     """What decides the meaning of a stream's offsets: a namesake of a deleted stream counts from zero."""
@@ -96,7 +102,29 @@ def read_stream(
     raw = place.spec.schema_ is None
     reading = options(place.directory, site.flow, site.epoch, position, gap, limits, raw=raw)
     reader = spark.readStream.format(StreamDataSource.name()).options(**reading)
-    return reader.schema(columns_of(spark, place, metadata=metadata)).load()
+    return _with_event(reader.schema(columns_of(spark, place, metadata=True)).load(), raw, metadata)
+
+
+def reread_stream(
+    spark: SparkSession, place: StreamPlace, first: int, next: int, *, metadata: bool
+) -> DataFrame:
+    """Events of a stream as a frame that has an end: those from an offset on, before another."""
+    from penstock.connectors.stream_table import read_range
+
+    return _with_event(read_range(spark, place, first, next), place.spec.schema_ is None, metadata)
+
+
+def _with_event(df: DataFrame, raw: bool, metadata: bool) -> DataFrame:
+    """Events with what is known of them in the hidden column, and also in plain sight if that is wanted."""
+    from pyspark.sql import functions as f
+
+    key, headers = ("key", "headers") if raw else ("_key", "_headers")
+    known = {"offset": "_offset", "time": "_time", "key": key, "headers": headers}
+    fields = [f.col(column).alias(name) for name, column in known.items()]
+    unknown = [f.lit(None).alias(name) for name in ("sinks", "batch")]
+    event = f.struct(*fields, *unknown).cast(EVENT_TYPE).alias(EVENT)
+    beside = () if metadata else ("_offset", "_time", *(() if raw else ("_key", "_headers")))
+    return df.select(*(f.col(quote(name)) for name in df.columns if name not in beside), event)
 
 
 def columns_of(spark: SparkSession, place: StreamPlace, *, metadata: bool = False) -> StructType:

@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from penstock.connectors.logs import LOGS
+from penstock.connectors.python_source import register
 from penstock.connectors.stream_reader import shaped
 from penstock.connectors.stream_source import columns_of
 from penstock.streams.home import StreamPlace
@@ -32,12 +33,18 @@ def read_table(spark: SparkSession, place: StreamPlace) -> DataFrame:
     The session has to know `TableDataSource`.
     """
     bounds = LOGS.log(place.directory).bounds()
-    table = {
-        "directory": str(place.directory),
-        "first": bounds.first,
-        "next": bounds.next,
-        "raw": place.spec.schema_ is None,
-    }
+    return _read(spark, place, bounds.first, bounds.next)
+
+
+def read_range(spark: SparkSession, place: StreamPlace, first: int, next: int) -> DataFrame:
+    """The events from an offset on, before another, with all that is known of them."""
+    register(spark, TableDataSource)
+    return _read(spark, place, first, next)
+
+
+def _read(spark: SparkSession, place: StreamPlace, first: int, next: int) -> DataFrame:
+    raw = place.spec.schema_ is None
+    table = {"directory": str(place.directory), "first": first, "next": next, "raw": raw}
     reader = spark.read.format(TableDataSource.name()).option("table", json.dumps(table))
     return reader.schema(columns_of(spark, place, metadata=True)).load()
 

@@ -16,6 +16,14 @@ def state_directory(settings: Settings, record: Record) -> str:
     return f"{settings.checkpoint_url.rstrip('/')}/{record.id}/{record.uid[:8]}"
 
 
+def flow_directory(settings: Settings, record: Record) -> Path:
+    """Where a flow keeps what Spark's checkpoint does not: beside it, or here if that is remote."""
+    directory = state_directory(settings, record)
+    if is_local(directory):
+        return Path(local_path(directory))
+    return settings.home / "flows" / record.id / record.uid[:8]
+
+
 def flow_name(record: Record) -> str:
     """Names a flow for good, as a reader and a producer of streams. A later namesake is another one."""
     return f"{record.kind.lower()}:{record.id}:{record.uid[:8]}"

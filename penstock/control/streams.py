@@ -13,7 +13,14 @@ from penstock.control.registry.records import Record
 from penstock.control.registry.store import Registry
 from penstock.errors import Invalid, NotFound, Problem, did_you_mean
 from penstock.settings import Settings
-from penstock.specs.documents import PipelineDocument, SourceDocument, SourceRef, StreamDocument, derive_id
+from penstock.specs.documents import (
+    RUNNABLE,
+    PipelineDocument,
+    SourceDocument,
+    SourceRef,
+    StreamDocument,
+    derive_id,
+)
 from penstock.specs.stream import StreamBuffer, StreamSpec, Wal
 from penstock.specs.validation import parse
 from penstock.streams.config import read_config
@@ -28,13 +35,19 @@ MAINTAIN_S = 2.0
 
 _COPY = "make another stream, and copy with a pipeline what you need"
 
-INPUT = ".in"
-"""After a pipeline's id: the stream that holds what is pushed to it."""
+INPUT, DEAD = ".in", ".dead"
+"""After a flow's id: the stream that holds what is pushed to it, and the one for what it cannot process."""
 
 
 def input_id(pipeline: str) -> str:
     """The id of the stream that holds what is pushed to a pipeline."""
     return pipeline + INPUT
+
+
+def dead_letters_id(record: Record) -> str:
+    """The id of the stream for what a flow cannot process: the one its document names, or its own."""
+    named = (record.document.get("spec") or {}).get("dead_letters")
+    return derive_id(named) if named else record.id + DEAD
 
 
 class Streams:
@@ -158,6 +171,10 @@ class Streams:
         if suffix == "dead" and (of := self._place(owner)) is not None and of.spec.schema_ is not None:
             directory = read_config(of.directory).dead_letters
             return StreamPlace(id, StreamSpec(), directory) if directory else None
+        if suffix == "dead":
+            for kind in RUNNABLE:
+                if (record := self._registry.find(kind, owner)) is not None and record.flow is not None:
+                    return self._at(id, record.uid, StreamSpec())
         if suffix == "in" and (record := self._registry.find("Pipeline", owner)) is not None:
             return self._input(record)
         return None

@@ -18,8 +18,8 @@ from penstock.control.lifecycle import Keeper, State
 from penstock.control.registry.records import Record, Versions
 from penstock.control.registry.store import Registry
 from penstock.control.rpc import RpcServer
-from penstock.control.state import checkpoint_of, flow_name, remove_state
-from penstock.control.streams import Streams, input_id
+from penstock.control.state import checkpoint_of, flow_directory, flow_name, remove_state
+from penstock.control.streams import Streams, dead_letters_id, input_id
 from penstock.engine.flow import resolve_flow
 from penstock.engine.session import is_alive
 from penstock.errors import Fatal, PenstockError
@@ -141,7 +141,15 @@ class Worker:
     def _take(self, record: Record, version: Version) -> None:
         flow = record.flow
         assert flow is not None
-        site = Site(flow_name(record), flow.epoch, self.streams.place, input_id(record.id))
+        site = Site(
+            flow_name(record),
+            flow.epoch,
+            self.streams.place,
+            input_id(record.id),
+            dead=dead_letters_id(record),
+            revision=record.revision,
+            state=flow_directory(self.settings, record),
+        )
         keeper = Keeper(
             record.id,
             lambda: resolve_flow(record.document, self._lookup, site, self.settings.defaults.model_dump()),

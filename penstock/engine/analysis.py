@@ -132,11 +132,7 @@ def _deepen(
         return
     plan = plan_flow(flow, spark)
     analysis.warnings += _batch_warnings(flow)
-    names = ["source", *(part.id for part in flow.processors)]
-    frames = [plan.input, *plan.steps]
-    analysis.steps = [
-        StepSchema(id=name, columns=_columns(df.schema)) for name, df in zip(names, frames, strict=True)
-    ]
+    analysis.steps = [StepSchema(id=name, columns=_columns(schema)) for name, schema in plan.columns]
     _pin(analysis, raw, plan.flow)
 
 
@@ -186,8 +182,6 @@ def _warnings(raw: Mapping[str, Any], document: Document) -> Iterator[Problem]:
 
 
 def _pipeline_warnings(spec: PipelineSpec) -> Iterator[Problem]:
-    if spec.dead_letters is not None:
-        yield _no_effect("dead_letters", "it is kept with the document but not used by this version")
     if spec.buffer is not None and not isinstance(spec.source, SourceRef) and not spec.source.push:
         yield _no_effect("buffer", f"nothing is pushed to a source '{spec.source.type}'")
 

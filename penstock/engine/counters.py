@@ -23,6 +23,9 @@ class Counters:
         self._batches = int(earlier.get("batches", 0))
         self._last: dict[str, Any] | None = None
         self._rates = {"input": 0.0, "processed": 0.0}
+        self._steps: dict[str, dict[str, Any]] = {
+            k: dict(v) for k, v in earlier.get("processors", {}).items()
+        }
         self._sinks: dict[str, dict[str, Any]] = {
             name: {
                 "guarantee": guarantee,
@@ -36,6 +39,18 @@ class Counters:
             | {k: v for k, v in before.get(name, {}).items() if k != "guarantee"}
             for name, guarantee in sinks.items()
         }
+
+    def stepped(self, step: str, taken: int, given: int, errors: int, ms: float | None) -> None:
+        """A batch has passed a processor. Without `ms` it has no time of its own: it shares Spark's."""
+        with self._lock:
+            counts = self._steps.setdefault(
+                step, {"in": 0, "out": 0, "dropped": 0, "errors": 0, "ms": 0.0, "shared": ms is None}
+            )
+            counts["in"] += taken
+            counts["out"] += given
+            counts["errors"] += errors
+            counts["dropped"] += max(0, taken - given - errors)
+            counts["ms"] += ms or 0.0
 
     def acknowledged(self, sink: str, events: int) -> None:
         """A sink has taken a batch."""
@@ -66,6 +81,9 @@ class Counters:
             durations = progress.get("durationMs", {})
             if "addBatch" not in durations:  # an idle report, not a batch
                 return
+            for counts in self._steps.values():
+                if counts["shared"]:  # Spark runs these as one: each tells the time of all
+                    counts["ms"] += float(durations["addBatch"])
             self._input += int(progress.get("numInputRows", 0))
             self._batches += 1
             self._last = {
@@ -85,5 +103,6 @@ class Counters:
                 "input_events_per_second": self._rates["input"],
                 "processed_events_per_second": self._rates["processed"],
                 "last_batch": self._last,
+                "processors": {step: dict(counts) for step, counts in self._steps.items()},
                 "sinks": {name: dict(counts) for name, counts in self._sinks.items()},
             }

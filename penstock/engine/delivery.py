@@ -8,14 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import structlog
+from pyspark.sql import functions as f
 
 from penstock.connectors.base import DeliveryId, Sink, SinkWriter
 from penstock.engine.counters import Counters
 from penstock.engine.failures import failure_of
 from penstock.engine.flow import Flow, Part
+from penstock.engine.notes import WATERMARK, observed, watermark_ms
+from penstock.engine.settling import Settling
+from penstock.processors.base import EVENT
+from penstock.sql.names import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
 log = structlog.get_logger()
 
@@ -42,6 +48,8 @@ class Delivery:
         self.error: BaseException | None = None
         self.conditions: Mapping[str, Column] = {}
         """By sink: which events it gets. Others get all."""
+        self.settling: Settling | None = None
+        self.query_of: Callable[[str], StreamingQuery | None] | None = None
         self._cancelled = False
         self._writers: dict[str, SinkWriter] = {}
 
@@ -72,6 +80,9 @@ class Delivery:
 
     def _deliver(self, df: DataFrame, batch_id: int) -> None:
         lineage = str(df.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
+        query = self.query_of(lineage) if self.query_of else None
+        if query is not None:
+            df.sparkSession.sparkContext.setLocalProperty(WATERMARK, str(watermark_ms(query)))
         sinks = self.flow.sinks
         if len(sinks) == 1:
             errors = [self._to(sinks[0], df, lineage, batch_id)]
@@ -84,6 +95,9 @@ class Delivery:
         for sink, error in zip(sinks, errors, strict=True):
             if error is not None:
                 self.counters.missed(sink.id)  # invariant 5
+        if self.settling is not None and query is not None:
+            seen = observed(query)
+            self.settling.notes(seen, DeliveryId(self.flow.id, "$notes", lineage, batch_id))
 
     def _to_all(self, df: DataFrame, lineage: str, batch_id: int) -> list[Exception | None]:
         from pyspark import inheritable_thread_target
@@ -104,8 +118,16 @@ class Delivery:
         try:
             if sink.id in self.conditions:
                 df = df.filter(self.conditions[sink.id])
+            if EVENT in df.columns:
+                chosen = f.col(quote(EVENT, "sinks"))
+                df = df.filter(chosen.isNull() | f.array_contains(chosen, sink.id))
+                if not sink.component.meta:
+                    df = df.drop(EVENT)
             delivery = DeliveryId(self.flow.id, sink.id, lineage, batch_id)
-            self.counters.acknowledged(sink.id, self._writer(sink).write(df, delivery).events)
+            delivered = self._writer(sink).write(df, delivery)
+            if self.settling is not None:
+                self.settling.rejected(delivered.rejected, delivery)
+            self.counters.acknowledged(sink.id, delivered.events)
         except Exception as error:
             message = failure_of(error).problem.message
             log.warning("delivery failed", pipeline=self.flow.id, sink=sink.id, batch=batch_id, error=message)

@@ -1,4 +1,7 @@
-"""From a flow to DataFrames: the one way for running, validating and testing a pipeline."""
+"""From a flow to DataFrames: the one way for running, validating and testing a pipeline.
+
+Every frame has the visible columns and `$event`; see `penstock.processors.base`.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,42 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.engine.flow import Flow
+from penstock.engine.notes import watch, watched_source
+from penstock.engine.steps import Step, Watch, make_steps, with_event
 from penstock.errors import Invalid, Problem
+from penstock.processors.base import visible
 from penstock.sql.frames import condition
+from penstock.sql.names import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A flow with its frames: the input, then the output of each processor."""
+    """A flow with its frames: the input, then the output of each step."""
 
     flow: Flow
     input: DataFrame
-    steps: list[DataFrame]
+    steps: list[Step]
     conditions: dict[str, Column]
     """By sink: which events it gets. Others get all."""
 
     @property
     def output(self) -> DataFrame:
         """What the sinks get."""
-        return self.steps[-1] if self.steps else self.input
+        return self.steps[-1].frame if self.steps else self.input
+
+    @property
+    def columns(self) -> list[tuple[str, StructType]]:
+        """The visible columns after the source and after each processor."""
+        after = [
+            (part.id, found)
+            for step in self.steps
+            for part, found in zip(step.parts, step.columns, strict=True)
+        ]
+        return [("source", shown(self.input).schema), *after]
 
 
 def plan_flow(flow: Flow, spark: SparkSession) -> Plan:
@@ -36,8 +54,18 @@ def plan_flow(flow: Flow, spark: SparkSession) -> Plan:
         df = flow.source.component.read(spark, flow.batch, flow.site)
     except Invalid as error:
         raise Invalid(*map(flow.source.place.locate, error.problems)) from None
-    steps = _apply(flow, df)
-    return Plan(flow, df, steps, _conditions(flow, steps[-1] if steps else df))
+    return plan_frame(flow, watched_source(with_event(df)), watch)
+
+
+def plan_frame(flow: Flow, df: DataFrame, watch: Watch | None, *, first: int = 0) -> Plan:
+    """Plan the processors of a flow from the `first` on, and its sinks, over a frame with `$event`."""
+    steps = list(make_steps(flow, df, watch, first=first))
+    return Plan(flow, df, steps, _conditions(flow, shown(steps[-1].frame if steps else df)))
+
+
+def shown(df: DataFrame) -> DataFrame:
+    """The frame as people see it."""
+    return df.select(*map(quote, visible(df.columns)))
 
 
 def pinned(flow: Flow, spark: SparkSession) -> Flow:
@@ -47,17 +75,6 @@ def pinned(flow: Flow, spark: SparkSession) -> Flow:
     except Invalid as error:
         raise Invalid(*map(flow.source.place.locate, error.problems)) from None
     return replace(flow, source=replace(flow.source, component=source))
-
-
-def _apply(flow: Flow, df: DataFrame) -> list[DataFrame]:
-    steps: list[DataFrame] = []
-    for part in flow.processors:
-        try:
-            df = part.component.apply(df)
-        except Invalid as error:
-            raise Invalid(*map(part.place.locate, error.problems)) from None
-        steps.append(df)
-    return steps
 
 
 def _conditions(flow: Flow, df: DataFrame) -> dict[str, Column]:

@@ -14,6 +14,7 @@ from penstock.engine.delivery import Delivery
 from penstock.engine.failures import Failure, failure_of, java_failure
 from penstock.engine.flow import Flow
 from penstock.engine.plan import plan_flow
+from penstock.engine.settling import Settling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,8 +56,15 @@ class Run:
     def start(self) -> None:
         """Plan the flow and start its query; raises what keeps it from starting."""
         # A session of its own: other flows' settings and views must not be seen.
-        plan = plan_flow(self.flow, self._spark.newSession())
+        session = self._spark.newSession()
+        # A batch of a stream is one partition, and steps in Python are to see it whole.
+        whole = self.flow.source.component.reread(session, self.flow.site, 0, 0) is not None
+        most = 2**31 - 1 if whole else self.flow.batch.max_events
+        session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(most))
+        plan = plan_flow(self.flow, session)
         self._delivery.conditions = plan.conditions
+        self._delivery.settling = Settling(plan, session, self.counters)
+        self._delivery.query_of = session.streams.get
         writer = plan.output.writeStream.foreachBatch(self._delivery)
         writer = writer.queryName(self.flow.id).option("checkpointLocation", self.checkpoint)
         writer = writer.trigger(**self.flow.source.component.trigger(self.flow.batch))

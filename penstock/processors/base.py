@@ -36,8 +36,8 @@ NOTE_TYPE = (
     f" event: {EVENT_TYPE}, taken: BIGINT, given: BIGINT, ms: DOUBLE>"
 )
 """`kind` is `fault` (an event for the dead letters), `late` (one for a window's side stream), `log` (a line
-for the log) or `stats` (how many events a Python step took and gave, and in how many milliseconds). `row` is what
-the step was given, as JSON."""
+for the log) or `stats` (how many events a Python step took and gave, in how many milliseconds). `row` is
+what the step was given, as JSON."""
 
 HIDDEN = (EVENT, NOTE)
 

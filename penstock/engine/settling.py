@@ -1,0 +1,124 @@
+"""Settling a batch: what its steps had to tell is kept, counted and said before the batch is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import structlog
+
+from penstock.connectors.base import DeliveryId, Rejected
+from penstock.connectors.logs import LOGS
+from penstock.engine.counters import Counters
+from penstock.engine.failures import failure_of
+from penstock.engine.letters import Letters
+from penstock.engine.notes import Note, Observed
+from penstock.engine.plan import Plan
+from penstock.engine.steps import SQL_FAILED
+from penstock.processors.base import RowProcessor
+from penstock.streams.events import RAW
+from penstock.streams.storage import Producer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = structlog.get_logger()
+
+EXPLAINED = 3
+"""Of so many events of a step and batch the exact reason is found out; it is mostly the same for the rest."""
+
+
+class Settling:
+    """Does what is to be done with the notes of a flow's batches."""
+
+    def __init__(self, plan: Plan, spark: SparkSession, counters: Counters) -> None:
+        self._plan, self._spark, self._counters = plan, spark, counters
+        self._letters = Letters(plan.flow)
+
+    def notes(self, seen: Observed, delivery: DeliveryId) -> None:
+        """Keep the letters and the late events of a batch, count its steps, and say what they said."""
+        faults = [note for note in seen.notes if note.kind == "fault"]
+        self._letters.write(self._explained(faults), delivery)
+        self._keep_late([note for note in seen.notes if note.kind == "late"], delivery)
+        for note in seen.notes:
+            if note.kind == "log":
+                log.info("said", flow=self._plan.flow.id, step=note.step, message=note.message)
+        self._count(seen, faults)
+
+    def rejected(self, events: Sequence[Rejected], delivery: DeliveryId) -> None:
+        """Keep the events of a batch that a sink could not take."""
+        refused = [
+            Note("fault", delivery.sink, each.code, each.message, each.row, each.event or {})
+            for each in events
+        ]
+        self._letters.write(refused, delivery)
+
+    def _explained(self, faults: list[Note]) -> list[Note]:
+        """The notes of steps in SQL, which tell only that an event failed, with the reason."""
+        known: dict[str, int] = {}
+        reasons: dict[str, tuple[str, str]] = {}
+        told = []
+        for note in faults:
+            if note.code != SQL_FAILED:
+                told.append(note)
+                continue
+            known[note.step] = known.get(note.step, 0) + 1
+            if known[note.step] <= EXPLAINED:
+                reasons[note.step] = self._reason(note)
+            code, message = reasons[note.step]
+            told.append(replace(note, code=code, message=message))
+        return told
+
+    def _reason(self, note: Note) -> tuple[str, str]:
+        """Why a step raises on an event: it is asked once more, about this event alone."""
+        from pyspark.sql import functions as f
+
+        columns = dict(zip([p.id for p in self._plan.flow.processors], self._plan.columns, strict=False))
+        _, schema = columns[note.step]
+        part = next(part for part in self._plan.flow.processors if part.id == note.step)
+        one = (
+            self._spark.range(1).select(f.from_json(f.lit(note.row), schema).alias("event")).select("event.*")
+        )
+        try:
+            if isinstance(part.component, RowProcessor):
+                part.component.apply(one).collect()
+        except Exception as error:
+            problem = failure_of(error).problem
+            return problem.code, problem.message
+        return SQL_FAILED, "an expression of this step raises on this event"
+
+    def _keep_late(self, late: list[Note], delivery: DeliveryId) -> None:
+        site = self._plan.flow.site
+        for part in self._plan.flow.processors:
+            own = [note for note in late if note.step == part.id]
+            stream = getattr(part.component, "late", None)
+            if not own or stream is None:
+                continue
+            batch = pa.RecordBatch.from_arrays(
+                [pa.array([(note.row or "").encode() for note in own], RAW.field(0).type)], schema=RAW
+            )
+            producer = Producer(f"{site.flow}/{part.id}/{delivery.lineage}", delivery.batch, site.epoch)
+            LOGS.log(site.stream(stream).directory).append(batch, producer=producer)
+
+    def _count(self, seen: Observed, faults: list[Note]) -> None:
+        """Events in, out, dropped and failed by each processor. Those in Python have said it themselves."""
+        stats: dict[str, list[Note]] = {}
+        for note in seen.notes:
+            if note.kind == "stats":
+                stats.setdefault(note.step, []).append(note)
+        errors: dict[str, int] = {}
+        for note in faults:
+            errors[note.step] = errors.get(note.step, 0) + 1
+        before = seen.taken
+        for step in self._plan.steps:
+            for part in step.parts:
+                own = stats.get(part.id)
+                if own is not None:
+                    taken, given = sum(n.taken for n in own), sum(n.given for n in own)
+                    ms = sum(n.ms for n in own)
+                else:
+                    taken, given, ms = before, seen.given.get(part.id, 0), None
+                self._counters.stepped(part.id, taken, given, errors.get(part.id, 0), ms)
+            before = seen.given.get(step.id, 0)

@@ -1,0 +1,176 @@
+"""Processors as frames: each step planned on the output of the one before, and what it could not process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as f
+
+from penstock.engine.flow import Flow, Part
+from penstock.engine.python_step import PythonStep, PythonSteps
+from penstock.errors import Invalid
+from penstock.processors.base import (
+    EVENT,
+    EVENT_TYPE,
+    NOTE,
+    NOTE_TYPE,
+    BatchProcessor,
+    FrameProcessor,
+    Processor,
+    RowProcessor,
+    Stage,
+    visible,
+)
+from penstock.sql.carry import FAILED, carry
+from penstock.sql.names import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructField, StructType
+
+Watch = Callable[["DataFrame", str, "list[Column]"], "DataFrame"]
+"""Takes figures of all rows that pass a frame, under a name."""
+
+SQL_FAILED = "sql_failed"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One or more neighbouring processors as a frame."""
+
+    parts: tuple[Part[Processor], ...]
+    columns: tuple[StructType, ...]
+    """The visible columns after each of them."""
+    noted: DataFrame
+    """All that comes out, the notes too."""
+    frame: DataFrame
+    """The events that go on."""
+
+    @property
+    def id(self) -> str:
+        """The name under which its figures are taken."""
+        return self.parts[-1].id
+
+
+def with_event(df: DataFrame) -> DataFrame:
+    """The frame with the hidden column, empty if its source knows nothing."""
+    return df if EVENT in df.columns else df.withColumn(EVENT, f.lit(None).cast(EVENT_TYPE))
+
+
+def make_steps(
+    flow: Flow,
+    df: DataFrame,
+    watch: Watch | None = None,
+    *,
+    first: int = 0,
+    testing: bool = False,
+    given: Mapping[str, Any] | None = None,
+) -> Iterator[Step]:
+    """The steps of a flow from the `first` processor on, over a frame with the hidden column.
+
+    Raises `Invalid`, told from the document's point of view. In a test run each processor is a step by
+    itself.
+    """
+    maker = _Maker(flow, watch, testing, given or {})
+    parts = flow.processors[first:]
+    for in_python, group in groupby(parts, lambda part: isinstance(part.component, BatchProcessor)):
+        together = list(group)
+        for some in [together] if in_python and not testing else [[part] for part in together]:
+            step = maker.step(df, some)
+            yield step
+            df = step.frame
+
+
+class _Maker:
+    def __init__(self, flow: Flow, watch: Watch | None, testing: bool, given: Mapping[str, Any]) -> None:
+        self.flow, self.watch, self.testing, self.given = flow, watch, testing, given
+
+    def step(self, df: DataFrame, parts: list[Part[Processor]]) -> Step:
+        if isinstance(parts[0].component, BatchProcessor):
+            columns, noted = self.in_python(df, parts)
+        else:
+            noted = self.in_spark(df, parts[0])
+            columns = [noted.select(*map(quote, visible(noted.columns))).schema]
+        return Step(tuple(parts), tuple(columns), noted, self.cleared(noted, parts[-1].id))
+
+    def in_spark(self, df: DataFrame, part: Part[Processor]) -> DataFrame:
+        processor = part.component
+        try:
+            if isinstance(processor, RowProcessor):
+                return _noted(carry(df, EVENT, processor.apply), part.id)
+            assert isinstance(processor, FrameProcessor)
+            return processor.apply(df, self.stage(part))
+        except Invalid as error:
+            raise Invalid(*map(part.place.locate, error.problems)) from None
+
+    def in_python(self, df: DataFrame, parts: list[Part[Processor]]) -> tuple[list[StructType], DataFrame]:
+        from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.types import StructType
+
+        shown = df.select(*map(quote, visible(df.columns))).schema
+        event, note = _hidden(df.sparkSession)
+        columns, steps = [], []
+        for part in parts:
+            processor = part.component
+            assert isinstance(processor, BatchProcessor)
+            try:
+                shown = processor.output(shown, self.stage(part))
+            except Invalid as error:
+                raise Invalid(*map(part.place.locate, error.problems)) from None
+            columns.append(shown)
+            arrow = to_arrow_schema(StructType([*_nullable(shown), event]), timezone="UTC")
+            steps.append(PythonStep(part.id, processor, arrow, self.given.get(part.id)))
+        arrow_note = to_arrow_schema(StructType([note]), timezone="UTC").field(0)
+        work = PythonSteps(self.flow.site.flow, steps, arrow_note, testing=self.testing)
+        return columns, df.mapInArrow(work, StructType([*_nullable(shown), event, note]))
+
+    def stage(self, part: Part[Processor]) -> Stage:
+        flow = self.flow
+        finite = "availableNow" in flow.source.component.trigger(flow.batch)
+        sinks = tuple(sink.id for sink in flow.sinks)
+        given = self.given.get(part.id)
+        return Stage(part.id, flow.site, flow.batch, sinks, finite, self.testing, given)
+
+    def cleared(self, noted: DataFrame, step: str) -> DataFrame:
+        """The events alone, after figures were taken of all that passed."""
+        if NOTE not in noted.columns:
+            return self.watch(noted, step, [f.count(f.lit(1)).alias("given")]) if self.watch else noted
+        note = f.col(quote(NOTE))
+        if self.watch:
+            figures = [f.count_if(note.isNull()).alias("given"), f.collect_list(note).alias("notes")]
+            noted = self.watch(noted, step, figures)
+        return noted.filter(note.isNull()).drop(NOTE)
+
+
+def _noted(df: DataFrame, step: str) -> DataFrame:
+    """What a row by row step has failed on, as notes."""
+    if FAILED not in df.columns:
+        return df
+    failed = f.col(quote(FAILED))
+    values = {
+        "kind": f.lit("fault"),
+        "step": f.lit(step),
+        "code": f.lit(SQL_FAILED),
+        "row": failed,
+        "event": f.col(quote(EVENT)),
+    }
+    fields = ("kind", "step", "code", "message", "row", "event", "taken", "given", "ms")
+    note = f.struct(*(values.get(name, f.lit(None)).alias(name) for name in fields)).cast(NOTE_TYPE)
+    return df.withColumn(NOTE, f.when(failed.isNotNull(), note)).drop(FAILED)
+
+
+def _hidden(spark: SparkSession) -> list[StructField]:
+    """The fields of the hidden columns."""
+    columns = {EVENT: EVENT_TYPE, NOTE: NOTE_TYPE}
+    empty = spark.range(0).select(*(f.lit(None).cast(kind).alias(name) for name, kind in columns.items()))
+    return list(empty.schema.fields)
+
+
+def _nullable(schema: StructType) -> list[StructField]:
+    """The fields of a schema, all nullable: a row with a note has none of them."""
+    from pyspark.sql.types import StructField
+
+    return [StructField(field.name, field.dataType, True, field.metadata) for field in schema.fields]
