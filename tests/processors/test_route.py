@@ -35,7 +35,7 @@ def test_the_first_rule_decides_and_what_fits_none_or_fails_is_kept(orders: Data
     assert found == {1: ["audit", "lake"], 2: ["lake", "rest"]}
     assert [(note["event"]["offset"], note["code"], note["kind"]) for note in notes] == [
         (3, "no_route", "fault"),
-        (4, "sql_failed", "fault"),
+        (4, "condition_failed", "fault"),
         (5, "no_route", "fault"),
     ]
     assert notes[0]["row"] == '{"id":3,"amount":50.0}'
