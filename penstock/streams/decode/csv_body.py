@@ -119,7 +119,7 @@ def _typed(table: _Table, names: Sequence[str], schema: pa.Schema) -> pa.RecordB
     for field in schema:
         given = field.name in names
         texts = table.texts[names.index(field.name)] if given else pa.nulls(len(table.numbers), pa.string())
-        arrays.append(_parsed(texts, field, table.faults))
+        arrays.append(parse_column(texts, field, table.faults))
         if not field.nullable and texts.null_count:
             for i in pc.indices_nonzero(texts.is_null()).to_pylist():
                 missing = Mismatch("missing_field", "is null" if given else "is missing", field.name)
@@ -127,8 +127,8 @@ def _typed(table: _Table, names: Sequence[str], schema: pa.Schema) -> pa.RecordB
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _parsed(texts: pa.StringArray, field: pa.Field, faults: dict[int, Mismatch]) -> pa.Array:
-    """A column at once, or value by value if something in it may not fit."""
+def parse_column(texts: pa.StringArray, field: pa.Field, faults: dict[int, Mismatch]) -> pa.Array:
+    """A column at once, or value by value if something in it may not fit; adds what is wrong to `faults`."""
     if not is_.is_nested(field.type):
         try:
             return columns.parse_texts(texts, field.type)

@@ -1,0 +1,173 @@
+"""The `decode` step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from penstock.errors import Invalid, Problem
+from penstock.processors.base import BadEvent, Desk, Outcome, Stage, Work
+from penstock.processors.columns import (
+    as_one,
+    as_struct,
+    declared,
+    found,
+    index_of,
+    joined,
+    put_together,
+    shown,
+    without_rows,
+)
+from penstock.processors.formats import avro, protobuf
+from penstock.processors.formats.csv import csv_splitter
+from penstock.processors.formats.kv import kv_splitter
+from penstock.processors.formats.patterns import Pattern, grok, regex
+from penstock.processors.formats.registry import registry_for
+from penstock.processors.formats.spec import FormatProcessor, needed
+from penstock.processors.formats.text import Decode, json_decoder, text_decoder
+from penstock.sql.problems import unknown_column
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+class DecodeProcessor(FormatProcessor):
+    """Reads columns out of a value: text or bytes in one of the usual formats.
+
+    The columns are those of `schema`, which may be left out for `regex` and `grok` (the named groups), `avro`
+    and `protobuf` (all fields of `schema_file`). Nothing is guessed or lost: an event that is not in the
+    format, or has a value that does not fit its column, goes to the dead letters with the place of the fault.
+    A null value gives nulls.
+
+    - `json`: an object; members without a column are passed over.
+    - `csv`: one record; its fields are the columns in their order.
+    - `kv`: pairs such as `level=info msg="it is done"`.
+    - `regex`, `grok`: `pattern` is searched for in the text, as Python's `re` does it. Grok knows the usual
+      patterns of Logstash, types (`%{NUMBER:ms:float}`), and your own `patterns`.
+    - `avro`: a record without a file around it. `registry` tells the schema it was written with;
+      `schema_file` is what it is read as, or what all were written with if there is no registry.
+    - `protobuf`: a message of `schema_file`.
+    """
+
+    example: ClassVar[str] = """\
+type: decode
+format: grok
+pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:float}'
+"""
+
+    type: Literal["decode"] = "decode"
+    format: Literal["json", "csv", "kv", "regex", "grok", "avro", "protobuf"] = Field(
+        description="What the value is."
+    )
+    field: str = Field(default="value", min_length=1, description="The column to read, STRING or BINARY.")
+    schema_: str | None = Field(
+        default=None, alias="schema", description="The columns that come out, as Spark DDL."
+    )
+    keep: bool = Field(default=True, description="Whether the other columns stay.")
+    into: str | None = Field(
+        default=None, min_length=1, description="Name of a struct for what comes out. Default: columns."
+    )
+    pattern: str | None = Field(
+        default=None, min_length=1, description="`regex`, `grok`: the pattern, with named groups."
+    )
+    patterns: dict[str, str] | None = Field(
+        default=None, description="`grok`: your own patterns, by name, which others may refer to."
+    )
+
+    def output(self, schema: StructType, stage: Stage) -> StructType:
+        """The kept columns and those that are read."""
+        self.load()
+        source = found(schema, self.field, "field")
+        if source.dataType.typeName() not in ("string", "binary"):
+            message = f"column '{source.name}' is {source.dataType.simpleString()}, not text or bytes"
+            raise Invalid(Problem(code="sql_type", message=message, path="field"))
+        read = as_struct(self._read())
+        if self.into is not None:
+            read = type(schema)().add(self.into, read)
+        kept = [field for field in schema.fields if self.keep and field.name != source.name]
+        return joined(kept, read, "into", "read into a struct of another name, or set keep: false")
+
+    def open(self, desk: Desk) -> Work:
+        """The reader of batches."""
+        read = self._read()
+        decode = self._decoder(read, desk)
+        required = next((field.name for field in read if not field.nullable), None)
+
+        def work(batch: pa.RecordBatch) -> Outcome:
+            name = batch.schema.names[index_of(batch.schema.names, self.field)]
+            # Bytes, for the strings of a raw stream need not be UTF-8.
+            values = batch.column(name).cast(pa.binary())
+            rows = pc.indices_nonzero(values.is_valid()).to_pylist()
+            decoded = decode(values.drop_null().to_pylist())
+            bad = {rows[m.line - 1]: BadEvent(rows[m.line - 1], m.code, m.reason) for m in decoded.misfits}
+            if required and values.null_count:
+                message = f"column '{required}' is missing: '{name}' is null"
+                empty = pc.indices_nonzero(values.is_null()).to_pylist()
+                bad |= {row: BadEvent(row, "missing_field", message) for row in empty}
+            made = _in_place(decoded.batch, values, bad)
+            kept = shown(batch, without=(name,)) if self.keep else []
+            made = as_one(made, self.into) if self.into is not None else made
+            return Outcome(put_together(without_rows(batch, bad), kept, made), list(bad.values()))
+
+        return work
+
+    def _read(self) -> pa.Schema:
+        """The columns that are read."""
+        given = declared(self.schema_) if self.schema_ is not None else None
+        if self.format in ("regex", "grok"):
+            return _chosen(given, self._compiled().schema)
+        if self.format == "avro":
+            parsed = self.avro_schema()
+            if parsed is None and self.registry is None:
+                raise needed("schema_file", "format 'avro' needs a schema: a file or a registry")
+            if given is None and parsed is not None:
+                return avro.columns(parsed)
+        if self.format == "protobuf":
+            message = self.message_type()
+            return protobuf.columns(message) if given is None else given
+        if given is None:
+            raise needed("schema", f"format '{self.format}' does not tell the columns by itself")
+        return given
+
+    def _decoder(self, read: pa.Schema, desk: Desk) -> Decode:
+        match self.format:
+            case "json":
+                return json_decoder(read)
+            case "csv":
+                return text_decoder(csv_splitter(len(read), self.delimiter, self.null_text), read)
+            case "kv":
+                return text_decoder(kv_splitter(read.names, self.pair_separator, self.key_separator), read)
+            case "regex" | "grok":
+                return text_decoder(self._compiled().splitter(read.names), read)
+            case "avro":
+                registry = registry_for(self.registry, desk) if self.registry else None
+                return avro.avro_decoder(read, self.avro_schema(), registry, header=self.framed)
+            case "protobuf":
+                return protobuf.protobuf_decoder(read, self.message_type(), header=self.framed)
+
+    def _compiled(self) -> Pattern:
+        if self.pattern is None:
+            raise needed("pattern", f"format '{self.format}' needs a pattern")
+        return regex(self.pattern) if self.format == "regex" else grok(self.pattern, self.patterns or {})
+
+
+def _chosen(given: pa.Schema | None, groups: pa.Schema) -> pa.Schema:
+    """The columns among the groups of a pattern."""
+    if given is None:
+        return groups
+    unknown = [unknown_column(name, groups.names) for name in given.names if name not in groups.names]
+    if unknown:
+        raise Invalid(*(problem.model_copy(update={"path": "schema"}) for problem in unknown))
+    return given
+
+
+def _in_place(batch: pa.RecordBatch, values: pa.Array, bad: dict[int, BadEvent]) -> pa.RecordBatch:
+    """The rows that were read, with nulls for the values that were null."""
+    if not values.null_count:
+        return batch
+    numbers = iter(range(batch.num_rows))
+    valid = enumerate(values.is_valid().to_pylist())
+    return batch.take(pa.array([next(numbers) if v else None for i, v in valid if i not in bad], pa.int64()))

@@ -1,0 +1,17 @@
+"""Files that a step names: read where the flow is planned, so that every task sees the same content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from penstock.errors import Invalid, Problem
+
+
+def read_file(path: str, field: str) -> bytes:
+    """The content of a file; `Invalid` at `field` if it cannot be read."""
+    try:
+        return Path(path).expanduser().read_bytes()
+    except OSError as error:
+        message = f"cannot read {path}: {error.strerror}"
+        hint = "a relative path starts where the worker was started"
+        raise Invalid(Problem(code="unreadable_file", message=message, path=field, hint=hint)) from None

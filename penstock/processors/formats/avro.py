@@ -1,0 +1,183 @@
+"""Avro: single records without a file around them, as messages hold them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import fastavro
+import pyarrow as pa
+
+from penstock.errors import Invalid, Problem
+from penstock.processors.formats.registry import Registry, framed, unframed
+from penstock.processors.formats.text import Decode
+from penstock.processors.records import batch_of
+from penstock.streams.ddl import TIMESTAMP, TIMESTAMP_NTZ
+from penstock.streams.decode.results import Decoded, Mismatch
+
+PRIMITIVES = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+    "enum": pa.string(),
+    "fixed": pa.binary(),
+}
+LOGICAL = {
+    "date": pa.date32(),
+    "timestamp-millis": TIMESTAMP,
+    "timestamp-micros": TIMESTAMP,
+    "local-timestamp-millis": TIMESTAMP_NTZ,
+    "local-timestamp-micros": TIMESTAMP_NTZ,
+}
+
+
+def parse(text: str | bytes, path: str = "schema_file") -> Any:
+    """A schema as fastavro wants it; `Invalid` at `path` if it is none of a record."""
+    try:
+        schema = _with_known_types(json.loads(text))
+        parsed = fastavro.parse_schema(schema)
+    except (ValueError, KeyError, TypeError, fastavro.schema.SchemaParseException) as error:
+        raise _refusal(f"not a schema of Avro: {error or type(error).__name__}", path) from None
+    if not isinstance(parsed, dict) or parsed.get("type") != "record" or not parsed.get("fields"):
+        raise _refusal("the schema is not one of a record with fields", path)
+    return parsed
+
+
+def columns(parsed: Any, path: str = "schema_file") -> pa.Schema:
+    """The columns of a record."""
+    return pa.schema(list(_Types(path).type(parsed)))
+
+
+def avro_decoder(schema: pa.Schema, reader: Any | None, registry: Registry | None, *, header: bool) -> Decode:
+    """Reads records.
+
+    With a registry each value names the schema it was written with, and `reader`, if there is one, is what it
+    is read as. Without, values were written with `reader`.
+    """
+    writers: dict[int, Any] = {}
+
+    def writer(id: int) -> Any:
+        if registry is None:
+            return reader
+        if id not in writers:
+            try:
+                writers[id] = parse(registry.schema(id))
+            except Invalid as error:
+                raise Mismatch("unknown_schema", f"schema {id}: {error.problems[0].message}") from None
+        return writers[id]
+
+    def read(value: bytes) -> Any:
+        id, body = unframed(value) if header else (0, value)
+        written = writer(id)
+        stream = io.BytesIO(body)
+        try:
+            record = fastavro.schemaless_reader(stream, written, None if reader is written else reader)
+        except Exception as error:  # whatever the bytes lead the reader to
+            what = str(error) or type(error).__name__
+            raise Mismatch(
+                "malformed_avro", f"not a record of the schema: {what}, at byte {stream.tell()}"
+            ) from None
+        if (left := len(body) - stream.tell()) > 0:
+            raise Mismatch("malformed_avro", f"{left} bytes follow the record")
+        return record
+
+    def decode(values: list[bytes]) -> Decoded:
+        return batch_of([_tried(read, value) for value in values], schema)
+
+    return decode
+
+
+def avro_encoder(parsed: Any, id: int | None) -> Callable[[pa.RecordBatch], Sequence[bytes | Mismatch]]:
+    """Writes records; with `id` after the header of a registry."""
+
+    def encode(batch: pa.RecordBatch) -> Sequence[bytes | Mismatch]:
+        return [_tried(write, record) for record in batch.to_pylist(maps_as_pydicts="strict")]
+
+    def write(record: Any) -> bytes:
+        stream = io.BytesIO()
+        try:
+            fastavro.schemaless_writer(stream, parsed, record, strict_allow_default=True)
+        except Exception as error:  # whatever the value leads the writer to
+            raise Mismatch("cannot_encode", f"the event does not fit the schema: {error}") from None
+        return stream.getvalue() if id is None else framed(id, stream.getvalue())
+
+    return encode
+
+
+def _tried(function: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return function(value)
+    except Mismatch as mismatch:
+        return mismatch
+
+
+class _Types:
+    """Types of Avro as those of columns."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.named: dict[str, Any] = {}
+        self.open: list[str] = []
+
+    def type(self, schema: Any) -> pa.DataType:
+        if isinstance(schema, list):
+            return self._union(schema)
+        if isinstance(schema, str):
+            if schema in PRIMITIVES:
+                return PRIMITIVES[schema]
+            if schema in self.open:
+                raise _refusal(f"the type '{schema}' holds itself, which no column can", self.path)
+            return self.type(self.named[schema])
+        kind = schema["type"]
+        if isinstance(kind, list | dict):
+            return self.type(kind)
+        if "name" in schema:
+            self.named[schema["name"]] = schema
+        logical = schema.get("logicalType")
+        if logical == "decimal":
+            return pa.decimal128(schema["precision"], schema.get("scale", 0))
+        if logical in LOGICAL:
+            return LOGICAL[logical]
+        if kind == "record":
+            self.open.append(schema["name"])
+            fields = [self._field(field) for field in schema["fields"]]
+            self.open.pop()
+            return pa.struct(fields)
+        if kind == "array":
+            return pa.list_(pa.field("element", self.type(schema["items"])))
+        if kind == "map":
+            return pa.map_(pa.string(), self.type(schema["values"]))
+        return self.type(kind) if kind not in PRIMITIVES else PRIMITIVES[kind]
+
+    def _field(self, field: Any) -> pa.Field:
+        # Nullable in any case: an event whose value is null has nothing in any column.
+        return pa.field(field["name"], self.type(field["type"]))
+
+    def _union(self, members: list[Any]) -> pa.DataType:
+        kinds = [self.type(member) for member in members if member != "null"]
+        if len(kinds) != 1:
+            raise _refusal("a union of several types fits no column", self.path)
+        return kinds[0]
+
+
+def _with_known_types(schema: Any) -> Any:
+    """The schema without logical types that no column has: a UUID is its text, a time of day its number."""
+    if isinstance(schema, list):
+        return [_with_known_types(member) for member in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {name: _with_known_types(value) for name, value in schema.items()}
+    if made.get("logicalType") not in (None, "decimal", *LOGICAL):
+        del made["logicalType"]
+    return cast(Any, made)
+
+
+def _refusal(message: str, path: str) -> Invalid:
+    hint = "give the columns you want as 'schema'" if "column" in message else None
+    return Invalid(Problem(code="invalid_schema", message=message, path=path, hint=hint))

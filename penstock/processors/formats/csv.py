@@ -1,0 +1,38 @@
+"""Records of CSV: one in each event, its fields in the order of the columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+from penstock.processors.formats.text import Split
+from penstock.streams.decode.results import Mismatch
+
+END = "\r\n"
+
+
+def csv_splitter(width: int, delimiter: str, null: str) -> Split:
+    """Cuts a record of `width` fields; a field that is `null` has no value."""
+
+    def split(text: str) -> Sequence[str | None]:
+        try:
+            records = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+        except csv.Error as error:
+            raise Mismatch("malformed_csv", f"not a record of CSV: {error}") from None
+        if len(records) != 1:
+            raise Mismatch("malformed_csv", f"the event holds {len(records)} records of CSV, not one")
+        (record,) = records
+        if len(record) != width:
+            raise Mismatch("malformed_csv", f"the record has {len(record)} fields, not {width}")
+        return [None if field == null else field for field in record]
+
+    return split
+
+
+def csv_line(values: Sequence[str | None], delimiter: str, null: str) -> str:
+    """A record without the end of its line."""
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=delimiter, lineterminator=END)  # whose characters it quotes in fields
+    writer.writerow([null if value is None else value for value in values])
+    return text.getvalue().removesuffix(END)

@@ -1,0 +1,128 @@
+"""A schema registry in the manner of Confluent's, and the header it puts before a value.
+
+The header is a zero byte and the id of the schema in four bytes. For protobuf the place of the message in its
+file follows.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import httpx
+from pydantic import Field
+
+from penstock.connectors.faults import Fault
+from penstock.errors import Retryable
+from penstock.processors.base import Desk
+from penstock.specs.base import Spec
+from penstock.streams.decode.results import Mismatch
+
+HEADER = struct.Struct(">bI")
+MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
+
+
+class RegistrySpec(Spec):
+    """Where schemas are kept."""
+
+    url: str = Field(
+        min_length=1, description="Address of the registry, such as `http://registry.example:8081`."
+    )
+    username: str | None = Field(default=None, description="User for basic authentication.")
+    password: str | None = Field(default=None, description="Password of the user.")
+    subject: str | None = Field(
+        default=None, description="Only to encode: the subject whose latest schema is used."
+    )
+    timeout_ms: int = Field(default=5_000, ge=1, description="How long to wait for an answer.")
+
+
+class Registry:
+    """Asks a registry, once for each schema: an id never gets another meaning."""
+
+    def __init__(self, spec: RegistrySpec) -> None:
+        auth = (spec.username, spec.password or "") if spec.username is not None else None
+        self.url = spec.url.rstrip("/")
+        self.client = httpx.Client(auth=auth, timeout=spec.timeout_ms / 1000, headers={"Accept": MEDIA_TYPE})
+        self._schemas: dict[int, str] = {}
+
+    def schema(self, id: int) -> str:
+        """The text of a schema; `Mismatch` if there is none of this id."""
+        if id not in self._schemas:
+            answer = self._ask("GET", f"/schemas/ids/{id}")
+            if answer is None:
+                raise Mismatch("unknown_schema", f"the registry has no schema {id}")
+            self._schemas[id] = str(answer["schema"])
+        return self._schemas[id]
+
+    def latest(self, subject: str) -> tuple[int, str]:
+        """Id and text of the latest schema of a subject."""
+        answer = self._ask("GET", f"/subjects/{subject}/versions/latest")
+        if answer is None:
+            raise Fault("unknown_subject", f"the registry {self.url} has no subject '{subject}'")
+        return int(answer["id"]), str(answer["schema"])
+
+    def _ask(self, method: str, path: str) -> dict[str, Any] | None:
+        """The answer; None if there is no such thing. An outage may pass, a refusal does not."""
+        try:
+            response = self.client.request(method, self.url + path)
+        except httpx.TransportError as error:
+            raise Retryable(f"the schema registry {self.url} is out of reach: {error}") from error
+        if response.status_code == 404:
+            return None
+        if response.status_code in (408, 429) or response.status_code >= 500:
+            raise Retryable(f"the schema registry {self.url} answers {response.status_code}")
+        if response.status_code != 200:
+            raise Fault(
+                "registry_refused", f"the schema registry {self.url} answers {response.status_code} to {path}"
+            )
+        found = response.json()
+        return found if isinstance(found, dict) else None
+
+
+class GivenRegistry(Registry):
+    """What the user of a test run says the registry would answer: schemas by id or subject."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = (
+            {str(name): schema for name, schema in given.items()} if isinstance(given, Mapping) else {}
+        )
+
+    def schema(self, id: int) -> str:
+        if str(id) not in self.given:
+            raise Mismatch("no_answer", f"the test does not say what schema {id} is")
+        return _text(self.given[str(id)])
+
+    def latest(self, subject: str) -> tuple[int, str]:
+        if subject not in self.given:
+            raise Fault("no_answer", f"the test does not say what the schema of '{subject}' is")
+        return 0, _text(self.given[subject])
+
+
+def registry_for(spec: RegistrySpec, desk: Desk) -> Registry:
+    """The registry to ask in a task: the real one, or in a test run what was given."""
+    return GivenRegistry(desk.given) if desk.testing else _shared(spec)
+
+
+def unframed(value: bytes) -> tuple[int, bytes]:
+    """The id of the schema and what follows it."""
+    if len(value) < HEADER.size or value[0]:
+        raise Mismatch("not_framed", "the value does not begin with the header of a schema registry")
+    return HEADER.unpack_from(value)[1], value[HEADER.size :]
+
+
+def framed(id: int, body: bytes) -> bytes:
+    """A value with the header before it."""
+    return HEADER.pack(0, id) + body
+
+
+@lru_cache(maxsize=32)
+def _shared(spec: RegistrySpec) -> Registry:
+    """One client per process, so that schemas are asked for once."""
+    return Registry(spec)
+
+
+def _text(schema: Any) -> str:
+    return schema if isinstance(schema, str) else json.dumps(schema)

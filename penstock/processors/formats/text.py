@@ -1,0 +1,70 @@
+"""Formats of text: JSON, and events that are cut into pieces which are read as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.streams.decode.csv_body import parse_column
+from penstock.streams.decode.json_body import BLANK, decode_texts
+from penstock.streams.decode.results import Decoded, Misfit, Mismatch, nothing
+
+Decode = Callable[[list[bytes]], Decoded]
+"""Reads values into columns. The `line` of a misfit is the number of the value, from 1."""
+
+Split = Callable[[str], Sequence[str | None]]
+"""The piece of a text for each column; raises `Mismatch` if the text is not in the format."""
+
+
+def json_decoder(schema: pa.Schema) -> Decode:
+    """Reads JSON objects, as strictly as the door of a stream does."""
+
+    def decode(values: list[bytes]) -> Decoded:
+        # Nothing at all is no JSON either, but the reader wants to see a first character.
+        found = decode_texts([value.strip(BLANK) or b" " for value in values], schema)
+        return Decoded(found.batch, [_malformed(misfit) for misfit in found.misfits])
+
+    return decode
+
+
+def text_decoder(split: Split, schema: pa.Schema) -> Decode:
+    """Reads text that `split` cuts into pieces; what is nested is JSON in them."""
+    blank = [None] * len(schema)
+
+    def decode(values: list[bytes]) -> Decoded:
+        if not values:
+            return Decoded(nothing(schema))
+        rows: list[Sequence[str | None]] = []
+        faults: dict[int, Mismatch] = {}
+        for i, value in enumerate(values):
+            try:
+                rows.append(split(value.decode()))
+            except UnicodeDecodeError as error:
+                faults[i] = Mismatch("invalid_utf8", f"byte {error.start + 1} is not UTF-8")
+            except Mismatch as mismatch:
+                faults[i] = mismatch
+            if i in faults:
+                rows.append(blank)
+        pieces = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+        arrays = [_column(texts, field, faults) for texts, field in zip(pieces, schema, strict=True)]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        if faults:
+            batch = batch.filter(pa.array([i not in faults for i in range(len(values))]))
+        return Decoded(batch, [faults[i].of(i + 1, values[i]) for i in sorted(faults)])
+
+    return decode
+
+
+def _column(texts: pa.StringArray, field: pa.Field, faults: dict[int, Mismatch]) -> pa.Array:
+    array = parse_column(texts, field, faults)
+    if not field.nullable and texts.null_count:
+        for i in pc.indices_nonzero(texts.is_null()).to_pylist():
+            faults.setdefault(i, Mismatch("missing_field", "is missing", field.name))
+    return array
+
+
+def _malformed(misfit: Misfit) -> Misfit:
+    code = "malformed_json" if misfit.code == "not_json" else misfit.code
+    return Misfit(misfit.line, misfit.value, code, misfit.reason)
