@@ -60,7 +60,8 @@ def test_every_setting_has_an_origin_and_a_description(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("setting", [s for s in catalogue() if not isinstance(s.default, dict)])
 def test_every_plain_setting_can_come_from_its_variable(setting, tmp_path: Path) -> None:
-    value = "json" if setting.path == "log.format" else str(setting.default or "sqlite:///x.db")
+    default = "sqlite:///x.db" if setting.default is None else str(setting.default)
+    value = "json" if setting.path == "log.format" else default
     assert str(load({}, {setting.variable: value}, tmp_path).origins[setting.path]) == setting.variable
 
 
