@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,7 @@ def keeper(
     """A flow that is about to start."""
     return Keeper(
         raw["metadata"]["name"],
-        lambda: flow_of(raw, site),
+        lambda: flow_of(raw, replace(site, state=checkpoint / "state")),
         spark,
         lambda flow: str(checkpoint / flow.position_key),
         on_change=on_change or (lambda _: None),
@@ -87,13 +88,24 @@ def running(kept: Keeper) -> Iterator[Keeper]:
         assert kept.ended
 
 
-def run(spark: SparkSession, raw: dict[str, Any], checkpoint: Path) -> State:
+def run(spark: SparkSession, raw: dict[str, Any], checkpoint: Path, site: Site = NO_STREAMS) -> State:
     """Run a finite flow to its end."""
-    kept = keeper(spark, raw, checkpoint)
+    kept = keeper(spark, raw, checkpoint, site=site)
     kept.start()
     kept.join(120)
     assert kept.ended, kept.state
     return kept.state
+
+
+def letters(streams: Streams) -> list[dict[str, Any]]:
+    """The dead letters of the flow: the event, and all that is told of it."""
+    found = [
+        row
+        for chunk in LOGS.log(streams.place("test.dead").directory).read(0)
+        if chunk.batch is not None
+        for row in chunk.batch.to_pylist()
+    ]
+    return [{"event": row["value"].decode(), "key": row["_key"], **dict(row["_headers"])} for row in found]
 
 
 def json_rows(directory: Path) -> list[dict[str, Any]]:

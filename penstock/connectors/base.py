@@ -45,6 +45,9 @@ class Site:
     state: Path | None = None
     """The directory where the flow keeps what Spark's checkpoint does not; None while it is only judged."""
 
+    behind_bytes: int = 1024**3
+    """How much may be kept for a sink that is behind, where its events cannot be read again."""
+
     allow_python: bool = False
     """Whether steps may run the user's own Python."""
 
@@ -81,6 +84,10 @@ class Source(Component):
 
     def reread(self, spark: SparkSession, site: Site, first: int, next: int) -> DataFrame | None:
         """The events from an offset on, before another, as a frame that has an end; None if it cannot."""
+        return None
+
+    def oldest(self, site: Site) -> int | None:
+        """The first offset that can be read again; None if events may go as soon as they were read."""
         return None
 
     def trigger(self, batch: Batch) -> dict[str, Any]:

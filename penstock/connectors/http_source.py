@@ -8,7 +8,7 @@ from pydantic import Field
 
 from penstock.connectors.base import Site, Source
 from penstock.connectors.logs import place_of
-from penstock.connectors.stream_source import ALL, read_stream, reread_stream, stream_position
+from penstock.connectors.stream_source import ALL, oldest_in, read_stream, reread_stream, stream_position
 from penstock.specs.policies import Batch
 from penstock.sql.schemas import parse_schema
 
@@ -64,3 +64,6 @@ schema: id BIGINT, customer STRING, amount DOUBLE
 
     def reread(self, spark: SparkSession, site: Site, first: int, next: int) -> DataFrame:
         return reread_stream(spark, place_of(site, site.input, field="type"), first, next, metadata=False)
+
+    def oldest(self, site: Site) -> int | None:
+        return oldest_in(place_of(site, site.input, field="type"))

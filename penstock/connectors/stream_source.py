@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from penstock.connectors.base import Site, Source
-from penstock.connectors.logs import place_of
+from penstock.connectors.logs import LOGS, place_of
 from penstock.connectors.python_source import inflight, inflight_bytes, register
 from penstock.processors.base import EVENT, EVENT_TYPE
 from penstock.specs.policies import Batch
@@ -70,6 +70,9 @@ class StreamSource(Source):
         place = place_of(site, self.stream, field="stream")
         return reread_stream(spark, place, first, next, metadata=self.metadata)
 
+    def oldest(self, site: Site) -> int | None:
+        return oldest_in(place_of(site, self.stream, field="stream"))
+
 
 def stream_position(place: StreamPlace) -> dict[str, Any]:
     """What decides the meaning of a stream's offsets: a namesake of a deleted stream counts from zero."""
@@ -112,6 +115,11 @@ def reread_stream(
     from penstock.connectors.stream_table import read_range
 
     return _with_event(read_range(spark, place, first, next), place.spec.schema_ is None, metadata)
+
+
+def oldest_in(place: StreamPlace) -> int | None:
+    """The first offset of a stream that keeps its events."""
+    return LOGS.log(place.directory).bounds().first if place.spec.wal.enabled else None
 
 
 def _with_event(df: DataFrame, raw: bool, metadata: bool) -> DataFrame:

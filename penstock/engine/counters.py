@@ -31,6 +31,7 @@ class Counters:
                 "guarantee": guarantee,
                 "events": 0,
                 "batches": 0,
+                "rejected": 0,
                 "failures": 0,
                 "missed_batches": 0,
                 "last_error": None,
@@ -52,11 +53,12 @@ class Counters:
             counts["dropped"] += max(0, taken - given - errors)
             counts["ms"] += ms or 0.0
 
-    def acknowledged(self, sink: str, events: int) -> None:
-        """A sink has taken a batch."""
+    def acknowledged(self, sink: str, events: int, rejected: int = 0) -> None:
+        """A sink has taken a batch, but for some of its events."""
         with self._lock:
             counts = self._sinks[sink]
             counts["events"] += events
+            counts["rejected"] += rejected
             counts["batches"] += 1
             counts["last_ack_at"] = time.time()
 

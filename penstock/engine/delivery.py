@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import structlog
 from pyspark.sql import functions as f
 
-from penstock.connectors.base import DeliveryId, Sink, SinkWriter
+from penstock.connectors.base import Sink
 from penstock.engine.counters import Counters
-from penstock.engine.failures import failure_of
 from penstock.engine.flow import Flow, Part
-from penstock.engine.notes import WATERMARK, observed, watermark_ms
+from penstock.engine.lanes import Lane, Yard
+from penstock.engine.ledger import NOTES, Ledger, Span
+from penstock.engine.missed import Missed, rereader_of
+from penstock.engine.notes import WATERMARK, observed, reset, span, watermark_ms
+from penstock.engine.plan import Plan
+from penstock.engine.round import Frame, Round
 from penstock.engine.settling import Settling
 from penstock.processors.base import EVENT
 from penstock.sql.names import quote
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-log = structlog.get_logger()
+BEHIND = "behind"
+"""The directory of what sinks have missed, beside the ledger."""
+
+LOOK_S = 0.1
+"""How often to look for sinks that are past their deadline."""
 
 
 class Drained(Exception):
     """Raised before a batch that must not begin, because the flow is stopping."""
-
-
-def policy_met(flow: Flow, acknowledged: set[str]) -> bool:
-    """Whether a batch that these sinks have acknowledged may be committed."""
-    policy = flow.commit_policy
-    if policy.mode == "quorum":
-        return len(acknowledged) >= (policy.quorum or len(flow.sinks))
-    return all(sink.id in acknowledged for sink in flow.sinks if policy.mode == "all" or sink.required)
 
 
 class Delivery:
@@ -46,12 +45,33 @@ class Delivery:
         self.draining = threading.Event()
         self.busy = False
         self.error: BaseException | None = None
-        self.conditions: Mapping[str, Column] = {}
-        """By sink: which events it gets. Others get all."""
-        self.settling: Settling | None = None
-        self.query_of: Callable[[str], StreamingQuery | None] | None = None
         self._cancelled = False
-        self._writers: dict[str, SinkWriter] = {}
+        self._lanes: dict[str, Lane] = {}
+
+    def open(self, plan: Plan, spark: SparkSession) -> None:
+        """Be ready for batches; what sinks have missed before is caught up from now on."""
+        flow, site = self.flow, self.flow.site
+        assert site.state is not None
+        ids = [sink.id for sink in flow.sinks]
+        self._spark, self._conditions = spark, plan.conditions
+        self._ledger = Ledger(site.state)
+        self._ledger.retain(ids)
+        self._missed = Missed(self._ledger, site.state / BEHIND, flow.position_key, site.behind_bytes)
+        self._missed.rereader = rereader_of(plan, spark)
+        self._missed.tidy(ids)
+        self._settling = Settling(plan, spark, self.counters)
+        self._yard = Yard(
+            flow,
+            spark,
+            self._ledger,
+            self._missed,
+            self.counters,
+            self.permitted,
+            self._settling.rejected,
+            self._chosen,
+        )
+        self._lanes = {sink.id: Lane(sink, self._yard) for sink in flow.sinks}
+        threading.Thread(target=self._supervise, name=f"sinks of {flow.id}", daemon=True).start()
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         if self.draining.is_set():
@@ -66,78 +86,107 @@ class Delivery:
         finally:
             self.busy = False
 
+    def catch_up(self, sink: str) -> None:
+        """Let a sink that is behind try again now."""
+        with self._yard.changed:
+            self._lanes[sink].hurry()
+
+    def rest(self, seconds: float) -> None:
+        """Let what is under way end, and begin nothing else."""
+        until = time.monotonic() + seconds
+        for lane in self._lanes.values():
+            lane.rest(until)
+
+    def finish(self) -> None:
+        """No batch will come any more: let sinks that are behind catch up, as long as they get on."""
+        with self._yard.changed:
+            for lane in self._lanes.values():
+                lane.hurry()
+            while any(lane.hurrying for lane in self._lanes.values()) and not self._cancelled:
+                self._yard.changed.wait(LOOK_S)
+
     def cancel(self) -> None:
         """Let nothing be delivered any more, and nobody wait: the run ends."""
         self.draining.set()
         self._cancelled = True
-        for writer in list(self._writers.values()):
-            writer.cancel()
+        for lane in self._lanes.values():
+            lane.cancel()
 
     def close(self) -> None:
-        """Close every writer."""
-        for writer in self._writers.values():
-            writer.close()
+        """Let go of every sink."""
+        self.cancel()
+        for lane in self._lanes.values():
+            lane.close()
+        if self._lanes:
+            self._ledger.close()
 
     def _deliver(self, df: DataFrame, batch_id: int) -> None:
-        lineage = str(df.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
-        query = self.query_of(lineage) if self.query_of else None
-        if query is not None:
-            df.sparkSession.sparkContext.setLocalProperty(WATERMARK, str(watermark_ms(query)))
-        sinks = self.flow.sinks
-        if len(sinks) == 1:
-            errors = [self._to(sinks[0], df, lineage, batch_id)]
-        else:
-            errors = self._to_all(df, lineage, batch_id)
-        acknowledged = {sink.id for sink, error in zip(sinks, errors, strict=True) if error is None}
-        if not policy_met(self.flow, acknowledged):  # invariant 3
-            blocking = [e for s, e in zip(sinks, errors, strict=True) if e and s.required]
-            raise (blocking or [e for e in errors if e])[0]
-        for sink, error in zip(sinks, errors, strict=True):
-            if error is not None:
-                self.counters.missed(sink.id)  # invariant 5
-        if self.settling is not None and query is not None:
-            seen = observed(query)
-            self.settling.notes(seen, DeliveryId(self.flow.id, "$notes", lineage, batch_id))
+        context = df.sparkSession.sparkContext
+        lineage = str(context.getLocalProperty("sql.streaming.queryId"))
+        query = self._spark.streams.get(lineage)
+        assert query is not None
+        context.setLocalProperty(WATERMARK, str(watermark_ms(query)))
+        done = self._ledger.begin(lineage, batch_id)
+        frame = Frame(df, shared=len(self.flow.sinks) > 1)
 
-    def _to_all(self, df: DataFrame, lineage: str, batch_id: int) -> list[Exception | None]:
-        from pyspark import inheritable_thread_target
+        def anew() -> None:
+            if not frame.shared:
+                reset(query)
 
-        df.persist()  # or the source would be read once per sink
+        batch = Round(
+            self.flow,
+            self._lanes,
+            lineage,
+            batch_id,
+            Span(*span(query)),
+            frame,
+            anew,
+            lambda: self._cancelled,
+        )
         try:
-            with ThreadPoolExecutor(len(self.flow.sinks)) as pool:
-                # Inherits the query's job group, so that stopping it reaches these jobs too.
-                inherit = inheritable_thread_target(df.sparkSession)
-                futures = [
-                    pool.submit(inherit(self._to), sink, df, lineage, batch_id) for sink in self.flow.sinks
-                ]
-                return [future.result() for future in futures]
+            batch.deliver(done)
+            self._leave_behind(batch)
+            if NOTES not in done:
+                self._settle(batch, query, anew)
         finally:
-            df.unpersist()
+            with self._yard.changed:
+                frame.release()
 
-    def _to(self, sink: Part[Sink], df: DataFrame, lineage: str, batch_id: int) -> Exception | None:
-        try:
-            if sink.id in self.conditions:
-                df = df.filter(self.conditions[sink.id])
-            if EVENT in df.columns:
-                chosen = f.col(quote(EVENT, "sinks"))
-                df = df.filter(chosen.isNull() | f.array_contains(chosen, sink.id))
-                if not sink.component.meta:
-                    df = df.drop(EVENT)
-            delivery = DeliveryId(self.flow.id, sink.id, lineage, batch_id)
-            delivered = self._writer(sink).write(df, delivery)
-            if self.settling is not None:
-                self.settling.rejected(delivered.rejected, delivery)
-            self.counters.acknowledged(sink.id, delivered.events)
-        except Exception as error:
-            message = failure_of(error).problem.message
-            log.warning("delivery failed", pipeline=self.flow.id, sink=sink.id, batch=batch_id, error=message)
-            self.counters.failed(sink.id, message)
-            return error
-        return None
+    def _leave_behind(self, batch: Round) -> None:
+        """Note which sinks the batch is committed without, and keep it for them (invariant 5)."""
+        known = self._ledger.missing(batch.lineage, batch.batch)
+        for id, lane in self._lanes.items():
+            if id in batch.acknowledged:
+                continue
+            if id not in known:
+                df = self._chosen(batch.frame.df, lane.sink)
+                if not self._missed.miss(df, batch.delivery(id), batch.span):
+                    continue
+                self.counters.missed(id)
+            with self._yard.changed:
+                lane.fall_behind()
 
-    def _writer(self, sink: Part[Sink]) -> SinkWriter:
-        if sink.id not in self._writers:
-            self._writers[sink.id] = sink.component.open(self.flow.site)
-            if self._cancelled:  # meanwhile
-                self._writers[sink.id].cancel()
-        return self._writers[sink.id]
+    def _settle(self, batch: Round, query: StreamingQuery, anew: Callable[[], None]) -> None:
+        """Deal with what the batch had to tell beside its events."""
+        if not batch.computed:  # all sinks had it before a crash: it is computed for its notes alone
+            anew()
+            batch.frame.df.write.format("noop").mode("overwrite").save()
+        self._settling.notes(observed(query), batch.delivery(NOTES))
+        self._ledger.settled(batch.lineage, batch.batch)
+
+    def _chosen(self, df: DataFrame, sink: Part[Sink]) -> DataFrame:
+        """What of a batch a sink gets."""
+        if sink.id in self._conditions:
+            df = df.filter(self._conditions[sink.id])
+        chosen = f.col(quote(EVENT, "sinks"))
+        df = df.filter(chosen.isNull() | f.array_contains(chosen, sink.id))
+        return df if sink.component.meta else df.drop(EVENT)
+
+    def _supervise(self) -> None:
+        """End attempts that are past their deadline."""
+        while not self._cancelled:
+            with self._yard.changed:
+                busy = [lane for lane in self._lanes.values() if lane.attempts is not None]
+                self._yard.changed.wait(LOOK_S if busy else None)
+            for lane in busy:
+                lane.look()

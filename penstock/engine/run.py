@@ -14,7 +14,6 @@ from penstock.engine.delivery import Delivery
 from penstock.engine.failures import Failure, failure_of, java_failure
 from penstock.engine.flow import Flow
 from penstock.engine.plan import plan_flow
-from penstock.engine.settling import Settling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +24,9 @@ End = Literal["completed", "failed", "stopped"]
 
 QUIET_S, BUSY_S = 3.0, 30.0
 """A query counts as started after so long without a failure: with no data yet, or in its first batch."""
+
+REST_S = 5.0
+"""How long a sink that catches up may take to end when the flow is drained; it goes on at the next start."""
 
 LOOKING = "Getting offsets from"
 WAITING = ("Waiting for data to arrive", "Waiting for next trigger")
@@ -62,14 +64,16 @@ class Run:
         most = 2**31 - 1 if whole else self.flow.batch.max_events
         session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(most))
         plan = plan_flow(self.flow, session)
-        self._delivery.conditions = plan.conditions
-        self._delivery.settling = Settling(plan, session, self.counters)
-        self._delivery.query_of = session.streams.get
         writer = plan.output.writeStream.foreachBatch(self._delivery)
         writer = writer.queryName(self.flow.id).option("checkpointLocation", self.checkpoint)
         writer = writer.trigger(**self.flow.source.component.trigger(self.flow.batch))
         self._started_at = time.monotonic()
-        self._query = writer.start()
+        try:
+            self._delivery.open(plan, session)
+            self._query = writer.start()
+        except BaseException:
+            self._delivery.close()
+            raise
         threading.Thread(target=self._await_end, name=f"end of {self.flow.id}", daemon=True).start()
 
     def _await_end(self) -> None:
@@ -110,6 +114,7 @@ class Run:
         deadline = time.monotonic() + seconds
         while query.isActive and not _between_batches(query) and time.monotonic() < deadline:
             time.sleep(0.02)
+        self._delivery.rest(max(0.0, min(REST_S, deadline - time.monotonic())))
         self.stop()
 
     def stop(self) -> None:
@@ -122,8 +127,15 @@ class Run:
             self.observe()
 
     def close(self) -> None:
-        """Let go of what the sinks hold."""
+        """Let go of what the sinks hold; after the last batch they may catch up first."""
+        with contextlib.suppress(Exception):  # Spark itself may be gone
+            if self.end == "completed":
+                self._delivery.finish()
         self._delivery.close()
+
+    def catch_up(self, sink: str) -> None:
+        """Let a sink that is behind try again now."""
+        self._delivery.catch_up(sink)
 
     @property
     def end(self) -> End:

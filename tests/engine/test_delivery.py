@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from penstock.engine.delivery import policy_met
+from penstock.engine.round import policy_met
 from tests.flows import flow_of, json_rows, keeper, pipeline, run
 
 

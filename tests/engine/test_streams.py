@@ -75,8 +75,9 @@ def test_a_task_sends_each_event_where_its_conditions_say(
     assert {sink["guarantee"] for sink in sinks.values()} == {"exactly-once"}
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["ledger", "stream alone"])
 def test_a_batch_that_was_delivered_but_not_committed_is_not_delivered_twice(
-    spark: SparkSession, streams: Streams, tmp_path: Path
+    spark: SparkSession, streams: Streams, tmp_path: Path, known: bool
 ) -> None:
     source, target = streams.make("in", schema=SCHEMA), streams.make("out", schema=SCHEMA)
     raw = pipeline(
@@ -93,10 +94,13 @@ def test_a_batch_that_was_delivered_but_not_committed_is_not_delivered_twice(
     run_until(50)
     for commit in (tmp_path / "ck").glob("*/commits/*"):
         commit.unlink()  # as if the process had been killed between the delivery and the commit
+    if not known:
+        for file in (tmp_path / "ck" / "state").glob("ledger.db*"):
+            file.unlink()
     source.append(orders(50, 50))
     run_until(100)
     assert ids(target) == list(range(100))
-    assert target.storage.counts()["duplicates"] == 50
+    assert target.storage.counts()["duplicates"] == (0 if known else 50)
 
 
 def test_a_registered_source_publishes_and_a_registered_sink_subscribes(

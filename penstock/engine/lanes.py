@@ -1,0 +1,299 @@
+"""Lanes: each sink of a running flow has a thread of its own, in which it gets one batch after the other.
+
+A lane takes part in the batch in hand, or it is behind: then it delivers what was missed, in order and each
+batch under its own number, until there is nothing left. What one lane waits for, no other lane waits for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from penstock.connectors.base import Delivered, DeliveryId, Rejected, Sink, SinkWriter
+from penstock.engine.attempts import Attempts, Overdue, backoff_s
+from penstock.engine.counters import Counters
+from penstock.engine.failures import failure_of
+from penstock.engine.flow import Flow, Part
+from penstock.engine.ledger import Gap, Ledger, Span
+from penstock.engine.missed import Lost, Missed
+from penstock.engine.query import POOL
+from penstock.errors import Retryable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = structlog.get_logger()
+
+JOIN_S = 5.0
+"""How long a lane may take to end; one that hangs is left behind, and its thread ends with the process."""
+
+
+@dataclass(frozen=True)
+class Yard:
+    """What the lanes of a flow share."""
+
+    flow: Flow
+    spark: SparkSession
+    ledger: Ledger
+    missed: Missed
+    counters: Counters
+    permitted: Callable[[], None]
+    """Raises if this process must not write any more (invariant 6)."""
+    rejected: Callable[[Sequence[Rejected], DeliveryId], None]
+    """Keeps what a sink could not take."""
+    chosen: Callable[[DataFrame, Part[Sink]], DataFrame]
+    """What of a frame a sink gets."""
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    """Guards what the lanes and the batch in hand tell one another."""
+
+
+Adopted = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+@dataclass
+class Order:
+    """The batch in hand, for one sink."""
+
+    delivery: DeliveryId
+    span: Span
+    df: DataFrame
+    adopted: Adopted
+    """Makes a function run as a part of the query, so that stopping the query reaches its jobs."""
+    anew: Callable[[], None]
+    """Is called before each attempt."""
+    release: Callable[[], None]
+    """Is called when the frame is not needed any more."""
+    done: bool = False
+    error: Exception | None = None
+
+
+class Lane:
+    """The way to one sink."""
+
+    def __init__(self, sink: Part[Sink], yard: Yard) -> None:
+        self.sink, self.yard = sink, yard
+        self.behind = yard.ledger.next_gap(sink.id, yard.flow.id) is not None
+        self.error: Exception | None = None
+        """Why it is behind, or was."""
+        self.failures = 0
+        """In a row, while it tries to catch up."""
+        self.attempts: Attempts | None = None
+        """Those under way."""
+        self._order: Order | None = None
+        self._writer: SinkWriter | None = None
+        self._due = 0.0
+        self._ending = self._resting = self._interrupted = False
+        self._cancelled = threading.Event()
+        self._seen_at = 0.0
+        self._tag = f"penstock-{uuid.uuid4().hex}"
+        self._thread = threading.Thread(target=self._run, name=f"sink {sink.id}", daemon=True)
+        self._thread.start()
+
+    # Called with the lock of the yard
+
+    @property
+    def free(self) -> bool:
+        """Whether it can take the batch in hand."""
+        return not self.behind and self._order is None
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether it will not try again by itself."""
+        return self.behind and self._due == math.inf
+
+    @property
+    def hurrying(self) -> bool:
+        """Whether it is catching up, and has not failed since it was told to."""
+        return self.behind and self._due == 0.0
+
+    def give(self, order: Order) -> None:
+        """Let it deliver the batch in hand."""
+        self._order = order
+        self.yard.changed.notify_all()
+
+    def fall_behind(self) -> None:
+        """The batch in hand goes on without it."""
+        if not self.behind:
+            self.behind, self.failures, self._due = True, 0, 0.0
+            if self._order is None and self.error is not None:
+                self._back_off(self.error)
+        self.yard.changed.notify_all()
+
+    def hurry(self) -> None:
+        """Let it try to catch up now."""
+        self._due = 0.0
+        self.yard.changed.notify_all()
+
+    # Called by anybody
+
+    def look(self) -> None:
+        """End attempts that take too long. The time for which a sink has no room does not count."""
+        attempts, writer, now = self.attempts, self._writer, time.monotonic()
+        if attempts is None or self._interrupted:
+            return
+        if writer is not None and writer.waiting:
+            attempts.deadline += now - self._seen_at
+        self._seen_at = now
+        if now >= attempts.deadline:
+            self._interrupted = True
+            self._interrupt()
+
+    def rest(self, until: float) -> None:
+        """Begin nothing any more, and wait a while for what is under way."""
+        with self.yard.changed:
+            self._resting = True
+            self.yard.changed.wait_for(lambda: self.attempts is None, max(0.0, until - time.monotonic()))
+
+    def cancel(self) -> None:
+        """Give up what is under way."""
+        self._cancelled.set()
+        with self.yard.changed:
+            self._ending = True
+            self.yard.changed.notify_all()
+        self._interrupt()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.cancel()
+        self._thread.join(JOIN_S)
+        if self._thread.is_alive():
+            log.warning("sink does not let go", flow=self.yard.flow.id, sink=self.sink.id)
+        elif self._writer is not None:
+            self._writer.close()
+
+    # In the thread of the lane
+
+    def _run(self) -> None:
+        while (work := self._await_work()) is not None:
+            work()
+        if self._order is not None:
+            self._order.release()
+
+    def _await_work(self) -> Callable[[], None] | None:
+        changed = self.yard.changed
+        with changed:
+            while not self._ending:
+                if self._order is not None:
+                    return self._deliver_order
+                wait = None if not self.behind else self._due - time.monotonic()
+                if wait is not None and wait <= 0 and not self._resting:
+                    return self._catch_up
+                changed.wait(None if wait in (None, math.inf) or self._resting else wait)
+        return None
+
+    def _deliver_order(self) -> None:
+        order = self._order
+        assert order is not None
+        try:
+            order.adopted(self._deliver)(order.df, order.delivery, order.span, order.anew)
+        except Exception as error:
+            order.error = error
+        finally:
+            order.release()
+        with self.yard.changed:
+            self.error = order.error
+            self._order, order.done = None, True
+            if self.behind and order.error is not None:  # the batch in hand has gone on without it
+                self._back_off(order.error)
+            self.yard.changed.notify_all()
+
+    def _catch_up(self) -> None:
+        """Deliver the oldest batch that was missed, or find that there is none any more."""
+        yard, sink = self.yard, self.sink.id
+        try:
+            with yard.changed:
+                gap = yard.ledger.next_gap(sink, yard.flow.id)
+                yard.ledger.stands(sink, "in_sync" if gap is None else "catching_up")
+                if gap is None:
+                    self.behind, self.failures, self.error = False, 0, None
+                    yard.changed.notify_all()
+                    return
+            self._deliver_gap(gap)
+        except Exception as error:
+            with yard.changed:
+                self.error = error
+                self._back_off(error)
+                yard.changed.notify_all()
+            with contextlib.suppress(sqlite3.Error):  # it may be what has failed
+                yard.ledger.stands(sink, "behind")
+        else:
+            self.failures = 0
+
+    def _deliver_gap(self, gap: Gap) -> None:
+        yard = self.yard
+        yard.spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)  # live batches come first
+        try:
+            df, chosen = yard.missed.frame(gap, yard.spark)
+        except Lost as lost:
+            log.error("missed batch lost", flow=yard.flow.id, sink=self.sink.id, why=str(lost))
+            yard.ledger.lose(gap, str(lost))
+            yard.missed.drop(gap.file)
+            return
+        self._deliver(df if chosen else yard.chosen(df, self.sink), gap.delivery, gap.span, lambda: None)
+
+    def _deliver(self, df: DataFrame, delivery: DeliveryId, span: Span, anew: Callable[[], None]) -> None:
+        yard = self.yard
+        yard.spark.sparkContext.addJobTag(self._tag)
+        attempts = Attempts(self.sink.effort, self._cancelled.wait, lambda e: self._note(e, delivery))
+
+        def once() -> Delivered:
+            yard.permitted()
+            anew()
+            return self._write(df, delivery)
+
+        with yard.changed:
+            self._interrupted, self._seen_at = False, time.monotonic()
+            self.attempts = attempts
+            yard.changed.notify_all()
+        try:
+            delivered = attempts.run(once)
+            yard.rejected(delivered.rejected, delivery)  # before it counts as acknowledged (invariant 7)
+            yard.missed.drop(yard.ledger.acked(delivery, span))
+        finally:
+            with yard.changed:
+                self.attempts = None
+                yard.changed.notify_all()
+        yard.counters.acknowledged(self.sink.id, delivered.events, len(delivered.rejected))
+
+    def _write(self, df: DataFrame, delivery: DeliveryId) -> Delivered:
+        if self._cancelled.is_set():
+            raise Retryable("the run ends")
+        writer = self._writer = self._writer or self.sink.component.open(self.yard.flow.site)
+        try:
+            return writer.write(df, delivery)
+        except Exception as error:
+            if not self._interrupted:
+                raise
+            writer.close()
+            self._writer = None  # it was cancelled, for good
+            raise Overdue(self.sink.effort) from error
+
+    def _interrupt(self) -> None:
+        if self._writer is not None:
+            self._writer.cancel()
+        if self.attempts is not None:
+            with contextlib.suppress(Exception):  # Spark itself may be gone
+                self.yard.spark.sparkContext.cancelJobsWithTag(self._tag)
+
+    def _back_off(self, error: Exception) -> None:
+        self.failures += 1
+        wait = math.inf if failure_of(error).fatal else backoff_s(self.sink.effort, self.failures)
+        self._due = time.monotonic() + wait
+
+    def _note(self, error: Exception, delivery: DeliveryId) -> None:
+        if self._cancelled.is_set():
+            return
+        message = failure_of(error).problem.message
+        about = {"flow": self.yard.flow.id, "sink": self.sink.id, "batch": delivery.batch}
+        log.warning("delivery failed", **about, error=message)
+        self.yard.counters.failed(self.sink.id, message)
+        self.yard.ledger.failed(self.sink.id, message)
