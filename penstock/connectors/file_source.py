@@ -12,6 +12,7 @@ from pydantic import Field
 from penstock.connectors.base import Site, Source
 from penstock.connectors.paths import is_local, local_path, qualified
 from penstock.errors import Invalid, Problem
+from penstock.processors.base import EVENT, EVENT_TYPE, NOTE, NOTE_TYPE
 from penstock.specs.policies import Batch
 from penstock.sql.schemas import parse_schema
 
@@ -29,13 +30,17 @@ FOREVER = "36500d"
 """Spark ignores a new file that is older than the newest one by `maxFileAge`, without a word."""
 
 
+CORRUPT = "$corrupt"
+"""The column in which Spark keeps the text of a record that does not fit."""
+
+
 class FileSource(Source):
     """Reads files: one file, a directory or a glob; watches for new ones unless it is finite.
 
     Each file is read once, whole; write a file elsewhere and move it in, so that it is never seen half
     written. Names that begin with `_` or `.` are passed over. Without a `schema` the columns are inferred
-    from the files there are when the document is saved, and pinned in its revision. A record that does
-    not fit fails the pipeline (`malformed: fail`), so that nothing is lost silently.
+    from the files there are when the document is saved, and pinned in its revision. A record of JSON or CSV
+    that does not fit goes to the dead letters as it stands in the file (`malformed: dead_letter`).
 
     The thresholds of `batch:` apply where they are set: `max_bytes` is the size of the pieces files are
     split into, and with `max_inflight` that many pieces make up a micro-batch.
@@ -48,8 +53,10 @@ class FileSource(Source):
         default=None, alias="schema", description="Columns as Spark DDL; absent: inferred and pinned."
     )
     finite: bool = Field(default=False, description="End as `completed` when all files there are were read.")
-    malformed: Literal["fail", "nulls"] = Field(
-        default="fail", description="A record that does not fit: fail the pipeline, or read it as nulls."
+    malformed: Literal["dead_letter", "fail", "nulls"] = Field(
+        default="dead_letter",
+        description="A record that does not fit: keep it as a dead letter, fail the pipeline, or read it as "
+        "nulls.",
     )
     poll_ms: int = Field(default=1_000, ge=10, description="How often to look for new files.")
     options: dict[str, str] = Field(
@@ -81,9 +88,16 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         if "max_inflight" in set_ and batch.max_inflight != "auto":
             options["maxBytesPerTrigger"] = str(batch.max_bytes * batch.max_inflight)
         reader = spark.readStream.format(self.format).options(**options)
-        if self.format != "text":
-            reader = reader.schema(parse_schema(spark, self.schema_ or "", field="schema"))
-        return reader.load(self._watched())
+        if self.format == "text":
+            return reader.load(self._watched())
+        schema = parse_schema(spark, self.schema_ or "", field="schema")
+        if not self._keeps_malformed:
+            return reader.schema(schema).load(self._watched())
+        return _noted(reader.schema(schema.add(CORRUPT, "string")).load(self._watched()))
+
+    @property
+    def _keeps_malformed(self) -> bool:
+        return self.malformed == "dead_letter" and self.format in ("json", "csv")
 
     def trigger(self, batch: Batch) -> dict[str, Any]:
         return {"availableNow": True} if self.finite else {"processingTime": f"{self.poll_ms} milliseconds"}
@@ -103,8 +117,9 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         return re.sub(r"(\w)(\W*)$", r"[\1]\2", path)
 
     def _options(self) -> dict[str, str]:
-        mode = {"fail": "FAILFAST", "nulls": "PERMISSIVE"}[self.malformed]
-        return {"mode": mode, **FORMAT_OPTIONS.get(self.format, {}), **self.options}
+        mode = "PERMISSIVE" if self.malformed == "nulls" or self._keeps_malformed else "FAILFAST"
+        kept = {"columnNameOfCorruptRecord": CORRUPT} if self._keeps_malformed else {}
+        return {"mode": mode, **kept, **FORMAT_OPTIONS.get(self.format, {}), **self.options}
 
     def _inferred(self, spark: SparkSession) -> str:
         from pyspark.errors import PySparkException
@@ -116,7 +131,7 @@ schema: id BIGINT, customer STRING, amount DOUBLE
             schema = spark.read.format(self.format).options(**options).load(qualified(self.path)).schema
         except PySparkException as error:
             raise Invalid(self._cannot_infer(str(error).splitlines()[0])) from None
-        fields = [f for f in schema.fields if f.name != "_corrupt_record"]
+        fields = [f for f in schema.fields if f.name not in ("_corrupt_record", CORRUPT)]
         if not fields:
             raise Invalid(self._cannot_infer("the files hold no column"))
         return type(schema)(fields).toDDL()
@@ -137,3 +152,22 @@ schema: id BIGINT, customer STRING, amount DOUBLE
             files = [os.path.join(d, f) for d, _, fs in os.walk(match) for f in fs] or [match]
             total += sum(os.path.getsize(f) for f in files if os.path.isfile(f))
         return total
+
+
+def _noted(df: DataFrame) -> DataFrame:
+    """The events, and notes of the records that are none."""
+    from pyspark.sql import functions as f
+
+    text = f.col(f"`{CORRUPT}`")
+    why = {
+        "kind": "fault",
+        "step": "source",
+        "code": "malformed",
+        "message": "the record does not fit the schema",
+    }
+    known = [f.lit(value).alias(name) for name, value in why.items()]
+    unknown = [f.lit(None).alias(name) for name in ("event", "taken", "given", "ms")]
+    note = f.struct(*known, text.alias("row"), *unknown).cast(NOTE_TYPE)
+    event = f.lit(None).cast(EVENT_TYPE).alias(EVENT)
+    columns = [f.col(f"`{name}`") for name in df.columns if name != CORRUPT]
+    return df.select(*columns, event, f.when(text.isNotNull(), note).alias(NOTE))

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as f
-
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
     from pyspark.sql.streaming.query import StreamingQuery
@@ -52,11 +50,6 @@ class Observed:
 def watch(df: DataFrame, name: str, figures: list[Column]) -> DataFrame:
     """Take figures of a streaming frame."""
     return df.observe(name, *figures)
-
-
-def watched_source(df: DataFrame) -> DataFrame:
-    """The input of a flow, with its events counted."""
-    return watch(df, SOURCE, [f.count(f.lit(1)).alias("given")])
 
 
 class Watcher:

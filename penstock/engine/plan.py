@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.engine.flow import Flow
-from penstock.engine.notes import watch, watched_source
-from penstock.engine.steps import Step, Watch, make_steps, with_event
+from penstock.engine.notes import SOURCE, watch
+from penstock.engine.steps import Step, Watch, cleared, make_steps, with_event
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import visible
 from penstock.sql.frames import condition
@@ -54,7 +54,7 @@ def plan_flow(flow: Flow, spark: SparkSession) -> Plan:
         df = flow.source.component.read(spark, flow.batch, flow.site)
     except Invalid as error:
         raise Invalid(*map(flow.source.place.locate, error.problems)) from None
-    return plan_frame(flow, watched_source(with_event(df)), watch)
+    return plan_frame(flow, cleared(with_event(df), SOURCE, watch), watch)
 
 
 def plan_frame(flow: Flow, df: DataFrame, watch: Watch | None, *, first: int = 0) -> Plan:

@@ -112,6 +112,8 @@ class Settling:
         for note in faults:
             errors[note.step] = errors.get(note.step, 0) + 1
         before = seen.taken
+        if malformed := errors.get("source", 0):
+            self._counters.stepped("source", before + malformed, before, malformed, None)
         for step in self._plan.steps:
             for part in step.parts:
                 own = stats.get(part.id)

@@ -94,7 +94,7 @@ class _Maker:
         else:
             noted = self.in_spark(df, parts[0])
             columns = [noted.select(*map(quote, visible(noted.columns))).schema]
-        return Step(tuple(parts), tuple(columns), noted, self.cleared(noted, parts[-1].id))
+        return Step(tuple(parts), tuple(columns), noted, cleared(noted, parts[-1].id, self.watch))
 
     def in_spark(self, df: DataFrame, part: Part[Processor]) -> DataFrame:
         processor = part.component
@@ -134,15 +134,16 @@ class _Maker:
         given = self.given.get(part.id)
         return Stage(part.id, flow.site, flow.batch, sinks, finite, self.testing, given)
 
-    def cleared(self, noted: DataFrame, step: str) -> DataFrame:
-        """The events alone, after figures were taken of all that passed."""
-        if NOTE not in noted.columns:
-            return self.watch(noted, step, [f.count(f.lit(1)).alias("given")]) if self.watch else noted
-        note = f.col(quote(NOTE))
-        if self.watch:
-            figures = [f.count_if(note.isNull()).alias("given"), f.collect_list(note).alias("notes")]
-            noted = self.watch(noted, step, figures)
-        return noted.filter(note.isNull()).drop(NOTE)
+
+def cleared(noted: DataFrame, name: str, watch: Watch | None) -> DataFrame:
+    """The events alone, after figures were taken of all that passed."""
+    if NOTE not in noted.columns:
+        return watch(noted, name, [f.count(f.lit(1)).alias("given")]) if watch else noted
+    note = f.col(quote(NOTE))
+    if watch:
+        figures = [f.count_if(note.isNull()).alias("given"), f.collect_list(note).alias("notes")]
+        noted = watch(noted, name, figures)
+    return noted.filter(note.isNull()).drop(NOTE)
 
 
 def _noted(df: DataFrame, step: str) -> DataFrame:

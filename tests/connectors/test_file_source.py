@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from penstock.connectors.file_source import FileSource
 from penstock.errors import Invalid
-from tests.flows import NO_STREAMS, json_rows, keeper, pipeline, run
+from tests.flows import NO_STREAMS, Streams, json_rows, keeper, letters, pipeline, run
 
 COLUMNS = "id BIGINT, name STRING"
 
@@ -120,12 +120,33 @@ def test_a_malformed_record_fails_the_pipeline_and_names_it(
     spark: SparkSession, tmp_path: Path, inbox: Path
 ) -> None:
     (inbox / "c.json").write_text('{"id": "not a number"}\n')
-    state = run(spark, job(tmp_path, {"schema": COLUMNS}), tmp_path / "ck")
+    state = run(spark, job(tmp_path, {"schema": COLUMNS, "malformed": "fail"}), tmp_path / "ck")
     assert state.outcome == "failed"
     assert len(state.attempts) == 1  # bad data is as bad at the next attempt
     assert state.error is not None
     assert "not a number" in state.error["message"] or "c.json" in state.error["message"]
     assert json_rows(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_a_malformed_record_is_a_dead_letter(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    (tmp_path / "mixed").mkdir()
+    lines = {
+        "json": ['{"id": 1, "name": "a"}', '{"id": "x", "name": "b"}', "no json", '{"id": 2, "name": "c"}'],
+        "csv": ["id,name", "1,a", "x,b", "3,4,5,6", "2,c"],
+    }[kind]
+    (tmp_path / "mixed" / f"a.{kind}").write_text("\n".join(lines) + "\n")
+    source = {"type": "file", "path": str(tmp_path / "mixed"), "format": kind, "finite": True}
+    sink = {"type": "file", "path": str(tmp_path / "out"), "format": "json"}
+    raw = pipeline(source={**source, "schema": "id BIGINT, name STRING"}, sinks=[sink])
+    streams = Streams(tmp_path)
+    state = run(spark, raw, tmp_path / "ck", streams.site())
+    assert state.outcome == "completed", state.error
+    assert sorted(row["id"] for row in json_rows(tmp_path / "out")) == [1, 2]
+    kept = letters(streams)
+    assert [letter["event"] for letter in kept] == lines[-3:-1]
+    assert {(letter["code"], letter["step"]) for letter in kept} == {("malformed", "source")}
+    assert state.ops["processors"]["source"]["errors"] == 2
 
 
 def test_a_malformed_record_can_be_read_as_nulls(spark: SparkSession, tmp_path: Path, inbox: Path) -> None:

@@ -91,7 +91,6 @@ def test_what_has_no_effect_is_a_warning(spark: SparkSession, tmp_path: Path) ->
     assert analysis.valid, analysis.errors
     assert {(w.code, w.path) for w in analysis.warnings} == {
         ("no_effect", "spec.batch.max_events"),
-        ("no_effect", "spec.dead_letters"),
         ("plain_secret", "spec.sinks[0].options.password"),
     }
 
