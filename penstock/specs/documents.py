@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, field_validator
 
 from penstock.specs.base import Component, Spec
+from penstock.specs.cases import Case
 from penstock.specs.catalog import Role, catalog, union
 from penstock.specs.policies import Batch, CommitPolicy, Effort, Restart
 from penstock.specs.positions import PositionText
@@ -23,6 +24,7 @@ NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 _.-]{0,126}[A-Za-z0-9_-])?")
 
 DesiredStatus = Literal["active", "paused", "stopped"]
 
+TESTS = "Sample events and what is expected of them. To change them changes nothing of what runs."
 POSITION = "Where it begins: earliest, latest, offset:N or time:ISO 8601."
 STATUS = "What it should do once it is saved"
 
@@ -148,6 +150,7 @@ class PipelineSpec(Spec):
     dead_letters: str | None = Field(
         default=None, description="Id of the Stream for what cannot be processed."
     )
+    tests: list[Case] = Field(default_factory=list, description=TESTS)
 
 
 class TaskOutput(Spec):
@@ -168,6 +171,7 @@ class TaskSpec(Spec):
     outputs: list[TaskOutput] = Field(default_factory=list, description="Streams it publishes to.")
     batch: Batch = Field(default_factory=Batch, description="When a batch is complete.")
     restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
+    tests: list[Case] = Field(default_factory=list, description=TESTS)
 
 
 class StreamDocument(Document):
@@ -241,6 +245,14 @@ def runs(document: Mapping[str, Any]) -> bool:
         pushed = bool(getattr(_component("source", spec), "push", False))
         return publishes and not pushed and not has_own_stream("source", spec)
     return False
+
+
+def what_runs(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document without its tests: two that are the same in this run the same."""
+    spec = document.get("spec")
+    if not isinstance(spec, Mapping) or "tests" not in spec:
+        return dict(document)
+    return {**document, "spec": {name: value for name, value in spec.items() if name != "tests"}}
 
 
 def has_own_stream(role: Role, spec: Mapping[str, Any]) -> bool:

@@ -102,6 +102,7 @@ def _rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
         return
     if raw.get("kind") in ("Pipeline", "Task"):
         yield from _unique(spec.get("processors"), "processor", "spec.processors")
+        yield from _unique(spec.get("tests"), "test", "spec.tests", field="name")
     if raw.get("kind") == "Pipeline":
         yield from _unique(spec.get("sinks"), "sink", "spec.sinks", lambda s: s.get("ref") or s.get("type"))
         yield from _either(spec)
@@ -116,19 +117,23 @@ def _rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _unique(
-    entries: Any, what: str, path: str, default: Callable[[Mapping[str, Any]], Any] = lambda _: None
+    entries: Any,
+    what: str,
+    path: str,
+    default: Callable[[Mapping[str, Any]], Any] = lambda _: None,
+    field: str = "id",
 ) -> Iterator[Problem]:
     seen: set[str] = set()
     for i, entry in enumerate(entries if isinstance(entries, list) else ()):
-        name = (entry.get("id") or default(entry)) if isinstance(entry, Mapping) else None
+        name = (entry.get(field) or default(entry)) if isinstance(entry, Mapping) else None
         if not isinstance(name, str):
             continue
         if name in seen:
             yield Problem(
                 code="duplicate_id",
                 message=f"two {what}s are called '{name}'",
-                path=f"{path}[{i}].id",
-                hint=f"give each {what} its own 'id'",
+                path=f"{path}[{i}].{field}",
+                hint=f"give each {what} its own '{field}'",
             )
         seen.add(name)
 
