@@ -50,6 +50,7 @@ class Ops(View):
 
     input_events: int = 0
     batches: int = 0
+    dead_letters: int = Field(default=0, description="Events that its batches could not process.")
     input_events_per_second: float = 0.0
     processed_events_per_second: float = 0.0
     last_batch: dict[str, Any] | None = None

@@ -126,6 +126,7 @@ def _show_counters(ops: dict[str, Any]) -> None:
         {
             "in": count(ops.get("input_events")),
             "batches": count(ops.get("batches")),
+            "dead letters": count(ops["dead_letters"]) if ops.get("dead_letters") else None,
             "rate": rate(float(ops.get("processed_events_per_second") or 0.0)),
         }
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from penstock.control.registry.store import Registry
 from penstock.errors import Invalid, NotFound, Problem, did_you_mean
 from penstock.settings import Settings
 from penstock.specs.documents import (
+    API_VERSION,
     RUNNABLE,
     PipelineDocument,
     SourceDocument,
@@ -38,6 +41,9 @@ _COPY = "make another stream, and copy with a pipeline what you need"
 INPUT, DEAD = ".in", ".dead"
 """After a flow's id: the stream that holds what is pushed to it, and the one for what it cannot process."""
 
+LETTERED = tuple(reversed(RUNNABLE))
+"""Kinds that can have dead letters; of namesakes the first one has the short id."""
+
 
 def input_id(pipeline: str) -> str:
     """The id of the stream that holds what is pushed to a pipeline."""
@@ -45,14 +51,18 @@ def input_id(pipeline: str) -> str:
 
 
 def dead_letters_id(record: Record) -> str:
-    """The id of the stream for what a flow cannot process: the one its document names, or its own."""
+    """The id of the stream for what a flow cannot process: the one its document names, or its own.
+
+    With the kind before it, its own is never taken for that of a namesake of another kind.
+    """
     named = (record.document.get("spec") or {}).get("dead_letters")
-    return derive_id(named) if named else record.id + DEAD
+    return derive_id(named) if named else f"{record.kind.lower()}:{record.id}{DEAD}"
 
 
 class Streams:
     """Finds, makes and looks after the logs. Registered streams have one each; so have, unregistered, the
-    input of a pipeline that is pushed to, and what did not fit the schema of a typed stream.
+    input of a pipeline that is pushed to, what did not fit the schema of a typed stream, and what a flow
+    could not process.
     """
 
     def __init__(self, settings: Settings, registry: Registry) -> None:
@@ -90,6 +100,10 @@ class Streams:
                 yield input
                 if input.spec.schema_ is not None and (dead := self._place(dead_id(input.id))):
                     yield dead
+        for kind in LETTERED:
+            for record in self._registry.list(kind, limit=None).items:
+                if self.home.directory(record.id + DEAD, record.uid).is_dir():  # made with the first letter
+                    yield self._letters(record)
 
     def ensure(self, record: Record) -> None:
         """A stream was saved: make its log, or let it know its new settings."""
@@ -120,10 +134,11 @@ class Streams:
             raise Invalid(*(p.model_copy(update={"path": f"spec.{p.path}"}) for p in problems))
 
     def remove(self, record: Record) -> None:
-        """A stream, or a pipeline with an input of its own, was deleted."""
-        id = record.id if record.kind == "Stream" else input_id(record.id)
-        self._pool.drop(self.home.directory(id, record.uid))
-        self.home.remove(id, record.uid)
+        """A stream, or something that runs and has an input or dead letters of its own, was deleted."""
+        ids = [record.id] if record.kind == "Stream" else [input_id(record.id), record.id + DEAD]
+        for id in ids:
+            self._pool.drop(self.home.directory(id, record.uid))
+            self.home.remove(id, record.uid)
 
     def forget_reader(self, reader: str) -> None:
         """A flow is gone for good: no stream waits for it any more."""
@@ -171,10 +186,9 @@ class Streams:
         if suffix == "dead" and (of := self._place(owner)) is not None and of.spec.schema_ is not None:
             directory = read_config(of.directory).dead_letters
             return StreamPlace(id, StreamSpec(), directory) if directory else None
-        if suffix == "dead":
-            for kind in RUNNABLE:
-                if (record := self._registry.find(kind, owner)) is not None and record.flow is not None:
-                    return self._at(id, record.uid, StreamSpec())
+        if suffix == "dead" and (record := self._lettered(owner)) is not None:
+            own = self._at(record.id + DEAD, record.uid, self._letters_spec)
+            return replace(own, id=id)
         if suffix == "in" and (record := self._registry.find("Pipeline", owner)) is not None:
             return self._input(record)
         return None
@@ -203,6 +217,26 @@ class Streams:
             return None
         spec = input_spec(document, getattr(source, "schema_", None))
         return self._at(input_id(record.id), record.uid, spec)
+
+    def _lettered(self, owner: str) -> Record | None:
+        """The flow of an id; where several kinds have one, `task:ID` says which."""
+        named, _, id = owner.rpartition(":")
+        kinds = [kind for kind in LETTERED if named in ("", kind.lower())]
+        found = (self._registry.find(kind, id) for kind in kinds)
+        return next((record for record in found if record and record.flow), None)
+
+    def _letters(self, record: Record) -> StreamPlace:
+        """What a flow could not process, under its short id, unless that means another stream."""
+        short, long = record.id + DEAD, f"{record.kind.lower()}:{record.id}{DEAD}"
+        own = self._at(short, record.uid, self._letters_spec)
+        meant = self._place(short)
+        return own if meant is None or meant.directory == own.directory else replace(own, id=long)
+
+    @cached_property
+    def _letters_spec(self) -> StreamSpec:
+        """How letters are kept: as long as streams are by default, and always on disk (invariant 7)."""
+        raw = {"apiVersion": API_VERSION, "kind": "Stream", "metadata": {"name": "letters"}, "spec": {}}
+        return StreamSpec(wal=self._spec(raw).wal.model_copy(update={"enabled": True}))
 
     def _at(self, id: str, uid: str, spec: StreamSpec) -> StreamPlace:
         return StreamPlace(id, spec, self.home.ensure(id, uid, spec))

@@ -21,6 +21,7 @@ class Counters:
         self._lock = threading.Lock()
         self._input = int(earlier.get("input_events", 0))
         self._batches = int(earlier.get("batches", 0))
+        self._letters = int(earlier.get("dead_letters", 0))
         self._last: dict[str, Any] | None = None
         self._rates = {"input": 0.0, "processed": 0.0}
         self._steps: dict[str, dict[str, Any]] = {
@@ -52,6 +53,11 @@ class Counters:
             counts["errors"] += errors
             counts["dropped"] += max(0, taken - given - errors)
             counts["ms"] += ms or 0.0
+
+    def lettered(self, letters: int) -> None:
+        """A batch has left dead letters."""
+        with self._lock:
+            self._letters += letters
 
     def acknowledged(self, sink: str, events: int, rejected: int = 0) -> None:
         """A sink has taken a batch, but for some of its events."""
@@ -102,6 +108,7 @@ class Counters:
             return {
                 "input_events": self._input,
                 "batches": self._batches,
+                "dead_letters": self._letters,
                 "input_events_per_second": self._rates["input"],
                 "processed_events_per_second": self._rates["processed"],
                 "last_batch": self._last,

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from penstock.connectors.base import Sink, Site, Source
+from penstock.connectors.logs import place_of
 from penstock.connectors.stream_sink import StreamSink
 from penstock.connectors.stream_source import StreamSource
 from penstock.errors import Invalid, Problem
@@ -29,6 +30,7 @@ from penstock.specs.documents import (
     TaskOutput,
     derive_id,
     runs,
+    what_runs,
 )
 from penstock.specs.policies import Batch, CommitPolicy, Effort, Restart
 from penstock.specs.references import publishes_to
@@ -138,6 +140,8 @@ class _Resolver:
             else [p for i, task in enumerate(spec.tasks) for p in self.task(task, f"spec.tasks[{i}]")]
         )
         sinks = [self.sink(sink, f"spec.sinks[{i}]") for i, sink in enumerate(spec.sinks)]
+        if spec.dead_letters is not None:
+            self.dead_letters(spec.dead_letters, source)
         if self.problems or source is None:
             raise Invalid(*self.problems)
         return Flow(
@@ -177,6 +181,23 @@ class _Resolver:
         sink = Part[Sink](spec.type, spec, place, effort=_effort(spec))
         return Flow(document.id, source, [], [sink], self.site, spec.batch, spec.restart)
 
+    def dead_letters(self, stream: str, source: Part[Source] | None) -> None:
+        """Letters are raw events, and must not come back to the flow that wrote them."""
+        path = "spec.dead_letters"
+        try:
+            place = place_of(self.site, stream, field=path)
+        except Invalid as error:
+            self.problems += error.problems
+            return
+        if place.spec.schema_ is not None:
+            message = f"the stream '{stream}' has a schema, and dead letters are raw events"
+            hint = "name a stream without a schema"
+            self.problems.append(Problem(code="typed_stream", message=message, path=path, hint=hint))
+        reads = source.component if source is not None else None
+        if isinstance(reads, StreamSource) and derive_id(reads.stream) == place.id:
+            message = f"the pipeline reads '{stream}': each letter would come back to it"
+            self.problems.append(Problem(code="dead_letters_loop", message=message, path=path))
+
     def outputs(self, outputs: list[TaskOutput]) -> list[Part[Sink]]:
         """A sink for each output, called after its stream; several to one stream are numbered."""
         sinks: list[Part[Sink]] = []
@@ -189,6 +210,7 @@ class _Resolver:
         return sinks
 
     def document(self, raw: Mapping[str, Any]) -> Any:
+        raw = what_runs(raw)  # a sample event may hold anything, "${" too
         spec, problems = resolve(raw.get("spec"), self.environment, "spec")
         if problems:
             raise Invalid(*problems)

@@ -7,8 +7,9 @@ Whoever can read a stream can read letters.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -32,13 +33,21 @@ class Letters:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
 
-    def write(self, faults: Sequence[Note], delivery: DeliveryId, *, attempt: int = 1) -> None:
-        """Keep what a batch left behind; a batch that is repeated adds nothing."""
+    def write(
+        self, faults: Sequence[Note], delivery: DeliveryId, told: Sequence[Mapping[str, Any]] = ()
+    ) -> int:
+        """Keep what a batch left behind, and say how many letters that makes.
+
+        A batch that is repeated adds nothing. `told` has further headers for each.
+        """
         if not faults:
-            return
+            return 0
         site = self._flow.site
         at = _iso(datetime.now(UTC))
-        headers = [self._headers(note, delivery, at, attempt) for note in faults]
+        headers = [
+            self._headers(note, delivery, at, further)
+            for note, further in zip(faults, told or [{}] * len(faults), strict=True)
+        ]
         columns: dict[str, list[Any]] = {
             RAW.names[0]: [(note.row or "").encode() for note in faults],
             KEY: [None if (key := note.event.get("key")) is None else key.encode() for note in faults],
@@ -49,29 +58,40 @@ class Letters:
             f"{site.flow}/{PRODUCER}/{delivery.sink}/{delivery.lineage}", delivery.batch, site.epoch
         )
         try:
-            LOGS.log(site.stream(site.dead).directory).append(batch, producer=producer)
+            done = LOGS.log(site.stream(site.dead).directory).append(batch, producer=producer)
         except Fenced as error:
             raise Fault("fenced", str(error)) from None
+        return 0 if done.duplicate else len(faults)
 
-    def _headers(self, note: Note, delivery: DeliveryId, at: str, attempt: int) -> dict[str, str]:
+    @cached_property
+    def _origin(self) -> str:
+        """What the offsets of the source mean."""
+        return self._flow.position_key
+
+    def _headers(
+        self, note: Note, delivery: DeliveryId, at: str, further: Mapping[str, Any]
+    ) -> dict[str, str]:
         """Why an event is here, and what was known of it."""
         event, site = note.event, self._flow.site
         told = {
             "code": note.code,
             "reason": note.message,
             "step": note.step,
+            "part": "sink" if note.step == delivery.sink else "step",
             "flow": site.flow,
             "revision": site.revision,
-            "attempt": attempt,
+            "attempt": 1,
             "at": at,
             "lineage": delivery.lineage,
             "batch": delivery.batch,
+            "origin": self._origin,
             "offset": event.get("offset"),
-            "time": _iso(event["time"]) if event.get("time") else None,
+            "time": _iso(event["time"], "microseconds") if event.get("time") else None,
             "headers": json.dumps(event["headers"]) if event.get("headers") else None,
+            **further,
         }
         return {name: str(value) for name, value in told.items() if value is not None}
 
 
-def _iso(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _iso(moment: datetime, precision: str = "milliseconds") -> str:
+    return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")

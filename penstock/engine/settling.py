@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,12 +11,10 @@ import structlog
 from penstock.connectors.base import DeliveryId, Rejected
 from penstock.connectors.logs import LOGS
 from penstock.engine.counters import Counters
-from penstock.engine.failures import failure_of
 from penstock.engine.letters import Letters
 from penstock.engine.notes import Note, Observed
 from penstock.engine.plan import Plan
-from penstock.engine.steps import SQL_FAILED
-from penstock.processors.base import RowProcessor
+from penstock.engine.reasons import explained
 from penstock.streams.events import RAW
 from penstock.streams.storage import Producer
 
@@ -25,9 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = structlog.get_logger()
-
-EXPLAINED = 3
-"""Of so many events of a step and batch the exact reason is found out; it is mostly the same for the rest."""
 
 
 class Settling:
@@ -40,7 +34,7 @@ class Settling:
     def notes(self, seen: Observed, delivery: DeliveryId) -> None:
         """Keep the letters and the late events of a batch, count its steps, and say what they said."""
         faults = [note for note in seen.notes if note.kind == "fault"]
-        self._letters.write(self._explained(faults), delivery)
+        self._keep(explained(faults, self._plan, self._spark), delivery)
         self._keep_late([note for note in seen.notes if note.kind == "late"], delivery)
         for note in seen.notes:
             if note.kind == "log":
@@ -53,41 +47,10 @@ class Settling:
             Note("fault", delivery.sink, each.code, each.message, each.row, each.event or {})
             for each in events
         ]
-        self._letters.write(refused, delivery)
+        self._keep(refused, delivery)
 
-    def _explained(self, faults: list[Note]) -> list[Note]:
-        """The notes of steps in SQL, which tell only that an event failed, with the reason."""
-        known: dict[str, int] = {}
-        reasons: dict[str, tuple[str, str]] = {}
-        told = []
-        for note in faults:
-            if note.code != SQL_FAILED:
-                told.append(note)
-                continue
-            known[note.step] = known.get(note.step, 0) + 1
-            if known[note.step] <= EXPLAINED:
-                reasons[note.step] = self._reason(note)
-            code, message = reasons[note.step]
-            told.append(replace(note, code=code, message=message))
-        return told
-
-    def _reason(self, note: Note) -> tuple[str, str]:
-        """Why a step raises on an event: it is asked once more, about this event alone."""
-        from pyspark.sql import functions as f
-
-        columns = dict(zip([p.id for p in self._plan.flow.processors], self._plan.columns, strict=False))
-        _, schema = columns[note.step]
-        part = next(part for part in self._plan.flow.processors if part.id == note.step)
-        one = (
-            self._spark.range(1).select(f.from_json(f.lit(note.row), schema).alias("event")).select("event.*")
-        )
-        try:
-            if isinstance(part.component, RowProcessor):
-                part.component.apply(one).collect()
-        except Exception as error:
-            problem = failure_of(error).problem
-            return problem.code, problem.message
-        return SQL_FAILED, "an expression of this step raises on this event"
+    def _keep(self, faults: Sequence[Note], delivery: DeliveryId) -> None:
+        self._counters.lettered(self._letters.write(faults, delivery))
 
     def _keep_late(self, late: list[Note], delivery: DeliveryId) -> None:
         site = self._plan.flow.site

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.control.service import Service
-from penstock.control.streams import Streams
+from penstock.control.streams import Streams, dead_letters_id
 from penstock.errors import Invalid, NotFound
 from penstock.streams.storage import Cursor
 from tests.api.kit import open_service, pipeline, stream
@@ -134,3 +134,48 @@ def test_what_a_transient_stream_held_is_gone_after_a_restart(service: Service, 
         assert bounds.first == bounds.next >= 2
     finally:
         again.stop()
+
+
+def test_dead_letters_of_namesakes_are_apart(service: Service, streams: Streams) -> None:
+    typed_stream = service.registry.create(typed("orders", "id INT"))
+    service.registry.create(pipeline("orders"))
+    service.registry.create(stream("in"))
+    task = {
+        "input": "in",
+        "processors": [{"type": "filter", "where": "true"}],
+        "outputs": [{"stream": "orders"}],
+    }
+    service.registry.create({"kind": "Task", "metadata": {"name": "orders"}, "spec": task})
+    records = [service.registry.get(kind, "orders") for kind in ("Pipeline", "Task")]
+    ids = [dead_letters_id(record) for record in records]
+    assert ids == ["pipeline:orders.dead", "task:orders.dead"]
+    for number, id in enumerate(["orders.dead", *ids], 1):
+        for _ in range(number):
+            streams.log(id).append(EVENTS)
+    found = {place.id: streams.log_at(place.directory).bounds().next for place in streams.all()}
+    assert found["orders.dead"] == 2  # what did not fit the typed stream
+    assert (found["pipeline:orders.dead"], found["task:orders.dead"]) == (4, 6)
+    service.delete("Task", "orders")
+    streams.ensure(typed_stream)
+    assert {place.id for place in streams.all()} == {"in", "orders", "orders.dead", "pipeline:orders.dead"}
+    with pytest.raises(NotFound):
+        streams.place("task:orders.dead")
+
+
+def test_dead_letters_have_the_short_id_where_it_is_free_and_go_with_their_flow(
+    service: Service, streams: Streams
+) -> None:
+    record = service.registry.create(pipeline("orders"))
+    assert not list(streams.all())  # made with the first letter
+    streams.log(dead_letters_id(record)).append(EVENTS)
+    (place,) = streams.all()
+    assert (place.id, place.directory) == ("orders.dead", streams.place("orders.dead").directory)
+    service.delete("Pipeline", "orders")
+    assert not place.directory.exists()
+    assert not list(streams.all())
+
+
+def test_a_stream_that_a_pipeline_names_holds_its_dead_letters(service: Service) -> None:
+    service.registry.create(stream("Kept letters"))
+    record = service.registry.create(pipeline("orders", dead_letters="Kept letters"))
+    assert dead_letters_id(record) == "kept_letters"

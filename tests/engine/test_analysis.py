@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from penstock.engine.analysis import Analysis, analyse, offline
@@ -193,3 +194,19 @@ def test_nothing_is_started_or_written(spark: SparkSession, tmp_path: Path) -> N
     assert judged(spark, pipeline(source=source, sinks=sinks)).valid
     assert list(tmp_path.iterdir()) == []
     assert spark.streams.active == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "source", "code"),
+    [
+        ({}, {"type": "generate"}, None),
+        ({"schema": "id INT"}, {"type": "generate"}, "typed_stream"),
+        ({}, {"type": "stream", "stream": "Dead"}, "dead_letters_loop"),
+    ],
+)
+def test_dead_letters_go_to_a_raw_stream_that_the_pipeline_does_not_read(
+    spark: SparkSession, spec: dict[str, Any], source: dict[str, Any], code: str | None
+) -> None:
+    raw = pipeline(source=source, dead_letters="dead")
+    found = [(error.code, error.path) for error in judged(spark, raw, stream("dead", **spec)).errors]
+    assert found == ([(code, "spec.dead_letters")] if code else [])
