@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+
+from tests.processors.http_server import Asked, Said, http_server
 
 
 @dataclass
@@ -22,44 +20,22 @@ class RegistryServer:
     status: int = 200
     """Anything but 200 is an outage or a refusal."""
 
-    def answer(self, path: str) -> tuple[int, Any]:
-        self.asked.append(path)
+    def answer(self, request: Asked) -> Said:
+        self.asked.append(request.path)
         if self.status != 200:
-            return self.status, {"error_code": self.status, "message": "no"}
-        match path.strip("/").split("/"):
-            case ["schemas", "ids", id] if int(id) in self.schemas:
-                return 200, {"schema": self.schemas[int(id)]}
+            return Said({"error_code": self.status, "message": "no"}, self.status)
+        match request.path.strip("/").split("/"):
+            case ["schemas", "ids", number] if int(number) in self.schemas:
+                return Said({"schema": self.schemas[int(number)]})
             case ["subjects", name, "versions", "latest"] if name in self.subjects:
                 id = self.subjects[name]
-                return 200, {"subject": name, "version": 1, "id": id, "schema": self.schemas[id]}
-        return 404, {"error_code": 40403, "message": "Schema not found"}
+                return Said({"subject": name, "version": 1, "id": id, "schema": self.schemas[id]})
+        return Said({"error_code": 40403, "message": "Schema not found"}, 404)
 
 
 @contextmanager
 def registry_server() -> Iterator[RegistryServer]:
     """A registry that lives as long as the block."""
     state = RegistryServer()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            status, body = state.answer(self.path)
-            text = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    state.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with http_server(state.answer) as state.url:
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

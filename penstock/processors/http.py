@@ -1,0 +1,208 @@
+"""The `http` step."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from urllib.parse import quote
+
+import httpx
+import pyarrow as pa
+import pydantic_core
+from cachetools import LRUCache
+from pydantic import Field, PrivateAttr
+
+from penstock.errors import Invalid, Problem, Retryable
+from penstock.processors.base import BadEvent, BatchProcessor, Desk, Outcome, Stage, Work
+from penstock.processors.columns import (
+    as_one,
+    as_struct,
+    declared,
+    found,
+    index_of,
+    joined,
+    put_together,
+    shown,
+    without_rows,
+)
+from penstock.processors.formats.text import Decode, json_decoder
+from penstock.processors.http_client import Answer, Cache, Call, Request, Retry, Service, given_answers
+from penstock.processors.rates import bucket, bucket_file
+from penstock.processors.templates import Event, checked, filled, filled_json
+from penstock.streams.rendering import plain_values
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+WITH_BODY = ("POST", "PUT", "PATCH")
+
+_SERVICES: LRUCache[tuple[str, str, str], Service] = LRUCache(64)
+"""One client per process and step, so that connections and answers are kept from task to task."""
+
+
+class HttpProcessor(BatchProcessor):
+    """Enriches each event by the answer of an HTTP service.
+
+    `{column}` in the URL stands for the event's value, escaped. The body of a POST, PUT or PATCH is the event
+    as JSON, or what `body` makes of it: a text or a JSON value with `{column}` in it. The answer goes into
+    one new column: a struct of the `schema`, read from JSON, or its text if there is no schema.
+
+    A call that fails is tried again as `retry` says. If there is no answer in the end, or it does not fit
+    the schema, `on_error` decides: `dead_letter`, `null` (the event goes on without an answer), `drop`
+    (counted), or `fail` (the pipeline starts again under its restart policy, and nothing passes while the
+    service is away). With `cache` the same call is made once within its time, in each Python process of
+    Spark. An event may be sent again after a crash: the service should bear that.
+
+    In a test run nothing is called: the answers are given, as a list in the order of calls or as a map by
+    URL. An answer is the body, or `{status, body}`.
+    """
+
+    network: ClassVar[bool] = True
+    example: ClassVar[str] = """\
+type: http
+url: https://users.example/v1/users/{user_id}
+headers: {Authorization: "Bearer ${USERS_TOKEN:-none}"}
+into: user
+schema: name STRING, tier INT
+cache: {ttl_ms: 600000}
+rate: 50
+"""
+
+    type: Literal["http"] = "http"
+    url: str = Field(min_length=1, description="Address to call, with `{column}` where a value shall stand.")
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = Field(
+        default="GET", description="How to call."
+    )
+    headers: dict[str, str] = Field(default_factory=dict, description="Headers of each call.")
+    body: str | dict[str, Any] | None = Field(
+        default=None, description="What to send: a text or a JSON value. Default: the event as JSON."
+    )
+    into: str = Field(default="response", min_length=1, description="Name of the column for the answer.")
+    schema_: str | None = Field(
+        default=None, alias="schema", description="Fields of the answer, as Spark DDL. Default: its text."
+    )
+    retry: Retry = Field(default_factory=Retry, description="When a call is made again.")
+    cache: Cache | None = Field(default=None, description="Remember answers. Default: every event is a call.")
+    rate: float | None = Field(
+        default=None, gt=0, description="Calls a second, over all that this machine works on for the flow."
+    )
+    timeout_ms: int = Field(default=10_000, ge=1, description="How long to wait for an answer.")
+    concurrency: int = Field(default=4, ge=1, le=256, description="Calls at once, for each batch.")
+    on_error: Literal["dead_letter", "null", "drop", "fail"] = Field(
+        default="dead_letter", description="What becomes of an event without an answer."
+    )
+
+    _file: Path | None = PrivateAttr(default=None)
+
+    def output(self, schema: StructType, stage: Stage) -> StructType:
+        """The columns of the event and the answer."""
+        from pyspark.sql.types import StringType
+
+        self._file = bucket_file(stage.site.state, stage.step)
+        for name in checked(self.url, "url"):
+            found(schema, name, "url")
+        for name in checked(self.body, "body"):
+            found(schema, name, "body")
+        if self.body is not None and self.method not in WITH_BODY:
+            message = f"a {self.method} has no body"
+            raise Invalid(Problem(code="exclusive_fields", message=message, path="body", hint="use POST"))
+        if not self.url.startswith(("http://", "https://")):
+            message = "the URL does not begin with http:// or https://"
+            raise Invalid(Problem(code="invalid_value", message=message, path="url"))
+        kind = as_struct(declared(self.schema_)) if self.schema_ is not None else StringType()
+        return joined(schema.fields, type(schema)().add(self.into, kind), "into", "choose another name")
+
+    def open(self, desk: Desk) -> Work:
+        """Calls for the events of a batch, some at once."""
+        call = given_answers(desk.given) if desk.testing else self._service(desk).call
+        at_once = 1 if desk.testing else self.concurrency  # answers are given in order
+        read = json_decoder(declared(self.schema_)) if self.schema_ is not None else None
+
+        def work(batch: pa.RecordBatch) -> Outcome:
+            answers = self._answers(call, self._requests(batch), at_once)
+            bad = {i: BadEvent(i, a.code, a.problem) for i, a in enumerate(answers) if a.problem is not None}
+            made, misfits = self._column(answers, read)
+            bad |= misfits
+            if not bad:
+                return Outcome(put_together(batch, shown(batch), made))
+            if self.on_error == "fail":
+                raise Retryable(next(iter(bad.values())).message)
+            if self.on_error != "null":
+                batch, made = without_rows(batch, bad), without_rows(made, bad)
+            together = put_together(batch, shown(batch), made)
+            if self.on_error == "dead_letter":
+                return Outcome(together, list(bad.values()))
+            return Outcome(
+                together, logs=[f"{len(bad)} without an answer: {next(iter(bad.values())).message}"]
+            )
+
+        return work
+
+    def _service(self, desk: Desk) -> Service:
+        key = (desk.flow, desk.step, self.model_dump_json())
+        if key not in _SERVICES:
+            client = httpx.Client(
+                timeout=self.timeout_ms / 1000,
+                limits=httpx.Limits(max_keepalive_connections=self.concurrency),
+            )
+            limit = bucket(self._file, self.rate, 1) if self.rate is not None else None
+            _SERVICES[key] = Service(client, self.headers, self.retry, limit, self.cache)
+        return _SERVICES[key]
+
+    def _requests(self, batch: pa.RecordBatch) -> list[Request]:
+        names, whole = batch.schema.names, shown(batch)
+        used = dict.fromkeys([*checked(self.url, "url"), *checked(self.body, "body")])
+        values = [plain_values(batch.column(index_of(names, name))) for name in used]
+        sent = [plain_values(batch.column(name)) for name in whole] if self._sends_event else []
+        return [
+            self._request(
+                {name: column[i] for name, column in zip(used, values, strict=True)},
+                {name: column[i] for name, column in zip(whole, sent, strict=False)},
+            )
+            for i in range(batch.num_rows)
+        ]
+
+    @property
+    def _sends_event(self) -> bool:
+        return self.body is None and self.method in WITH_BODY
+
+    def _request(self, values: Event, whole: Event) -> Request:
+        url = filled(self.url, values, lambda value: quote(value, safe=""))
+        body = None
+        if isinstance(self.body, str):
+            body = filled(self.body, values).encode()
+        elif self.method in WITH_BODY:
+            body = pydantic_core.to_json(whole if self.body is None else filled_json(self.body, values))
+        return Request(self.method, url, body)
+
+    def _answers(self, call: Call, requests: list[Request], at_once: int) -> list[Answer]:
+        # With a cache, what several events of a batch ask for is asked once.
+        once = list(dict.fromkeys(requests)) if self.cache is not None else requests
+        if at_once == 1 or len(once) < 2:
+            made = [call(request) for request in once]
+        else:
+            with ThreadPoolExecutor(min(at_once, len(once))) as pool:
+                made = list(pool.map(call, once))
+        if self.cache is None:
+            return made
+        known = dict(zip(once, made, strict=True))
+        return [known[request] for request in requests]
+
+    def _column(
+        self, answers: list[Answer], read: Decode | None
+    ) -> tuple[pa.RecordBatch, dict[int, BadEvent]]:
+        """The answers as a column, with nulls for those that do not fit."""
+        rows = [i for i, answer in enumerate(answers) if answer.problem is None]
+        misfits: dict[int, BadEvent] = {}
+        if read is None:
+            column = pa.array([answers[i].body.decode(errors="replace") for i in rows], pa.string())
+        else:
+            decoded = read([answers[i].body for i in rows])
+            for misfit in decoded.misfits:
+                row = rows[misfit.line - 1]
+                misfits[row] = BadEvent(row, f"answer_{misfit.code}", f"the answer: {misfit.reason}")
+            column = as_one(decoded.batch, self.into).column(0)
+        place = {row: n for n, row in enumerate(row for row in rows if row not in misfits)}
+        column = column.take(pa.array([place.get(i) for i in range(len(answers))], pa.int64()))
+        return pa.RecordBatch.from_arrays([column], names=[self.into]), misfits
