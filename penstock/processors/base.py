@@ -146,6 +146,13 @@ class BatchProcessor(Processor):
 class FrameProcessor(Processor):
     """A step over whole frames: it sees `$event` and must keep it, or make it anew, as the last column."""
 
+    def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
+        """The events that `apply` is to get; with `$note` after `$event` for those that it must not get.
+
+        For steps whose output is not one row for each event, so that notes could not be made there.
+        """
+        return df
+
     @abstractmethod
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The transformed frame; with `$note` after `$event` where it makes notes."""

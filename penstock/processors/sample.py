@@ -7,10 +7,12 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+from pyspark.sql.types import DataType
 
 from penstock.errors import Invalid
 from penstock.processors.base import EVENT, FrameProcessor, Stage, visible
+from penstock.processors.keys import comparable
+from penstock.processors.noting import shown_schema
 from penstock.sql.names import case_sensitive, find, leaf_type, paths, quote
 from penstock.sql.problems import unknown_column
 
@@ -75,7 +77,7 @@ by: [customer]
         return f.when(key.isNotNull(), f.xxhash64(seed, key)).otherwise(event)
 
     def _chosen(self, df: DataFrame, names: list[str]) -> list[Column]:
-        shown = StructType([field for field in df.schema.fields if field.name in visible(df.columns)])
+        shown = shown_schema(df)
         columns, problems = [], []
         for i, name in enumerate(names):
             path = find(shown, name, case_sensitive(df))
@@ -92,12 +94,4 @@ by: [customer]
 def _hashable(*path: str, kind: DataType) -> Column:
     """A column as Spark can hash it: one with maps or variants in it as JSON."""
     column = f.col(quote(*path))
-    return column if _plain(kind) else f.to_json(column)
-
-
-def _plain(kind: DataType) -> bool:
-    if isinstance(kind, StructType):
-        return all(_plain(field.dataType) for field in kind.fields)
-    if isinstance(kind, ArrayType):
-        return _plain(kind.elementType)
-    return not isinstance(kind, MapType | VariantType)
+    return column if comparable(kind) else f.to_json(column)

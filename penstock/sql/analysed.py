@@ -7,7 +7,7 @@ what the pipeline cannot do. Over literals (VALUES, range) everything is allowed
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from penstock.errors import Invalid
@@ -76,6 +76,43 @@ def check_column(plan: Any) -> None:
         raise refuse("sql_forbidden", "an expression that makes several rows is not allowed here", hint)
     for expression in plans.elements(plan.expressions()):
         _check_expression(expression)
+
+
+def check_aggregate(plan: Any) -> None:
+    """Refuses the analysed aggregation of one expression unless Spark can keep it up as events come in."""
+    if plans.name(plan) != "Aggregate" or plans.name(plan.child()) == "Generate":
+        raise refuse("sql_forbidden", "an expression that makes several rows is not allowed here")
+    for expression in plans.elements(plan.expressions()):
+        _check_expression(expression)
+    calls = list(_aggregate_calls(plan))
+    if not calls:
+        hint = "use an aggregate function, such as count(*), sum(…) or max(…)"
+        raise refuse("sql_error", "the expression puts no events together", hint)
+    for call in calls:
+        if call.isDistinct():
+            hint = "use size(collect_set(…)), or approx_count_distinct(…) for many values"
+            message = "DISTINCT in an aggregate is not possible over a stream"
+            raise refuse("stateful_sql", message, hint, plans.position(call))
+
+
+def aggregate_inputs(plan: Any) -> list[Any]:
+    """The expressions over single events in an analysed aggregation, without plain columns and values."""
+    found: list[Any] = []
+    for call in _aggregate_calls(plan):
+        condition = call.filter()
+        found += plans.elements(call.aggregateFunction().children())
+        found += [condition.get()] if condition.isDefined() else []
+    return [expression for expression in found if plans.name(expression) not in plans.LEAVES]
+
+
+def _aggregate_calls(plan: Any) -> Iterator[Any]:
+    waiting = list(plans.elements(plan.aggregateExpressions()))
+    while waiting:
+        node = waiting.pop(0)
+        if plans.name(node) == "AggregateExpression":
+            yield node
+        elif plans.name(node) not in plans.LEAVES:
+            waiting.extend(plans.elements(node.children()))
 
 
 def stateful(

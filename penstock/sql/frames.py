@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -71,6 +72,30 @@ def condition(df: DataFrame, text: str, *, field: str) -> Column:
         hint = "compare it with something, such as amount > 0"
         raise Invalid(Problem(code="sql_type", message=message, path=field, hint=hint))
     return made
+
+
+def aggregate(df: DataFrame, text: str, *, field: str) -> Column:
+    """The column of an expression that makes one value of many events, such as `sum(amount) / count(*)`.
+
+    Raises `Invalid` at `field` for one that is wrong, or that cannot be computed as events come in.
+    """
+    session: Any = df.sparkSession
+    with told(field, df.columns, row_by_row=False):
+        expression = parser(session).parseExpression(text)
+        guard.check_expression(session._jvm, expression)
+        made = Column(session._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+        frame: Any = df.agg(made.alias("value"))
+        analysed.check_aggregate(frame._jdf.queryExecution().analyzed())
+    return made
+
+
+def aggregated(df: DataFrame, aggregates: Sequence[Column]) -> list[Column]:
+    """What aggregates compute of each event before they put it together, as far as it may raise."""
+    session: Any = df.sparkSession
+    frame: Any = df.agg(*aggregates)
+    utils = session._jvm.org.apache.spark.sql.classic.ExpressionUtils
+    found = analysed.aggregate_inputs(frame._jdf.queryExecution().analyzed())
+    return [Column(utils.column(expression)) for expression in found]
 
 
 def parser(session: Any) -> Any:

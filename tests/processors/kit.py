@@ -31,8 +31,20 @@ def stage(sinks: tuple[str, ...] = (), **known: Any) -> Stage:
 
 
 def applied(
-    step: FrameProcessor, df: DataFrame, sinks: tuple[str, ...] = ()
+    step: FrameProcessor, df: DataFrame, sinks: tuple[str, ...] = (), **known: Any
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The events that come out of a step, and its notes."""
-    rows = [row.asDict(recursive=True) for row in step.apply(df, stage(sinks)).collect()]
-    return [row for row in rows if row.get(NOTE) is None], [row[NOTE] for row in rows if row.get(NOTE)]
+    where = stage(sinks, testing=True, **known)
+    prepared = step.prepare(df, where)
+    early: list[dict[str, Any]] = []
+    if NOTE in prepared.columns:
+        early = [row[NOTE] for row in _rows(prepared) if row[NOTE]]
+        prepared = prepared.filter(f"`{NOTE}` IS NULL").drop(NOTE)
+    rows = _rows(step.apply(prepared, where))
+    notes = [note for row in rows if (note := row.get(NOTE))]
+    events = [{k: v for k, v in row.items() if k != NOTE} for row in rows if row.get(NOTE) is None]
+    return events, early + notes
+
+
+def _rows(df: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in df.collect()]

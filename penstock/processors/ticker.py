@@ -1,0 +1,160 @@
+"""The clock of flows that remember events: rows that hold nothing but a time, read beside the events.
+
+Spark closes windows by the latest time that it has seen among the events, so with no more events the last
+windows would stay open for ever. A tick moves that time on: once a second for windows of system time, while
+any may be open and the flow has nothing else to do, and one time past all windows when a finite input has
+ended. The engine says in a file how far the events have come.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+
+from penstock.connectors.python_source import register
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TIME = "time"
+
+EVERY_MS = 1_000
+
+IDLE_MS = 1_000
+"""There is a tick only if no batch with events has ended for so long: events that wait to be read are older
+than the clock, and would be late after it."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How far the events of a flow have come, in milliseconds."""
+
+    latest: int | None = None
+    """The latest time among the events."""
+    seen_at: int = 0
+    """When the last batch with events was computed, by the clock of the machine."""
+    open_ms: int = 0
+    """How long after an event something may still be open."""
+    flush: int | None = None
+    """The last time to which the clock was set because the input had ended."""
+
+    @property
+    def closed_at(self) -> int | None:
+        """The time at which nothing is open any more."""
+        return None if self.latest is None else self.latest + self.open_ms + 1
+
+
+class Clock:
+    """The mark of a flow, in a file beside its checkpoint."""
+
+    def __init__(self, state: Path) -> None:
+        self.path = state / "clock.json"
+
+    def read(self) -> Mark:
+        """The mark, or an empty one."""
+        try:
+            return Mark(**json.loads(self.path.read_text()))
+        except (FileNotFoundError, ValueError):
+            return Mark()
+
+    def saw(self, latest: int | None, open_ms: int) -> None:
+        """A batch has been computed whose latest event is of that time."""
+        if latest is None:
+            return
+        before = self.read()
+        latest = max(latest, before.latest or latest)
+        self._write(replace(before, latest=latest, seen_at=_now_ms(), open_ms=open_ms))
+
+    def flush(self) -> bool:
+        """Set the clock past all that is open; false if it is there already."""
+        mark = self.read()
+        if mark.closed_at is None or mark.closed_at <= (mark.flush or 0):
+            return False
+        self._write(replace(mark, flush=mark.closed_at))
+        return True
+
+    def _write(self, mark: Mark) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        beside = self.path.with_suffix(".new")
+        beside.write_text(json.dumps(asdict(mark)))
+        os.replace(beside, self.path)
+
+
+def ticks(spark: SparkSession, state: Path | None, *, system: bool, behind_ms: int = 0) -> DataFrame:
+    """The stream of ticks of a flow. With `system` it follows the clock of the machine, so far behind."""
+    register(spark, TickerDataSource)
+    options = {"state": str(state or ""), "system": json.dumps(system), "behind_ms": str(behind_ms)}
+    return spark.readStream.format(TickerDataSource.name()).options(**options).load()
+
+
+class TickerDataSource(DataSource):
+    """What Spark reads ticks through."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "penstock_ticker"
+
+    def schema(self) -> str:
+        return f"{TIME} TIMESTAMP"
+
+    def streamReader(self, schema: Any) -> TickerReader:
+        return TickerReader(self.options)
+
+
+class Tick(InputPartition):
+    """One tick."""
+
+    def __init__(self, ms: int) -> None:
+        self.ms = ms
+
+
+class TickerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads the clock. An offset is `{ms}`: the time of the last tick."""
+
+    def __init__(self, options: Any) -> None:
+        self.clock = Clock(Path(options["state"]))
+        self.system: bool = json.loads(options["system"])
+        self.behind_ms = int(options["behind_ms"])
+        self.finite = False
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"ms": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.finite = True
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        mark, last = self.clock.read(), start["ms"]
+        if mark.flush is not None and mark.flush > last:
+            return {"ms": mark.flush}
+        if not self.system or self.finite or mark.closed_at is None or last >= mark.closed_at:
+            return start
+        now = _now_ms()
+        if now - mark.seen_at < IDLE_MS:
+            return start
+        tick = (now - self.behind_ms) // EVERY_MS * EVERY_MS
+        return {"ms": max(tick, last)}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return [Tick(end["ms"])] if end["ms"] > start["ms"] else []
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Tick)
+        times = pa.array([partition.ms * 1000], pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+        yield pa.RecordBatch.from_arrays([times], names=[TIME])
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
