@@ -86,6 +86,10 @@ class Source(Component):
         """The events from an offset on, before another, as a frame that has an end; None if it cannot."""
         return None
 
+    def reads(self, site: Site) -> StreamPlace | None:
+        """The stream that it reads, where its flow keeps a cursor; None if it reads none."""
+        return None
+
     def oldest(self, site: Site) -> int | None:
         """The first offset that can be read again; None if events may go as soon as they were read."""
         return None

@@ -11,6 +11,7 @@ from penstock.connectors.logs import place_of
 from penstock.connectors.stream_source import ALL, oldest_in, read_stream, reread_stream, stream_position
 from penstock.specs.policies import Batch
 from penstock.sql.schemas import parse_schema
+from penstock.streams.home import StreamPlace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,19 +52,21 @@ schema: id BIGINT, customer STRING, amount DOUBLE
 """
 
     def position_of(self, site: Site) -> dict[str, Any]:
-        return stream_position(place_of(site, site.input, field="type"))
+        return stream_position(self.reads(site))
 
     def pinned(self, spark: SparkSession, site: Site) -> Self:
         if self.schema_ is not None:
             parse_schema(spark, self.schema_, field="schema")
         return self
 
+    def reads(self, site: Site) -> StreamPlace:
+        return place_of(site, site.input, field="type")
+
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
-        place = place_of(site, site.input, field="type")
-        return read_stream(spark, batch, site, place, "earliest", "skip", metadata=False)
+        return read_stream(spark, batch, site, self.reads(site), "earliest", "skip", metadata=False)
 
     def reread(self, spark: SparkSession, site: Site, first: int, next: int) -> DataFrame:
-        return reread_stream(spark, place_of(site, site.input, field="type"), first, next, metadata=False)
+        return reread_stream(spark, self.reads(site), first, next, metadata=False)
 
     def oldest(self, site: Site) -> int | None:
-        return oldest_in(place_of(site, site.input, field="type"))
+        return oldest_in(self.reads(site))

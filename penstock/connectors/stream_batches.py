@@ -181,6 +181,14 @@ class Batches:
                 due_at = self._cutter.due_at if self._cutter.due_at > now else deadline
                 time.sleep(min(LOOK_S, due_at - now, deadline - now))
 
+    def end_before(self, start: int, last: int) -> int:
+        """The same for a range that ends at an offset: what lies before that is complete as it is."""
+        self._begin(start)
+        self._look()
+        if not self._has_enough:
+            return last
+        return min(last, self._cutter.batches[self._fitting - 1].next)
+
     def between(self, start: int, end: int) -> list[Batch]:
         """The batches that make up a range, also when it was planned before a restart."""
         self._begin(start)

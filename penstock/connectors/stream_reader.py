@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from penstock.connectors.cursors import cursor_in
 from penstock.connectors.faults import Fault
 from penstock.connectors.logs import LOGS
 from penstock.connectors.python_source import settle
@@ -49,7 +50,15 @@ class StreamDataSource(DataSource):
 
 
 def options(
-    directory: Path, reader: str, epoch: int, position: str, gap: str, limits: Limits, *, raw: bool
+    directory: Path,
+    reader: str,
+    epoch: int,
+    position: str,
+    until: str | None,
+    gap: str,
+    limits: Limits,
+    *,
+    raw: bool,
 ) -> dict[str, str]:
     """The options that a stream is read with."""
     reading = {
@@ -57,6 +66,7 @@ def options(
         "reader": reader,
         "epoch": epoch,
         "position": position,
+        "until": until,
         "gap": gap,
         "raw": raw,
         "limits": asdict(limits),
@@ -71,40 +81,58 @@ class Slice(InputPartition):
         self.first, self.next, self.lost = first, next, lost
 
 
-class StreamReader(DataSourceStreamReader):
+Offset = dict[str, Any]
+"""`offset` is that of the next event. Of a reader that has an end, `end` is the offset that its position
+`until` meant when it began: a restart ends at the same event."""
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a stream from a position on, and keeps a cursor of how far the flow has come.
 
-    An offset is `{offset}`: that of the next event.
+    Under a new checkpoint a flow goes on where its cursor is; the position counts if it has none.
     """
 
     def __init__(self, reading: dict[str, Any], schema: StructType) -> None:
         self.directory = Path(reading["directory"])
         self.reader, self.epoch = str(reading["reader"]), int(reading["epoch"])
         self.position, self.gap = parse_position(reading["position"]), reading["gap"]
+        self.until: str | None = reading["until"]
         self.raw, self.limits = bool(reading["raw"]), Limits(**reading["limits"])
         self.schema = schema
         self._batches: Batches | None = None
         self._cursor: Cursor | None = None
         self._lost: dict[int, int] = {}  # by the end of a micro-batch: how many of its events are lost
+        self._present: int | None = None  # with an end: what comes later is not read
 
-    def initialOffset(self) -> dict[str, int]:
-        return {"offset": self._log.resolve(self.position)}
+    def initialOffset(self) -> Offset:
+        cursor = cursor_in(self._log, self.reader)
+        return {"offset": self._log.resolve(self.position) if cursor is None else cursor.next}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable()  # `latestOffset` keeps the limits of `batch:`
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._present = self._log.bounds().next
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         # Spark asks for more when all before was delivered, so the cursor need not wait for `commit`,
         # which comes only with the next events. It is also what fences an older epoch of the flow.
-        self._move(start["offset"])
-        return {"offset": self._plan.await_end(start["offset"], PATIENCE_S)}
+        self._move(first := start["offset"])
+        if self.until is None:
+            return {"offset": self._plan.await_end(first, PATIENCE_S)}
+        known = start.get("until") == self.until
+        end = start["end"] if known else self._log.resolve(parse_position(self.until))
+        last = min(end, self._log.bounds().next if self._present is None else self._present)
+        if first >= last:
+            return start
+        return {"offset": self._plan.end_before(first, last), "end": end, "until": self.until}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         batches = self._plan.between(start["offset"], end["offset"])
         self._lost[end["offset"]] = sum(batch.lost for batch in batches)
         return [Slice(batch.first, batch.next, batch.lost) for batch in batches]
 
-    def commit(self, end: dict[str, int]) -> None:
+    def commit(self, end: Offset) -> None:
         self._move(end["offset"])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -136,9 +164,7 @@ class StreamReader(DataSourceStreamReader):
         """Keep the progress of the flow."""
         if self._cursor is not None and self._cursor.next >= to:
             return
-        known = self._cursor or next(
-            (cursor for cursor in self._log.storage.cursors() if cursor.reader == self.reader), None
-        )
+        known = self._cursor or cursor_in(self._log, self.reader)
         passed = [end for end in self._lost if end <= to]
         lost = sum(self._lost.pop(end) for end in passed)
         skipped = lost + (known.skipped if known else 0)

@@ -37,12 +37,19 @@ class StreamSource(Source):
     `metadata` each event has its `_offset` and the `_time` it was appended as well, and in a typed stream its
     `_key` and `_headers`. Events that were removed before they were read, or cannot be read any more, are
     skipped and counted, or fail the pipeline (`gap: fail`).
+
+    With `until` the pipeline has an end: it reads what is there before that position when it begins, and is
+    then completed.
     """
 
     type: Literal["stream"] = "stream"
     stream: str = Field(min_length=1, description="Id of the Stream.")
     position: PositionText = Field(
         default="earliest", description="Where it begins: earliest, latest, offset:N or time:ISO 8601."
+    )
+    until: PositionText | None = Field(
+        default=None,
+        description="Where it ends, itself not included: a position as above; absent: it never ends.",
     )
     gap: Gap = Field(
         default="skip", description="Events that are gone: skip and count them, or fail the pipeline."
@@ -56,22 +63,29 @@ class StreamSource(Source):
     example: ClassVar = "type: stream\nstream: orders\nposition: earliest\n"
 
     def position_of(self, site: Site) -> dict[str, Any]:
-        return stream_position(place_of(site, self.stream, field="stream"))
+        return stream_position(self.reads(site))
 
     def pinned(self, spark: SparkSession, site: Site) -> Self:
-        columns_of(spark, place_of(site, self.stream, field="stream"))
+        columns_of(spark, self.reads(site))
         return self
 
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
-        place = place_of(site, self.stream, field="stream")
-        return read_stream(spark, batch, site, place, self.position, self.gap, metadata=self.metadata)
+        place, until = self.reads(site), self.until
+        return read_stream(
+            spark, batch, site, place, self.position, self.gap, until=until, metadata=self.metadata
+        )
 
     def reread(self, spark: SparkSession, site: Site, first: int, next: int) -> DataFrame:
-        place = place_of(site, self.stream, field="stream")
-        return reread_stream(spark, place, first, next, metadata=self.metadata)
+        return reread_stream(spark, self.reads(site), first, next, metadata=self.metadata)
+
+    def trigger(self, batch: Batch) -> dict[str, Any]:
+        return super().trigger(batch) if self.until is None else {"availableNow": True}
+
+    def reads(self, site: Site) -> StreamPlace:
+        return place_of(site, self.stream, field="stream")
 
     def oldest(self, site: Site) -> int | None:
-        return oldest_in(place_of(site, self.stream, field="stream"))
+        return oldest_in(self.reads(site))
 
 
 def stream_position(place: StreamPlace) -> dict[str, Any]:
@@ -87,6 +101,7 @@ def read_stream(
     position: str,
     gap: Gap,
     *,
+    until: str | None = None,
     metadata: bool,
 ) -> DataFrame:
     """The events of a stream as a streaming frame."""
@@ -103,7 +118,7 @@ def read_stream(
         inflight_bytes(batch),
     )
     raw = place.spec.schema_ is None
-    reading = options(place.directory, site.flow, site.epoch, position, gap, limits, raw=raw)
+    reading = options(place.directory, site.flow, site.epoch, position, until, gap, limits, raw=raw)
     reader = spark.readStream.format(StreamDataSource.name()).options(**reading)
     return _with_event(reader.schema(columns_of(spark, place, metadata=True)).load(), raw, metadata)
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
+from penstock.connectors.cursors import keep_up
 from penstock.engine.counters import Counters
 from penstock.engine.delivery import Delivery
 from penstock.engine.failures import Failure, failure_of, java_failure
@@ -132,6 +133,15 @@ class Run:
             if self.end == "completed":
                 self._delivery.finish()
         self._delivery.close()
+        with contextlib.suppress(Exception):  # likewise
+            self._keep_cursor()
+
+    def _keep_cursor(self) -> None:
+        """Let the cursor of the flow tell of all that is committed, should a new checkpoint begin there."""
+        place, last = self.flow.source.component.reads(self.flow.site), self._running.lastProgress
+        if place is not None and last is not None:
+            source = json.loads(last.json)["sources"][0]
+            keep_up(self.flow.site, place, int(source["endOffset"]["offset"]))
 
     def catch_up(self, sink: str) -> None:
         """Let a sink that is behind try again now."""

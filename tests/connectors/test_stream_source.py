@@ -122,6 +122,48 @@ def test_readers_go_at_their_own_pace_and_go_on_where_they_stopped(
     assert read("one", 8) == [0, 1, 2, 3, 4, 5, 6, 7], "the checkpoint counts, not the position"
 
 
+def test_a_reader_with_an_end_completes_there(spark: SparkSession, streams: Streams, tmp_path: Path) -> None:
+    log = streams.make("s", schema="id BIGINT")
+    for i in range(10):
+        log.append(pa.record_batch({"id": list(range(i * 10, i * 10 + 10))}))
+
+    def read(**source: Any) -> list[int]:
+        raw = to_files(tmp_path / "out", **source)
+        raw["spec"]["batch"] = {"max_events": 7, "max_inflight": 2}
+        kept = keeper(spark, raw, tmp_path / "ck", site=streams.site())
+        kept.start()
+        kept.join(60)
+        assert kept.state.outcome == "completed", kept.state
+        return sorted(row["id"] for row in json_rows(tmp_path / "out"))
+
+    assert read(position="offset:13", until="offset:38") == list(range(13, 38))
+    assert len(list((tmp_path / "out").rglob("penstock_batch=*"))) == 2, "of 14 events, and the rest"
+    assert _cursor(log, "pipeline:test").next == 38, "also after the last batch"
+    assert read(position="offset:13", until="offset:38") == list(range(13, 38)), "it ends where it ended"
+    assert read(position="offset:13", until="offset:50") == list(range(13, 50)), "a later end is another one"
+    assert read(position="offset:13", until="offset:999") == list(range(13, 100)), "what is there now"
+
+
+def test_a_new_checkpoint_goes_on_at_the_cursor(
+    spark: SparkSession, streams: Streams, tmp_path: Path
+) -> None:
+    log = streams.make("s", schema="id BIGINT")
+    log.append(pa.record_batch({"id": list(range(10))}))
+
+    def read(checkpoint: str, path: str, flow: str = "pipeline:test") -> list[int]:
+        raw = to_files(tmp_path / path, position="earliest", until="latest")
+        kept = keeper(spark, raw, tmp_path / checkpoint, site=streams.site(flow))
+        kept.start()
+        kept.join(60)
+        assert kept.state.outcome == "completed", kept.state
+        return sorted(row["id"] for row in json_rows(tmp_path / path))
+
+    assert read("one", "a") == list(range(10))
+    log.append(pa.record_batch({"id": [10, 11]}))
+    assert read("two", "b") == [10, 11], "nothing is delivered twice"
+    assert read("three", "c", "pipeline:other") == list(range(12)), "another flow has no cursor"
+
+
 def test_a_gap_is_counted_or_fails(spark: SparkSession, streams: Streams, tmp_path: Path) -> None:
     log = streams.make("s", schema="id BIGINT", wal={"max_segments": 2, "segment_bytes": 2000})
     for i in range(20):

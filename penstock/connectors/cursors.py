@@ -1,0 +1,30 @@
+"""How far a flow has come in the stream that it reads."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import replace
+
+from penstock.connectors.base import Site
+from penstock.connectors.logs import LOGS
+from penstock.streams.home import StreamPlace
+from penstock.streams.log import Log
+from penstock.streams.storage import Cursor, Fenced
+
+
+def cursor_in(log: Log, reader: str) -> Cursor | None:
+    """The cursor of a reader, if it has one in the stream."""
+    return next((cursor for cursor in log.storage.cursors() if cursor.reader == reader), None)
+
+
+def keep_up(site: Site, place: StreamPlace, next: int) -> None:
+    """A flow has come to rest, and all before an offset is delivered: its cursor must not tell of less.
+
+    The reader itself moves it only when it is asked for more.
+    """
+    log = LOGS.log(place.directory)
+    known = cursor_in(log, site.flow)
+    if known is not None and known.next < next:
+        with contextlib.suppress(Fenced):  # another worker has the flow, and knows better
+            log.move_cursor(replace(known, next=next, epoch=site.epoch, at=time.time()))
