@@ -20,7 +20,7 @@ from penstock.control.registry.store import Registry
 from penstock.control.rpc import RpcServer
 from penstock.control.state import checkpoint_of, flow_directory, flow_name, remove_state
 from penstock.control.streams import Streams, dead_letters_id, input_id
-from penstock.engine.flow import resolve_flow
+from penstock.engine.flow import Flow, resolve_flow
 from penstock.engine.session import is_alive
 from penstock.errors import Fatal, PenstockError
 from penstock.settings import Settings
@@ -95,6 +95,24 @@ class Worker:
         if time.monotonic() >= self._lease_ends:
             raise Fatal("this worker's lease has ended")
 
+    def site(self, record: Record) -> Site:
+        """What a flow may know of the place where it runs."""
+        return Site(
+            flow_name(record),
+            record.flow.epoch if record.flow else 0,
+            self.streams.place,
+            input_id(record.id),
+            dead=dead_letters_id(record),
+            revision=record.revision,
+            state=flow_directory(self.settings, record),
+            allow_python=self.settings.allow_python,
+        )
+
+    def resolve(self, record: Record) -> Flow:
+        """The flow of a document as this worker would run it."""
+        defaults = self.settings.defaults.model_dump()
+        return resolve_flow(record.document, self._lookup, self.site(record), defaults)
+
     def _tick(self) -> None:
         asked_at = time.monotonic()
         try:
@@ -141,18 +159,9 @@ class Worker:
     def _take(self, record: Record, version: Version) -> None:
         flow = record.flow
         assert flow is not None
-        site = Site(
-            flow_name(record),
-            flow.epoch,
-            self.streams.place,
-            input_id(record.id),
-            dead=dead_letters_id(record),
-            revision=record.revision,
-            state=flow_directory(self.settings, record),
-        )
         keeper = Keeper(
             record.id,
-            lambda: resolve_flow(record.document, self._lookup, site, self.settings.defaults.model_dump()),
+            lambda: self.resolve(record),
             self.spark,
             lambda resolved: checkpoint_of(self.settings, record, resolved),
             earlier_ops=flow.ops,
