@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from penstock.specs.policies import Batch
 
@@ -21,6 +22,10 @@ LONGEST_WAIT_S = 0.5
 """How long one poll may sleep: stopping a pipeline has to wait for it."""
 
 
+_KNOWN: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+"""The data sources of each session."""
+
+
 def inflight(batch: Batch) -> int:
     """How many batches a micro-batch may hold."""
     return AUTO_INFLIGHT if batch.max_inflight == "auto" else batch.max_inflight
@@ -32,9 +37,12 @@ def inflight_bytes(batch: Batch) -> int | None:
 
 
 def register(spark: Any, source: type[DataSource]) -> None:
-    """Make a data source known to a session, once."""
+    """Make a data source known to a session, once: Spark itself would warn of each repetition."""
     from pyspark.errors import AnalysisException
 
+    known = _KNOWN.setdefault(spark, set())
+    if source.name() in known:
+        return
     # Spark looks for a namesake in the session that is active in this thread, which may be another one.
     spark._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
     try:
@@ -42,6 +50,7 @@ def register(spark: Any, source: type[DataSource]) -> None:
     except AnalysisException as error:
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
+    known.add(source.name())
 
 
 @cache

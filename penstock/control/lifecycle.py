@@ -77,6 +77,7 @@ class Keeper:
         self._abort = threading.Event()
         self._wake = threading.Event()
         self._counters: Counters | None = None
+        self._run: Run | None = None
         self._failures = 0
         self._started_at = 0.0
         self._idle_since: float | None = None
@@ -100,6 +101,14 @@ class Keeper:
     def join(self, seconds: float | None = None) -> None:
         """Wait for the end."""
         self._thread.join(seconds)
+
+    def catch_up(self, sink: str) -> bool:
+        """Let a sink that is behind try again now; false if nothing runs."""
+        run = self._run
+        if run is None:
+            return False
+        run.catch_up(sink)
+        return True
 
     @property
     def ended(self) -> bool:
@@ -145,11 +154,13 @@ class Keeper:
             self._started_at = time.monotonic()
         except Exception as error:
             return failure_of(error), flow
+        self._run = run
         try:
             self._watch(run)
         except Exception as error:  # Spark itself is gone
             return failure_of(error), flow
         finally:
+            self._run = None
             run.close()
         if run.end == "completed":
             self._become(phase="idle", outcome="completed", ready=True)

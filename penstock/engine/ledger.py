@@ -132,14 +132,7 @@ class Ledger:
             gap = db.execute(
                 "DELETE FROM gaps WHERE sink = ? AND lineage = ? AND batch = ? RETURNING file", key
             ).fetchone()
-            self._update(
-                db,
-                delivery.sink,
-                batch=delivery.batch,
-                last_ack_at=time.time(),
-                **_moved(span),
-                last_error=None,
-            )
+            self._update(db, delivery.sink, batch=delivery.batch, last_ack_at=time.time(), **_moved(span))
             return gap[0] if gap else None
 
     # What a sink has missed

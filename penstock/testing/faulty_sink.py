@@ -1,0 +1,98 @@
+"""A sink that fails as a script says, for tests of whatever depends on how sinks behave."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from penstock.connectors.base import Delivered, DeliveryId, Rejected, Sink, SinkWriter, Site
+from penstock.errors import Backpressure, Fatal, Retryable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class FaultySink(Sink):
+    """Writes each batch as a file of JSON lines, and fails first as often as its script says.
+
+    Each attempt takes the next word of the script; when there are none left, all goes well. `ok`, `fail`,
+    `fatal`, `busy:S` (asks to wait S seconds), `slow:S` (takes S seconds longer), `hang:S` (the same, and
+    cannot be cancelled), `lose` (writes, then fails as if the answer was lost), `reject` (refuses the first
+    event). How far it came is kept in the directory, so that a script goes on after a crash.
+
+    Delivery is at-least-once: a batch that is repeated is one more file.
+    """
+
+    type: Literal["faulty"] = "faulty"
+    path: str = Field(min_length=1, description="The directory.")
+    script: list[str] = Field(default_factory=list, description="What its attempts do.")
+
+    guarantee: ClassVar = "at-least-once"
+    example: ClassVar = "type: faulty\npath: out\nscript: [fail, 'slow:2', ok]\n"
+
+    def open(self, site: Site) -> SinkWriter:
+        return _Writer(Path(self.path), self.script)
+
+
+class _Writer(SinkWriter):
+    def __init__(self, directory: Path, script: list[str]) -> None:
+        self.directory, self.script = directory, script
+        self._cancelled = threading.Event()
+
+    def write(self, df: DataFrame, delivery: DeliveryId) -> Delivered:
+        from pyspark.sql import functions as f
+
+        self.directory.mkdir(parents=True, exist_ok=True)
+        attempt = _next(self.directory / "attempts")
+        word, _, seconds = (self.script[attempt] if attempt < len(self.script) else "ok").partition(":")
+        if self._cancelled.is_set():
+            raise Retryable("cancelled")
+        if word == "fail":
+            raise Retryable(f"attempt {attempt} fails")
+        if word == "fatal":
+            raise Fatal(f"attempt {attempt} is hopeless")
+        if word == "busy":
+            raise Backpressure(f"attempt {attempt} is too early", float(seconds))
+        if word == "slow" and self._cancelled.wait(float(seconds)):
+            raise Retryable("cancelled")
+        if word == "hang":
+            time.sleep(float(seconds))
+        rows = [row[0] for row in df.select(f.to_json(f.struct("*"))).collect()]
+        rejected = [Rejected(rows.pop(0), "refused", "as the script says")] if word == "reject" else []
+        self._keep(rows, delivery, attempt)
+        if word == "lose":
+            raise Retryable(f"the answer to attempt {attempt} is lost")
+        return Delivered(len(rows), rejected)
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    def _keep(self, rows: list[str], delivery: DeliveryId, attempt: int) -> None:
+        file = self.directory / f"{attempt:06d}-batch-{delivery.batch:06d}.json"
+        half = file.with_suffix(".half")
+        half.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+        half.rename(file)
+
+
+def deliveries(directory: Path) -> list[tuple[int, list[dict[str, object]]]]:
+    """What a faulty sink has got: the number and the events of each batch, as they came."""
+    found = []
+    for file in sorted(directory.glob("*.json")):
+        batch = int(file.stem.rpartition("-")[2])
+        found.append((batch, [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]))
+    return found
+
+
+def _next(counter: Path) -> int:
+    """The number of this attempt, counted in a file by its size."""
+    with counter.open("ab") as out:
+        out.write(b".")
+        out.flush()
+        os.fsync(out.fileno())
+    return counter.stat().st_size - 1

@@ -1,0 +1,100 @@
+"""Attempts, deadlines and backoff of one sink."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.connectors.faults import Fault
+from penstock.engine.attempts import Attempts, backoff_s
+from penstock.errors import Backpressure, Retryable
+from penstock.specs.policies import Effort
+from tests.engine.faults import Faulty
+
+QUICK = {"backoff_ms": 1}
+
+
+def tried(effort: Effort, outcomes: list[Exception | None]) -> tuple[int, list[float]]:
+    """How many attempts were made of these, and the waits in between."""
+    waits: list[float] = []
+    left = list(outcomes)
+
+    def once() -> None:
+        if (error := left.pop(0)) is not None:
+            raise error
+
+    def pause(seconds: float) -> bool:
+        waits.append(seconds)
+        return False
+
+    with contextlib.suppress(Exception):
+        Attempts(effort, pause).run(once)
+    return len(outcomes) - len(left), waits
+
+
+def test_attempts_end_with_success_or_with_the_last_retry() -> None:
+    fail = Retryable("no")
+    assert tried(Effort(retries=3), [fail, fail, None, None])[0] == 3
+    assert tried(Effort(retries=1), [fail, fail, None])[0] == 2
+    assert tried(Effort(retries=0), [fail, None])[0] == 1
+
+
+def test_what_is_hopeless_is_not_tried_again() -> None:
+    assert tried(Effort(), [Fault("bad", "no"), None])[0] == 1
+
+
+def test_waits_double_with_some_chance() -> None:
+    fail = Retryable("no")
+    _, waits = tried(Effort(retries=3, backoff_ms=100), [fail, fail, fail, None])
+    for wait, expected in zip(waits, (0.1, 0.2, 0.4), strict=True):
+        assert 0.75 * expected <= wait <= 1.25 * expected
+    assert backoff_s(Effort(), 1000) <= 75
+
+
+def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
+    fail = Retryable("no")
+    assert tried(Effort(deadline_ms=50, backoff_ms=100), [fail, None]) == (1, [])
+
+
+def test_a_sink_that_asks_to_wait_is_given_its_time() -> None:
+    busy = Backpressure("later", 0.7)
+    assert tried(Effort(retries=0, deadline_ms=1), [busy, busy, None]) == (3, [0.7, 0.7])
+
+
+def test_a_sink_is_tried_again_within_its_batch(spark: SparkSession, tmp_path: Path) -> None:
+    flow = Faulty(tmp_path, {"lake": QUICK})
+    kept = flow.keeper(spark, lake=["fail", "busy:0.1", "lose", "ok"])
+    kept.start()
+    kept.join(60)
+    assert (kept.state.outcome, kept.state.attempts) == ("completed", [])
+    assert flow.batches("lake") == [0, 0], "the lost answer made it come twice"
+    sink = kept.state.ops["sinks"]["lake"]
+    assert (sink["events"], sink["batches"], sink["failures"]) == (10, 1, 2)
+    assert flow.standing("lake").failures == 2
+    assert flow.standing("lake").last_error == "the answer to attempt 2 is lost"
+
+
+def test_a_sink_that_gives_up_fails_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    flow = Faulty(tmp_path, {"lake": {"retries": 1, **QUICK}}, spec={"restart": {"backoff_ms": 1}})
+    kept = flow.keeper(spark, lake=["fail", "fail", "fatal"])
+    kept.start()
+    kept.join(60)
+    assert kept.state.outcome == "failed"
+    assert [a["message"] for a in kept.state.attempts] == ["attempt 1 fails", "attempt 2 is hopeless"]
+
+
+@pytest.mark.parametrize("word", ["slow:600", "hang:8"])
+def test_a_deadline_ends_what_takes_too_long(spark: SparkSession, tmp_path: Path, word: str) -> None:
+    flow = Faulty(tmp_path, {"lake": {"deadline_ms": 300}}, spec={"restart": {"backoff_ms": 1}})
+    kept = flow.keeper(spark, lake=[word])
+    began = time.monotonic()
+    kept.start()
+    kept.join(60)
+    assert kept.state.outcome == "completed"
+    assert [a["message"] for a in kept.state.attempts] == ["no acknowledgement within 300 ms"]
+    assert time.monotonic() - began < 60
+    assert flow.ids("lake") == list(range(10))
