@@ -42,8 +42,13 @@ class Counters:
             for name, guarantee in sinks.items()
         }
 
-    def stepped(self, step: str, taken: int, given: int, errors: int, ms: float | None) -> None:
-        """A batch has passed a processor. Without `ms` it has no time of its own: it shares Spark's."""
+    def stepped(
+        self, step: str, taken: int, given: int, errors: int, ms: float | None, dropped: int | None = None
+    ) -> None:
+        """A batch has passed a processor. Without `ms` it has no time of its own: it shares Spark's.
+
+        Unless it is known how many it has `dropped`, they are those that did not go on.
+        """
         with self._lock:
             counts = self._steps.setdefault(
                 step, {"in": 0, "out": 0, "dropped": 0, "errors": 0, "ms": 0.0, "shared": ms is None}
@@ -51,8 +56,14 @@ class Counters:
             counts["in"] += taken
             counts["out"] += given
             counts["errors"] += errors
-            counts["dropped"] += max(0, taken - given - errors)
+            counts["dropped"] += max(0, taken - given - errors) if dropped is None else dropped
             counts["ms"] += ms or 0.0
+
+    def late(self, step: str, events: int) -> None:
+        """A processor has left out events that came too late."""
+        with self._lock:
+            if step in self._steps:
+                self._steps[step]["dropped"] += events
 
     def lettered(self, letters: int) -> None:
         """A batch has left dead letters."""
@@ -81,10 +92,12 @@ class Counters:
 
     def progressed(self, progress: Mapping[str, Any]) -> None:
         """Spark has finished a micro-batch."""
+        # Others than the first are streams to join with, and the clock.
+        source = (progress.get("sources") or [progress])[0]
         with self._lock:
             self._rates = {
-                "input": float(progress.get("inputRowsPerSecond") or 0.0),
-                "processed": float(progress.get("processedRowsPerSecond") or 0.0),
+                "input": float(source.get("inputRowsPerSecond") or 0.0),
+                "processed": float(source.get("processedRowsPerSecond") or 0.0),
             }
             durations = progress.get("durationMs", {})
             if "addBatch" not in durations:  # an idle report, not a batch
@@ -92,12 +105,12 @@ class Counters:
             for counts in self._steps.values():
                 if counts["shared"]:  # Spark runs these as one: each tells the time of all
                     counts["ms"] += float(durations["addBatch"])
-            self._input += int(progress.get("numInputRows", 0))
+            self._input += int(source.get("numInputRows", 0))
             self._batches += 1
             self._last = {
                 "id": progress.get("batchId"),
                 "at": progress.get("timestamp"),
-                "input_events": int(progress.get("numInputRows", 0)),
+                "input_events": int(source.get("numInputRows", 0)),
                 "duration_ms": durations.get("triggerExecution"),
                 "durations_ms": durations,
             }

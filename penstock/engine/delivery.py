@@ -15,11 +15,12 @@ from penstock.engine.flow import Flow, Part
 from penstock.engine.lanes import Lane, Yard
 from penstock.engine.ledger import NOTES, Ledger, Span
 from penstock.engine.missed import Missed, rereader_of
-from penstock.engine.notes import WATERMARK, observed, reset, span, watermark_ms
+from penstock.engine.notes import observed, reset, span, watermark_ms
 from penstock.engine.plan import Plan
 from penstock.engine.round import Frame, Round
 from penstock.engine.settling import Settling
 from penstock.processors.base import EVENT
+from penstock.processors.event_time import WATERMARK
 from penstock.sql.names import quote
 
 if TYPE_CHECKING:

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 SOURCE = "$source"
 
-WATERMARK = "penstock.watermark"
-"""The local property that tells tasks the watermark of their batch, in milliseconds."""
-
 
 @dataclass(frozen=True)
 class Note:
@@ -45,6 +42,8 @@ class Observed:
     given: Mapping[str, int]
     """By step, or by the last of several neighbours in Python: events that went on."""
     notes: tuple[Note, ...]
+    latest: int | None = None
+    """The latest time of its events in milliseconds, if the flow has a watermark."""
 
 
 def watch(df: DataFrame, name: str, figures: list[Column]) -> DataFrame:
@@ -91,8 +90,12 @@ def observed(query: StreamingQuery) -> Observed:
 
 
 def watermark_ms(query: StreamingQuery) -> int:
-    """The event time before which events of the batch in hand are late."""
-    return int(_execution(query).offsetSeqMetadata().batchWatermarkMs())
+    """The event time before which events of the batch in hand are late.
+
+    It is the watermark of the batch before: what this one closes is still open for its own events.
+    """
+    before = _execution(query).prevOffsetSeqMetadata()
+    return int(before.get().batchWatermarkMs()) if before.isDefined() else 0
 
 
 def span(query: StreamingQuery) -> tuple[int | None, int | None]:
@@ -115,10 +118,11 @@ def _offset(offsets: Any, source: Any) -> int | None:
 
 
 def _observed(rows: Mapping[str, Mapping[str, Any]]) -> Observed:
-    given = {name: int(row["given"]) for name, row in rows.items() if name != SOURCE}
+    given = {name: int(row["given"]) for name, row in rows.items() if name != SOURCE and "given" in row}
+    times = [row["latest"] for row in rows.values() if row.get("latest") is not None]
     notes = tuple(_note(each) for row in rows.values() for each in row.get("notes") or ())
     taken = int(rows[SOURCE]["given"]) if SOURCE in rows else 0
-    return Observed(taken, given, notes)
+    return Observed(taken, given, notes, max(times, default=None))
 
 
 def _note(row: Row) -> Note:

@@ -6,8 +6,8 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.connectors.cursors import keep_up
 from penstock.engine.counters import Counters
@@ -15,11 +15,13 @@ from penstock.engine.delivery import Delivery
 from penstock.engine.failures import Failure, failure_of, java_failure
 from penstock.engine.flow import Flow
 from penstock.engine.plan import plan_flow
+from penstock.processors.ticker import Clock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 End = Literal["completed", "failed", "stopped"]
 
@@ -50,6 +52,7 @@ class Run:
         self._spark = spark
         self._delivery = Delivery(flow, counters, permitted)
         self._query: StreamingQuery | None = None
+        self._writer: DataStreamWriter | None = None
         self._started_at = 0.0
         self._stopping = False
         self._seen: tuple[int, str] | None = None
@@ -68,13 +71,18 @@ class Run:
         writer = plan.output.writeStream.foreachBatch(self._delivery)
         writer = writer.queryName(self.flow.id).option("checkpointLocation", self.checkpoint)
         writer = writer.trigger(**self.flow.source.component.trigger(self.flow.batch))
+        self._writer = writer
         self._started_at = time.monotonic()
         try:
             self._delivery.open(plan, session)
-            self._query = writer.start()
+            self._start_query()
         except BaseException:
             self._delivery.close()
             raise
+
+    def _start_query(self) -> None:
+        assert self._writer is not None
+        self._query = self._writer.start()
         threading.Thread(target=self._await_end, name=f"end of {self.flow.id}", daemon=True).start()
 
     def _await_end(self) -> None:
@@ -91,14 +99,37 @@ class Run:
             for progress in query.recentProgress:
                 if self._seen is None or _mark(progress) > self._seen:
                     self._seen = _mark(progress)
-                    self.counters.progressed(json.loads(progress.json))
+                    self._count(json.loads(progress.json))
         if not self._answered:
             self._answered = self._seen is not None or (not ended and query.status["message"] in WAITING)
         if not self.ready:
             patience = BUSY_S if self._delivery.busy else QUIET_S
             late = time.monotonic() - self._started_at > patience
             self.ready = self._answered or (not ended and late)
-        return ended
+        return ended and not self._flushing()
+
+    def _flushing(self) -> bool:
+        """Whether steps that remember events still hold some after the last of a finite input.
+
+        Then the clock is set past all of them, and the query goes on for a moment.
+        """
+        finite = "availableNow" in self.flow.source.component.trigger(self.flow.batch)
+        stateful = any(part.component.stateful for part in self.flow.processors)
+        if not (finite and stateful) or self.end != "completed":
+            return False
+        assert self.flow.site.state is not None
+        if not Clock(self.flow.site.state).flush(str(self._running.id)):
+            return False
+        self._start_query()
+        return True
+
+    def _count(self, progress: Mapping[str, Any]) -> None:
+        self.counters.progressed(progress)
+        remembering = [part for part in self.flow.processors if part.component.stateful]
+        # Spark tells of the last one first.
+        for part, state in zip(remembering, reversed(progress["stateOperators"]), strict=False):
+            if part.component.folds:  # of others one sees that fewer events come out
+                self.counters.late(part.id, int(state["numRowsDroppedByWatermark"]))
 
     @property
     def idle(self) -> bool:

@@ -15,6 +15,7 @@ from penstock.engine.letters import Letters
 from penstock.engine.notes import Note, Observed
 from penstock.engine.plan import Plan
 from penstock.engine.reasons import explained
+from penstock.processors.ticker import Clock
 from penstock.streams.events import RAW
 from penstock.streams.storage import Producer
 
@@ -30,6 +31,7 @@ class Settling:
     def __init__(self, plan: Plan, spark: SparkSession, counters: Counters) -> None:
         self._plan, self._spark, self._counters = plan, spark, counters
         self._letters = Letters(plan.flow)
+        self._open_ms = sum(part.component.open_ms() for part in plan.flow.processors)
 
     def notes(self, seen: Observed, delivery: DeliveryId) -> None:
         """Keep the letters and the late events of a batch, count its steps, and say what they said."""
@@ -40,6 +42,8 @@ class Settling:
             if note.kind == "log":
                 log.info("said", flow=self._plan.flow.id, step=note.step, message=note.message)
         self._count(seen, faults)
+        if seen.latest is not None and self._plan.flow.site.state is not None:
+            Clock(self._plan.flow.site.state).saw(delivery.lineage, seen.latest, self._open_ms)
 
     def rejected(self, events: Sequence[Rejected], delivery: DeliveryId) -> None:
         """Keep the events of a batch that a sink could not take."""
@@ -85,5 +89,7 @@ class Settling:
                     ms = sum(n.ms for n in own)
                 else:
                     taken, given, ms = before, seen.given.get(part.id, 0), None
-                self._counters.stepped(part.id, taken, given, errors.get(part.id, 0), ms)
+                late = [note for note in seen.notes if note.kind == "late" and note.step == part.id]
+                dropped = len(late) if part.component.folds else None
+                self._counters.stepped(part.id, taken, given, errors.get(part.id, 0), ms, dropped)
             before = seen.given.get(step.id, 0)

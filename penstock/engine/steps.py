@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 Watch = Callable[["DataFrame", str, "list[Column]"], "DataFrame"]
 """Takes figures of all rows that pass a frame, under a name."""
 
+PREPARED = "$prepared"
+"""What is added to the name of a step for the figures of what it has prepared."""
+
 SQL_FAILED = "sql_failed"
 
 
@@ -102,9 +105,19 @@ class _Maker:
             if isinstance(processor, RowProcessor):
                 return _noted(carry(df, EVENT, processor.apply), part.id)
             assert isinstance(processor, FrameProcessor)
-            return processor.apply(df, self.stage(part))
+            return self.over_frame(df, processor, self.stage(part))
         except Invalid as error:
             raise Invalid(*map(part.place.locate, error.problems)) from None
+
+    def over_frame(self, df: DataFrame, processor: FrameProcessor, stage: Stage) -> DataFrame:
+        prepared = processor.prepare(df, stage)
+        if NOTE not in prepared.columns:
+            return processor.apply(prepared, stage)
+        made = processor.apply(cleared(prepared, stage.step + PREPARED, self.watch), stage)
+        if self.testing:  # nobody watches: what was noted before is to be seen after the step
+            early = prepared.filter(f.col(quote(NOTE)).isNotNull()).select(quote(NOTE))
+            made = made.unionByName(early, allowMissingColumns=True)
+        return made
 
     def in_python(self, df: DataFrame, parts: list[Part[Processor]]) -> tuple[list[StructType], DataFrame]:
         from pyspark.sql.pandas.types import to_arrow_schema

@@ -109,9 +109,16 @@ class Processor(Component):
     stateful: ClassVar[bool] = False
     """Whether it remembers events, in the checkpoint of the flow."""
 
+    folds: ClassVar[bool] = False
+    """Whether it makes other events of those it gets: fewer that go out are none that were dropped."""
+
     def state_of(self) -> dict[str, Any]:
         """What decides the meaning of what it remembers: a change of this loses it."""
         return {}
+
+    def open_ms(self) -> int:
+        """How long after an event, in milliseconds, it may still wait to say something about it."""
+        return 0
 
 
 class RowProcessor(Processor):

@@ -70,7 +70,8 @@ default: drop
         failed, unmatched = f.col(quote(JUDGED)).isNull(), f.col(quote(SINKS)).isNull()
         if self.default == "drop":
             found = found.filter(failed | ~unmatched)
-        note = f.when(failed, noted(df, stage.step, "condition_failed", f.lit("a condition failed on this event")))
+        message = f.lit("a condition failed on this event")
+        note = f.when(failed, noted(df, stage.step, "condition_failed", message))
         if self.default == "dead_letter":
             message = f.lit("no rule fits this event")
             note = note.when(unmatched, noted(df, stage.step, "no_route", message))

@@ -38,10 +38,13 @@ than the clock, and would be late after it."""
 class Mark:
     """How far the events of a flow have come, in milliseconds."""
 
+    lineage: str = ""
+    """The checkpoint that this is about: after a new start of the flow there is another."""
     latest: int | None = None
     """The latest time among the events."""
     seen_at: int = 0
     """When the last batch with events was computed, by the clock of the machine."""
+    written_at: int = 0
     open_ms: int = 0
     """How long after an event something may still be open."""
     flush: int | None = None
@@ -66,18 +69,18 @@ class Clock:
         except (FileNotFoundError, ValueError):
             return Mark()
 
-    def saw(self, latest: int | None, open_ms: int) -> None:
+    def saw(self, lineage: str, latest: int, open_ms: int) -> None:
         """A batch has been computed whose latest event is of that time."""
-        if latest is None:
-            return
         before = self.read()
-        latest = max(latest, before.latest or latest)
+        if before.lineage != lineage:
+            before = Mark(lineage)
+        latest = latest if before.latest is None else max(latest, before.latest)
         self._write(replace(before, latest=latest, seen_at=_now_ms(), open_ms=open_ms))
 
-    def flush(self) -> bool:
+    def flush(self, lineage: str) -> bool:
         """Set the clock past all that is open; false if it is there already."""
         mark = self.read()
-        if mark.closed_at is None or mark.closed_at <= (mark.flush or 0):
+        if mark.lineage != lineage or mark.closed_at is None or mark.closed_at <= (mark.flush or 0):
             return False
         self._write(replace(mark, flush=mark.closed_at))
         return True
@@ -85,7 +88,7 @@ class Clock:
     def _write(self, mark: Mark) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         beside = self.path.with_suffix(".new")
-        beside.write_text(json.dumps(asdict(mark)))
+        beside.write_text(json.dumps(asdict(replace(mark, written_at=_now_ms()))))
         os.replace(beside, self.path)
 
 
@@ -125,8 +128,10 @@ class TickerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.system: bool = json.loads(options["system"])
         self.behind_ms = int(options["behind_ms"])
         self.finite = False
+        self.since = 0
 
     def initialOffset(self) -> dict[str, int]:
+        self.since = _now_ms()  # what was marked before is about an earlier checkpoint
         return {"ms": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -137,6 +142,8 @@ class TickerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         mark, last = self.clock.read(), start["ms"]
+        if mark.written_at < self.since:
+            return start
         if mark.flush is not None and mark.flush > last:
             return {"ms": mark.flush}
         if not self.system or self.finite or mark.closed_at is None or last >= mark.closed_at:

@@ -87,6 +87,7 @@ aggregates:
     )
 
     stateful: ClassVar[bool] = True
+    folds: ClassVar[bool] = True
 
     @model_validator(mode="after")
     def _belongs_together(self) -> Self:
@@ -115,7 +116,6 @@ aggregates:
         return parse_duration(self.offset) % (self._slide_ms or 1)
 
     def open_ms(self) -> int:
-        """How long after an event its windows may still be open."""
         return self._size_ms + parse_duration(self.allowed_lateness)
 
     def state_of(self) -> dict[str, Any]:
