@@ -121,14 +121,23 @@ class Project:
             spec = StreamSpec() if own else declared_stream(name, lookup, defaults)
             return StreamPlace(id, spec, home.ensure(id, LIFE, spec))
 
-        return Site(f"{self.key}:{LIFE}", 0, stream, f"{self.key}.in", dead=dead, state=self.directory)
+        return Site(
+            f"{self.key}:{LIFE}",
+            0,
+            stream,
+            f"{self.key}.in",
+            dead=dead,
+            state=self.directory,
+            allow_python=self.settings.allow_python,
+        )
 
     def judge(self, spark: SparkSession) -> list[Problem]:
         """What to be warned of; Invalid with every problem that Spark finds."""
         from penstock.engine.analysis import analyse, offline
 
         lookup, known = offline(self.documents)
-        analysis = analyse(self.chosen, lookup, known, self.settings.defaults.model_dump(), spark)
+        defaults, allow_python = self.settings.defaults.model_dump(), self.settings.allow_python
+        analysis = analyse(self.chosen, lookup, known, defaults, spark, allow_python=allow_python)
         if not analysis.valid:
             raise Invalid(*analysis.errors)
         return analysis.warnings

@@ -100,7 +100,8 @@ def judge_deeply(judged: Sequence[Judged], settings: Settings) -> list[Judged]:
         deep = []
         for one in judged:
             if not one.errors:
-                analysis = analyse(one.document.raw, lookup, known, defaults, spark)
+                raw, allowed = one.document.raw, settings.allow_python
+                analysis = analyse(raw, lookup, known, defaults, spark, allow_python=allowed)
                 one = Judged(one.document, analysis.errors, analysis.warnings)
             deep.append(one)
         return deep

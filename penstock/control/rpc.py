@@ -122,7 +122,11 @@ def _analyse(worker: Worker, request: AnalyseRequest) -> list[Analysis]:
     def know(kind: str) -> set[str]:
         return known(kind) if request.alone else known(kind) | registry.ids(kind)
 
-    return [analyse(raw, look_up, know, defaults, worker.spark) for raw in request.documents]
+    allow_python = worker.settings.allow_python
+    return [
+        analyse(raw, look_up, know, defaults, worker.spark, allow_python=allow_python)
+        for raw in request.documents
+    ]
 
 
 class RpcClient:

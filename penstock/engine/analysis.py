@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from pydantic import BaseModel, Field
 
+from penstock.connectors.base import Site
 from penstock.engine.failures import failure_of
 from penstock.engine.flow import Flow, Lookup, resolve_flow
 from penstock.engine.plan import pinned, plan_flow
@@ -75,6 +76,8 @@ def analyse(
     known: Known,
     defaults: Mapping[str, Any] | None = None,
     spark: SparkSession | None = None,
+    *,
+    allow_python: bool = False,
 ) -> Analysis:
     """Judge a document. Without `spark` only its structure and references are judged."""
     try:
@@ -83,7 +86,8 @@ def analyse(
             _check_stream(document.spec)
         analysis = Analysis(valid=True, document=dict(raw), warnings=list(_warnings(raw, document)))
         if spark is not None:
-            _deepen(analysis, raw, lookup, defaults or {}, spark.newSession())
+            site = declared_site(raw, lookup, defaults or {}, allow_python=allow_python)
+            _deepen(analysis, raw, lookup, site, defaults or {}, spark.newSession())
         return analysis
     except Invalid as error:
         kept = dict(raw) if isinstance(raw, Mapping) else None
@@ -115,12 +119,17 @@ def offline(documents: Sequence[Any]) -> tuple[Lookup, Known]:
 
 
 def _deepen(
-    analysis: Analysis, raw: Any, lookup: Lookup, defaults: Mapping[str, Any], spark: SparkSession
+    analysis: Analysis,
+    raw: Any,
+    lookup: Lookup,
+    site: Site,
+    defaults: Mapping[str, Any],
+    spark: SparkSession,
 ) -> None:
     kind = raw["kind"]
     if kind == "Stream" or (kind in ("Task", "Sink") and not runs(raw)):
         return  # nothing about it needs Spark
-    flow = resolve_flow(raw, lookup, declared_site(raw, lookup, defaults), defaults)
+    flow = resolve_flow(raw, lookup, site, defaults)
     if not flow.sinks:
         try:
             _pin(analysis, raw, pinned(flow, spark))

@@ -18,7 +18,9 @@ NOWHERE = Path("/nonexistent")
 """Planning never opens a log, so its directory need not be there."""
 
 
-def declared_site(raw: Mapping[str, Any], lookup: Lookup, defaults: Mapping[str, Any]) -> Site:
+def declared_site(
+    raw: Mapping[str, Any], lookup: Lookup, defaults: Mapping[str, Any], *, allow_python: bool = False
+) -> Site:
     """Where a document would run: its streams are what their documents say."""
     name = derive_id(str((raw.get("metadata") or {}).get("name", "")))
     flow = f"{str(raw.get('kind')).lower()}:{name}"
@@ -29,7 +31,7 @@ def declared_site(raw: Mapping[str, Any], lookup: Lookup, defaults: Mapping[str,
             return StreamPlace(id, StreamSpec(schema_=_pushed_schema(raw, lookup)), NOWHERE / id)
         return StreamPlace(derive_id(id), declared_stream(id, lookup, defaults), NOWHERE / derive_id(id))
 
-    return Site(flow, 0, stream, input)
+    return Site(flow, 0, stream, input, allow_python=allow_python)
 
 
 def declared_stream(id: str, lookup: Lookup, defaults: Mapping[str, Any]) -> StreamSpec:

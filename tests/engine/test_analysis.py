@@ -210,3 +210,14 @@ def test_dead_letters_go_to_a_raw_stream_that_the_pipeline_does_not_read(
     raw = pipeline(source=source, dead_letters="dead")
     found = [(error.code, error.path) for error in judged(spark, raw, stream("dead", **spec)).errors]
     assert found == ([(code, "spec.dead_letters")] if code else [])
+
+
+def test_python_of_users_is_judged_where_it_is_allowed(spark: SparkSession) -> None:
+    step = {"type": "python", "inline": "def process_row(event): return {'n': 1}", "schema": "n INT"}
+    raw = pipeline(processors=[step])
+    (error,) = judged(spark, raw).errors
+    assert (error.code, error.path) == ("python_not_allowed", "spec.processors[0].type")
+    lookup, known = offline([raw])
+    allowed = analyse(raw, lookup, known, spark=spark, allow_python=True)
+    assert allowed.valid, allowed.errors
+    assert [(column.name, column.type) for column in allowed.steps[-1].columns] == [("n", "int")]

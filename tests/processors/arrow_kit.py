@@ -11,14 +11,13 @@ import pyarrow as pa
 
 from penstock.connectors.base import Site
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import EVENT, BatchProcessor, Desk, Outcome, Stage
+from penstock.processors.base import EVENT, EVENT_TYPE, BatchProcessor, Desk, Outcome, Stage
 from penstock.processors.columns import as_arrow, as_struct
 from penstock.specs.policies import Batch
 from penstock.streams.ddl import Parser
 from penstock.streams.home import StreamPlace
 
-EVENT_COLUMN = pa.struct([("offset", pa.int64()), ("key", pa.string())])
-"""Enough of the hidden column to tell events apart."""
+EVENT_COLUMN = next(Parser(f"event {EVENT_TYPE}").columns()).type
 
 
 @dataclass
@@ -44,11 +43,12 @@ class Result:
         return next(each.message for each in self.outcome.bad if each.row == row)
 
 
-def batch_of(ddl: str, rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    """Events of a schema, with the hidden column."""
+def batch_of(ddl: str, rows: list[dict[str, Any]], windows: list[str] | None = None) -> pa.RecordBatch:
+    """Events of a schema, with the hidden column; they may belong to windows."""
     schema = pa.schema([*Parser(ddl).columns(), pa.field(EVENT, EVENT_COLUMN)])
+    known = ({"offset": i, "batch": windows and windows[i]} for i in range(len(rows)))
     return pa.RecordBatch.from_pylist(
-        [{**row, EVENT: {"offset": i, "key": f"k{i}"}} for i, row in enumerate(rows)], schema
+        [{**row, EVENT: event} for row, event in zip(rows, known, strict=True)], schema
     )
 
 
@@ -56,7 +56,7 @@ def raw(*values: str | bytes | None) -> pa.RecordBatch:
     """Raw events. Bytes that are no UTF-8 are in a STRING, as they come out of a stream."""
     data = [value.encode() if isinstance(value, str) else value for value in values]
     column = pa.array(data, pa.binary()).view(pa.string())
-    events = pa.array([{"offset": i, "key": f"k{i}"} for i in range(len(values))], EVENT_COLUMN)
+    events = pa.array([{"offset": i} for i in range(len(values))], EVENT_COLUMN)
     return pa.RecordBatch.from_arrays([column, events], names=["value", EVENT])
 
 

@@ -1,0 +1,102 @@
+"""The `python` step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+import pyarrow as pa
+from pydantic import Field, PrivateAttr, model_validator
+
+from penstock.errors import Invalid, Problem
+from penstock.processors.base import BatchProcessor, Desk, Stage, Work
+from penstock.processors.columns import as_arrow, as_struct, declared
+from penstock.processors.files import read_file
+from penstock.processors.python_code import PythonWork, function_in
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+class PythonProcessor(BatchProcessor):
+    """Transforms events with a function in Python, in Spark's Python workers. **Off by default.**
+
+    The code runs with all rights of the worker: it may read files, reach the network and start processes. So
+    the setting `allow_python = true` is needed wherever it is judged or runs. The code defines one of:
+
+    - `def process_row(event: dict) -> dict | list | None`: one event in; one, several or none out.
+    - `def process(table: pyarrow.Table) -> pyarrow.Table`: a batch in, a batch out. The table has a last
+      column `$event` with offset, time, key and headers; keep it when you filter or sort. A result without it
+      has that of the input if it has as many rows.
+
+    What comes out must have the columns of `schema`, by default those of the input, and no others. An event
+    for which the function raises, or gives what does not fit, goes to the dead letters (`python_error`,
+    `wrong_type`, `extra_property`), with the line of the code; `process` may be called again with a part of a
+    batch. What is printed goes to the pipeline's log, up to 100 lines a batch. Code outside the function is
+    run once per process; variables that it leaves may be lost between two batches.
+    """
+
+    example: ClassVar[str] = """\
+type: python
+inline: |
+  def process_row(event):
+      return {**event, "name": event["name"].title()} if event["name"] else None
+"""
+
+    type: Literal["python"] = "python"
+    inline: str | None = Field(default=None, min_length=1, description="The code.")
+    file: str | None = Field(
+        default=None, min_length=1, description="Path of a file with the code, read when the pipeline starts."
+    )
+    schema_: str | None = Field(
+        default=None,
+        alias="schema",
+        description="The columns that come out, as Spark DDL. Default: the input's.",
+    )
+
+    _code: str = PrivateAttr(default="")
+    _output: pa.Schema = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.inline is None) == (self.file is None):
+            raise ValueError("the code stands either in 'inline' or in a 'file'")
+        return self
+
+    def output(self, schema: StructType, stage: Stage) -> StructType:
+        """The columns of the schema, or the same as before."""
+        if not stage.site.allow_python:
+            raise Invalid(
+                Problem(
+                    code="python_not_allowed",
+                    message="Python of users does not run here",
+                    path="type",
+                    hint="set allow_python = true in penstock.toml, or PENSTOCK_ALLOW_PYTHON=true, for the"
+                    " server and its workers, or use javascript",
+                )
+            )
+        self._code = self.inline if self.inline is not None else self._read()
+        function_in(self._code, self._name, self._field)
+        made = as_struct(declared(self.schema_)) if self.schema_ is not None else schema
+        self._output = as_arrow(made)
+        return made
+
+    def open(self, desk: Desk) -> Work:
+        """The function of the user."""
+        function = function_in(self._code, self._name, self._field)
+        return PythonWork(self._code, self._name, function, self._output)
+
+    @property
+    def _field(self) -> str:
+        return "inline" if self.inline is not None else "file"
+
+    @property
+    def _name(self) -> str:
+        return self.file or "<inline>"
+
+    def _read(self) -> str:
+        assert self.file is not None
+        try:
+            return read_file(self.file, "file").decode()
+        except UnicodeDecodeError:
+            message = f"{self.file} is not UTF-8"
+            raise Invalid(Problem(code="unreadable_file", message=message, path="file")) from None
