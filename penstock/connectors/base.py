@@ -75,6 +75,15 @@ class Source(Component):
         """
         return self
 
+    def columns(self, spark: SparkSession, site: Site) -> StructType | None:
+        """The columns of its events, if they can be told without a look outside; None if they cannot."""
+        from pyspark.sql.types import StructType
+
+        from penstock.processors.base import visible
+
+        found = self.read(spark, Batch(), site).schema
+        return StructType([found[name] for name in visible(found.names)])
+
     @abstractmethod
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
         """The stream of events, with `$event` as its last column if the source knows anything of them.

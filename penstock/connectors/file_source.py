@@ -18,6 +18,7 @@ from penstock.sql.schemas import parse_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 Format = Literal["json", "csv", "parquet", "text", "orc"]
 
@@ -79,6 +80,10 @@ schema: id BIGINT, customer STRING, amount DOUBLE
             parse_schema(spark, self.schema_, field="schema")
             return self
         return self.model_copy(update={"schema_": self._inferred(spark)})
+
+    def columns(self, spark: SparkSession, site: Site) -> StructType | None:
+        ddl = "value STRING" if self.format == "text" else self.schema_
+        return None if ddl is None else parse_schema(spark, ddl, field="schema")
 
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
         set_ = batch.model_fields_set

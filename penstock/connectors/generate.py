@@ -20,8 +20,12 @@ from penstock.sql.frames import column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 NEVER = 2**62
+
+EVENTS = "seq BIGINT, time TIMESTAMP"
+"""The columns of an event before `row`."""
 
 
 class GenerateSource(Source):
@@ -62,7 +66,12 @@ row:
             "max_ms": str(batch.max_ms),
             "max_inflight": str(inflight(batch)),
         }
-        events = spark.readStream.format(GenerateDataSource.name()).options(**options).load()
+        return self._rows(spark.readStream.format(GenerateDataSource.name()).options(**options).load())
+
+    def columns(self, spark: SparkSession, site: Site) -> StructType:
+        return self._rows(spark.createDataFrame([], EVENTS)).schema
+
+    def _rows(self, events: DataFrame) -> DataFrame:
         if self.row is None:
             return events
         return events.select(
@@ -81,7 +90,7 @@ class GenerateDataSource(DataSource):
         return "penstock_generate"
 
     def schema(self) -> str:
-        return "seq BIGINT, time TIMESTAMP"
+        return EVENTS
 
     def streamReader(self, schema: Any) -> GenerateReader:
         return GenerateReader(self.options)

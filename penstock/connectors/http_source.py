@@ -8,13 +8,21 @@ from pydantic import Field
 
 from penstock.connectors.base import Site, Source
 from penstock.connectors.logs import place_of
-from penstock.connectors.stream_source import ALL, oldest_in, read_stream, reread_stream, stream_position
+from penstock.connectors.stream_source import (
+    ALL,
+    columns_of,
+    oldest_in,
+    read_stream,
+    reread_stream,
+    stream_position,
+)
 from penstock.specs.policies import Batch
 from penstock.sql.schemas import parse_schema
 from penstock.streams.home import StreamPlace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 class HttpSource(Source):
@@ -61,6 +69,9 @@ schema: id BIGINT, customer STRING, amount DOUBLE
 
     def reads(self, site: Site) -> StreamPlace:
         return place_of(site, site.input, field="type")
+
+    def columns(self, spark: SparkSession, site: Site) -> StructType:
+        return columns_of(spark, self.reads(site))
 
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
         return read_stream(spark, batch, site, self.reads(site), "earliest", "skip", metadata=False)

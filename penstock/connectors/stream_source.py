@@ -69,6 +69,9 @@ class StreamSource(Source):
         columns_of(spark, self.reads(site))
         return self
 
+    def columns(self, spark: SparkSession, site: Site) -> StructType:
+        return columns_of(spark, self.reads(site), metadata=self.metadata)
+
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
         place, until = self.reads(site), self.until
         return read_stream(
