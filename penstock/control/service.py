@@ -26,10 +26,10 @@ from penstock.specs.references import made_stream
 Action = Literal["pause", "resume", "stop", "start"]
 
 SETTLE_S = 30.0
-"""How long an action waits to see its effect before it answers all the same."""
+"""How long an action waits to see its effect before it answers all the same.
 
-REVISE_S = 60.0
-"""The same for an edit, which lets a flow drain, start again and deliver its first batch."""
+An edit waits twice as long: a flow drains, starts again and delivers its first batch.
+"""
 
 POLL_S = 0.05
 
@@ -193,7 +193,7 @@ class Service:
                 or (flow.worker is None and self.judge.worker(wait_s=0.0) is None)
             )
 
-        now = self._settle(saved, settled, REVISE_S)
+        now = self._settle(saved, settled, times=2)
         if now.revision > saved.revision and now.flow and (now.flow.error or {}).get("code") == "rolled_back":
             error = now.flow.error or {}
             raise Conflict(
@@ -310,8 +310,8 @@ class Service:
             self._poke()
             self._settle(record, _at_rest)
 
-    def _settle(self, record: Record, done: Callable[[Record], bool], seconds: float = SETTLE_S) -> Record:
-        deadline = time.monotonic() + seconds
+    def _settle(self, record: Record, done: Callable[[Record], bool], times: int = 1) -> Record:
+        deadline = time.monotonic() + SETTLE_S * times
         while True:
             record = self.registry.get(record.kind, record.id)
             if done(record) or time.monotonic() >= deadline:
