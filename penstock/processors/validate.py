@@ -1,0 +1,168 @@
+"""The `validate` step."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import pyarrow as pa
+from pydantic import Field, model_validator
+from pyspark.sql import functions as f
+
+from penstock.connectors.faults import Fault
+from penstock.errors import Invalid, Problem
+from penstock.processors import json_schemas
+from penstock.processors.base import EVENT, NOTE, FrameProcessor, Stage, visible
+from penstock.processors.columns import found, index_of
+from penstock.processors.files import read_file
+from penstock.processors.noting import noted, row_of, shown, shown_schema
+from penstock.specs.base import Spec
+from penstock.sql.frames import condition
+from penstock.sql.names import quote
+from penstock.sql.tries import tried
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+FAILED = "$failed"
+"""The column of what an event has failed, while the step decides."""
+
+
+class Expectation(Spec):
+    """A condition that events shall satisfy."""
+
+    name: str = Field(min_length=1, description="What the condition is called where an event fails it.")
+    where: str = Field(min_length=1, description="A condition in Spark SQL over the event's columns.")
+
+
+class ValidateProcessor(FrameProcessor):
+    """Checks events, by a JSON Schema or by conditions, and decides what becomes of those that fail.
+
+    A condition is failed if it is false, NULL or raises an error. The JSON Schema is that of the event as one
+    JSON object, in which columns that are NULL are missing; with `field` it is that of the JSON in this
+    column, text or a struct. References to other documents are not followed.
+
+    What fails is sent to the dead letters with the names of the conditions, or the places in the JSON; or it
+    is dropped and counted; or it fails the pipeline; or it goes on with a column `tag` that has the names,
+    empty for events that fail nothing.
+    """
+
+    example: ClassVar[str] = """\
+type: validate
+expectations:
+  - {name: positive amount, where: amount > 0}
+  - {name: known country, where: "country IN ('DE', 'FR')"}
+on_fail: tag
+"""
+
+    type: Literal["validate"] = "validate"
+    expectations: list[Expectation] | None = Field(
+        default=None, min_length=1, description="Conditions that each event shall satisfy."
+    )
+    json_schema: dict[str, Any] | str | None = Field(
+        default=None, description="A JSON Schema, or the path of a file that has it."
+    )
+    field: str | None = Field(
+        default=None, min_length=1, description="With `json_schema`: the column to check. Default: the event."
+    )
+    on_fail: Literal["dead_letter", "drop", "fail", "tag"] = Field(
+        default="dead_letter", description="What becomes of an event that fails."
+    )
+    tag: str = Field(
+        default="_failed", min_length=1, description="With `on_fail: tag`: name of the column of failures."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.expectations is None) == (self.json_schema is None):
+            raise ValueError("give either 'expectations' or a 'json_schema'")
+        if self.field is not None and self.json_schema is None:
+            raise ValueError("'field' has no meaning without 'json_schema'")
+        names = [each.name for each in self.expectations or ()]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"two expectations are called '{twice}'")
+        return self
+
+    def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
+        """The events that pass, or all of them."""
+        if self.on_fail == "tag" and index_of(visible(df.columns), self.tag) >= 0:
+            message = f"there is a column '{self.tag}' already"
+            raise Invalid(Problem(code="duplicate_column", message=message, path="tag"))
+        failures = self._violations(df) if self.expectations is None else self._unmet(df)
+        judged = df.withColumn(FAILED, failures)
+        failed = f.col(quote(FAILED))
+        event, columns = f.col(quote(EVENT)), [f.col(quote(name)) for name in visible(df.columns)]
+        if self.on_fail == "tag":
+            return judged.select(*columns, failed.alias(self.tag), event)
+        passes = f.size(failed) == 0
+        if self.on_fail == "drop":
+            return judged.filter(passes).select(*columns, event)
+        if self.on_fail == "fail":
+            return judged.filter(f.when(passes, True).otherwise(self._raised(stage))).select(*columns, event)
+        note = f.when(~passes, noted(df, stage.step, self._code, self._message))
+        return judged.select(*columns, event, note.alias(NOTE))
+
+    @property
+    def _code(self) -> str:
+        return "expectation_failed" if self.expectations is not None else "schema_violated"
+
+    @property
+    def _message(self) -> Column:
+        names = f.concat_ws("; ", f.col(quote(FAILED)))
+        return f.concat(f.lit("failed: "), names) if self.expectations is not None else names
+
+    def _raised(self, stage: Stage) -> Column:
+        """An error with the words of a fault, by which the engine knows its code."""
+        name = f"{Fault.__module__}.{Fault.__qualname__}"
+        begin = f.lit(f"{name}: [{self._code}] step '{stage.step}', ")
+        return f.raise_error(f.concat(begin, self._message, f.lit("\n"))).cast("boolean")
+
+    def _unmet(self, df: DataFrame) -> Column:
+        """The names of the conditions that an event does not satisfy."""
+        names, problems = [], []
+        for i, each in enumerate(self.expectations or ()):
+            try:
+                holds = tried(
+                    df, condition(shown(df), each.where, field=f"expectations[{i}].where").alias("is")
+                )
+                names.append(f.when(~f.coalesce(holds["is"], f.lit(False)), f.lit(each.name)))
+            except Invalid as error:
+                problems += error.problems
+        if problems:
+            raise Invalid(*problems)
+        return f.array_compact(f.array(*names))
+
+    def _violations(self, df: DataFrame) -> Column:
+        """What is wrong with the JSON of an event."""
+        from pyspark.sql.pandas.functions import arrow_udf
+
+        schema = self._schema()
+
+        def violations(texts: pa.Array) -> pa.Array:
+            return json_schemas.violations(schema, texts)
+
+        # Else Spark would evaluate it anew for each place where its result is used.
+        untyped: Any = arrow_udf
+        check: Any = untyped(violations, returnType="array<string>").asNondeterministic()
+        made: Column = check(self._json(df))
+        return made
+
+    def _json(self, df: DataFrame) -> Column:
+        if self.field is None:
+            return row_of(df)
+        field = found(shown_schema(df), self.field, "field")
+        column, kind = f.col(quote(field.name)), field.dataType.typeName()
+        if kind in ("string", "binary"):
+            return column.cast("string")
+        if kind in ("struct", "map", "array", "variant"):
+            return f.to_json(column)
+        message = f"column '{field.name}' is {field.dataType.simpleString()}, not JSON"
+        raise Invalid(Problem(code="sql_type", message=message, path="field"))
+
+    def _schema(self) -> str:
+        if isinstance(self.json_schema, str):
+            text = read_file(self.json_schema, "json_schema").decode(errors="replace")
+        else:
+            text = json.dumps(self.json_schema)
+        json_schemas.check(text, "json_schema")
+        return text
