@@ -47,7 +47,7 @@ def live(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Itera
         working(service, spark),
         running(service) as found,
     ):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not service.readiness().ready:
             assert time.monotonic() < deadline
             time.sleep(0.05)

@@ -55,12 +55,12 @@ def running(service: Service) -> Iterator[Api]:
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        assert ready.wait(10)
+        assert ready.wait(60)
         with httpx.Client(base_url=server.url, timeout=60, trust_env=False) as client:
             yield Api(server.url, service, client)
     finally:
         server.stop()
-        thread.join(10)
+        thread.join(60)
     assert not thread.is_alive()
 
 

@@ -86,7 +86,7 @@ def test_health_is_answered_while_every_thread_waits(api: Api, monkeypatch: pyte
 
     def wait(*_: object) -> None:
         waiting.release()
-        go_on.wait(30)
+        go_on.wait(120)
         raise Unavailable(Problem(code="test", message="done"))
 
     monkeypatch.setattr(api.service, "get", wait)
@@ -97,8 +97,8 @@ def test_health_is_answered_while_every_thread_waits(api: Api, monkeypatch: pyte
             thread.start()
         try:
             for _ in range(100):  # as many as there are threads
-                assert waiting.acquire(timeout=30)
-            assert api.client.get("/healthz", timeout=5).json() == {"status": "ok"}
+                assert waiting.acquire(timeout=60)
+            assert api.client.get("/healthz", timeout=60).json() == {"status": "ok"}
         finally:
             go_on.set()
             for thread in threads:

@@ -19,15 +19,16 @@ from penstock.errors import PenstockError
 PROGRAM = """
 import sys
 from pathlib import Path
+from penstock.api import server
 from penstock.api.app import create_app
-from penstock.api.server import Server
 from penstock.control.registry import Registry
 from penstock.control.service import Service
 from penstock.settings import load
 
+server.GRACE_S = 100
 settings = load({"home": Path(sys.argv[1]), "port": 0}, env={}, cwd=Path(sys.argv[1])).settings
 service = Service(settings, Registry.open(settings.registry_url))
-Server(create_app(service), settings, lambda url: print(url, flush=True)).run()
+server.Server(create_app(service), settings, lambda url: print(url, flush=True)).run()
 print("cleaned up", flush=True)
 """
 
@@ -70,13 +71,13 @@ def test_a_signal_ends_it_at_once_and_in_order(tmp_path: Path, number: int) -> N
     try:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
-        with httpx.stream("GET", f"{url}/events", timeout=10, trust_env=False) as watcher:
+        with httpx.stream("GET", f"{url}/events", timeout=60, trust_env=False) as watcher:
             assert next(watcher.iter_lines()) == ": connected"
             assert httpx.get(f"{url}/healthz", trust_env=False).status_code == 200
             began = time.monotonic()
             process.send_signal(number)
-            out, err = process.communicate(timeout=20)
-        assert time.monotonic() - began < 4
+            out, err = process.communicate(timeout=60)
+        assert time.monotonic() - began < 60, "it waits for nobody"
         assert (process.returncode, out) == (0, "cleaned up\n")
         assert err == ""  # no access log, no complaint about who was still connected
     finally:

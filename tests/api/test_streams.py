@@ -246,7 +246,8 @@ def test_a_tail_ends_with_its_stream(client: httpx.Client, numbers: str) -> None
         assert not [line for line in lines if line.startswith("event")]
 
 
-def test_those_who_follow_do_not_hold_up_the_end(tmp_path: Any) -> None:
+def test_those_who_follow_do_not_hold_up_the_end(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.api.server.GRACE_S", 100)
     with open_service(tmp_path) as service:
         service.registry.create(stream("numbers"))
         with running(service) as api:
@@ -259,7 +260,7 @@ def test_those_who_follow_do_not_hold_up_the_end(tmp_path: Any) -> None:
 
             watcher = threading.Thread(target=watch)
             watcher.start()
-            assert began.wait(5)
+            assert began.wait(60)
             ended = time.monotonic()
-        assert time.monotonic() - ended < 4
-        watcher.join(5)
+        assert time.monotonic() - ended < 60
+        watcher.join(60)

@@ -76,7 +76,7 @@ def test_up_runs_pipelines_survives_a_kill_and_ends_in_order(penstock: Penstock)
     assert process.returncode == 0, err
     assert "a worker is ready after" in out
     assert out.endswith("stopped\n")
-    assert not psutil.wait_procs(family, timeout=10)[1], "nothing is left running"
+    assert not psutil.wait_procs(family, timeout=60)[1], "nothing is left running"
     assert penstock("get", "pipelines").returncode == 1
 
 
@@ -125,8 +125,8 @@ def test_a_worker_on_a_leash_ends_with_its_parent_even_while_it_starts(penstock:
     family = family_of(process.pid)
     assert process.stdin is not None
     process.stdin.close()
-    assert process.wait(30) == 0
-    assert not psutil.wait_procs(family, timeout=30)[1]
+    assert process.wait(60) == 0
+    assert not psutil.wait_procs(family, timeout=60)[1]
 
 
 def test_a_second_signal_ends_at_once() -> None:

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,9 @@ from tests.cli.commands import wait_for
 from tests.flows import json_rows
 from tests.product import Product
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kill")]  # they share one product
 
-EVENTS, RATE = 4000, 400
-
-
-@pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    found = Product(tmp_path_factory.mktemp("product"))
-    found.up()
-    yield found
-    found.close()
+EVENTS, RATE = 2400, 400
 
 
 def numbers(name: str, out: Path, **changes: Any) -> dict[str, Any]:
@@ -61,34 +52,27 @@ def kill(product: Product, victim: str) -> None:
     }[victim]()
 
 
-def survives(product: Product, name: str, out: Path, victims: list[str]) -> None:
-    product.create(numbers(name, out))
-    for victim in victims:
-        product.wait_for_batches(name)
-        time.sleep(random.uniform(0, 0.5))
-        kill(product, victim)
-        check_a_reader_sees_whole_batches(out)
-        if victim in ("server", "all"):
-            product.up()
-    info = product.wait_for_status(name, "completed")
+@pytest.mark.parametrize("victim", ["worker", "jvm", "server", "all"])
+def test_a_pipeline_survives_a_kill(product: Product, tmp_path: Path, victim: str) -> None:
+    out, kept = tmp_path / "out", f"kept {victim}"
+    product.create(numbers(kept, tmp_path / "kept", status="paused"))
+    changed = product.client.patch(f"/pipelines/{kept}", json={"spec": {"batch": {"max_ms": 200}}})
+    assert changed.status_code == 200, changed.text
+
+    product.create(numbers(victim, out))
+    product.wait_for_batches(victim)
+    time.sleep(random.uniform(0, 0.5))
+    kill(product, victim)
+    check_a_reader_sees_whole_batches(out)
+    if victim in ("server", "all"):
+        product.up()
+    info = product.wait_for_status(victim, "completed")
     assert info["error"] is None
     assert check_a_reader_sees_whole_batches(out) == EVENTS
 
-
-@pytest.mark.parametrize("victims", ["worker", "jvm", "server", "all"])
-def test_a_pipeline_survives_kills(product: Product, tmp_path: Path, victims: str) -> None:
-    survives(product, victims.replace(" ", "-"), tmp_path / "out", victims.split())
-
-
-def test_what_was_saved_is_there_after_a_kill(product: Product, tmp_path: Path) -> None:
-    product.create(numbers("kept", tmp_path / "out", status="paused"))
-    changed = product.client.patch("/pipelines/kept", json={"spec": {"batch": {"max_ms": 200}}})
-    assert changed.status_code == 200, changed.text
-    product.kill_all()
-    product.up()
-    info = product.get("kept")
-    assert (info["status"], info["revision"], info["spec"]["batch"]["max_ms"]) == ("paused", 2, 200)
-    assert not (tmp_path / "out").exists()
+    saved = product.get(kept)
+    assert (saved["status"], saved["revision"], saved["spec"]["batch"]["max_ms"]) == ("paused", 2, 200)
+    assert not (tmp_path / "kept").exists()
 
 
 def holder(product: Product, name: str) -> tuple[str, int] | None:

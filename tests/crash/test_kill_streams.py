@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,17 +12,9 @@ import pytest
 from tests.cli.commands import wait_for
 from tests.product import Product
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kill")]  # they share one product
 
 SCHEMA = "seq BIGINT"
-
-
-@pytest.fixture
-def product(tmp_path: Path) -> Iterator[Product]:
-    found = Product(tmp_path)
-    found.up()
-    yield found
-    found.close()
 
 
 class Sender:

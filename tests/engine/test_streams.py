@@ -146,6 +146,6 @@ def test_a_run_that_waits_for_a_full_stream_can_be_stopped(
     wait_for("a full stream", lambda: full.fill["full"])
     before = ids(full)
     kept.abort()
-    kept.join(20)
+    kept.join(60)
     assert kept.ended
     assert ids(full) == before == list(range(len(before)))

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.product import Product
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    found = Product(tmp_path_factory.mktemp("product"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def product(shared: Product) -> Product:
+    """The one product of these tests; up, whatever an earlier one has done to it."""
+    if shared.process is None or shared.process.poll() is not None:
+        shared.up()
+    return shared
