@@ -7,11 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as f
-
-from penstock.connectors.base import Sink
 from penstock.engine.counters import Counters
-from penstock.engine.flow import Flow, Part
+from penstock.engine.flow import Flow
 from penstock.engine.lanes import Lane, Yard
 from penstock.engine.ledger import NOTES, Ledger, Span
 from penstock.engine.missed import Missed, rereader_of
@@ -19,9 +16,7 @@ from penstock.engine.notes import observed, reset, span, watermark_ms
 from penstock.engine.plan import Plan
 from penstock.engine.round import Frame, Round
 from penstock.engine.settling import Settling
-from penstock.processors.base import EVENT
 from penstock.processors.event_time import WATERMARK
-from penstock.sql.names import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,7 +49,7 @@ class Delivery:
         flow, site = self.flow, self.flow.site
         assert site.state is not None
         ids = [sink.id for sink in flow.sinks]
-        self._spark, self._conditions = spark, plan.conditions
+        self._spark, self._chosen = spark, plan.chosen
         self._ledger = Ledger(site.state)
         self._ledger.retain(ids)
         self._missed = Missed(self._ledger, site.state / BEHIND, flow.position_key, site.behind_bytes)
@@ -174,14 +169,6 @@ class Delivery:
             batch.frame.df.write.format("noop").mode("overwrite").save()
         self._settling.notes(observed(query), batch.delivery(NOTES))
         self._ledger.settled(batch.lineage, batch.batch)
-
-    def _chosen(self, df: DataFrame, sink: Part[Sink]) -> DataFrame:
-        """What of a batch a sink gets."""
-        if sink.id in self._conditions:
-            df = df.filter(self._conditions[sink.id])
-        chosen = f.col(quote(EVENT, "sinks"))
-        df = df.filter(chosen.isNull() | f.array_contains(chosen, sink.id))
-        return df if sink.component.meta else df.drop(EVENT)
 
     def _supervise(self) -> None:
         """End attempts that are past their deadline."""

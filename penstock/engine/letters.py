@@ -87,7 +87,7 @@ class Letters:
             "origin": self._origin,
             "offset": event.get("offset"),
             "time": _iso(event["time"], "microseconds") if event.get("time") else None,
-            "headers": json.dumps(event["headers"]) if event.get("headers") else None,
+            "headers": json.dumps(dict(event["headers"])) if event.get("headers") else None,
             **further,
         }
         return {name: str(value) for name, value in told.items() if value is not None}

@@ -8,11 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.engine.flow import Flow
+from pyspark.sql import functions as f
+
+from penstock.connectors.base import Sink
+from penstock.engine.flow import Flow, Part
 from penstock.engine.notes import SOURCE, watch
 from penstock.engine.steps import Step, Watch, cleared, make_steps, with_event
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import visible
+from penstock.processors.base import EVENT, visible
 from penstock.sql.frames import condition
 from penstock.sql.names import quote
 
@@ -45,6 +48,14 @@ class Plan:
             for part, found in zip(step.parts, step.columns, strict=True)
         ]
         return [("source", shown(self.input).schema), *after]
+
+    def chosen(self, df: DataFrame, sink: Part[Sink]) -> DataFrame:
+        """What of a frame with the columns of the output a sink gets."""
+        if sink.id in self.conditions:
+            df = df.filter(self.conditions[sink.id])
+        only = f.col(quote(EVENT, "sinks"))
+        df = df.filter(only.isNull() | f.array_contains(only, sink.id))
+        return df if sink.component.meta else df.drop(EVENT)
 
 
 def plan_flow(flow: Flow, spark: SparkSession) -> Plan:

@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from penstock.processors.base import EVENT, NOTE_TYPE, visible
 from penstock.sql.names import quote
+from penstock.sql.rows import to_json
 
 NO_NOTE = f"CAST(NULL AS {NOTE_TYPE})"
 
@@ -26,7 +27,7 @@ def shown_schema(df: DataFrame) -> StructType:
 
 def row_of(df: DataFrame) -> Column:
     """An event as JSON."""
-    return f.to_json(f.struct(*(f.col(quote(name)) for name in visible(df.columns))))
+    return to_json(*(f.col(quote(name)) for name in visible(df.columns)))
 
 
 def noted(

@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from penstock.sql import plans
+from penstock.sql.rows import to_json
 
 MARK = "$input"
 """The alias under which a step's input is found again in the plan."""
@@ -60,7 +61,7 @@ def carry(df: DataFrame, hidden: str, step: Callable[[DataFrame], DataFrame]) ->
     columns = [builder.column(a).alias(name) for a, name in zip(own, result.columns, strict=True)]
     columns.append((builder.column(built.hidden) if built.hidden else f.lit(None)).alias(hidden))
     if built.failed:
-        given = f.to_json(f.struct(*(builder.column(a) for a in built.given)))
+        given = to_json(*(builder.column(a) for a in built.given))
         columns.append(f.when(builder.column(built.failed), given).alias(FAILED))
     return frame.select(*columns)
 

@@ -1,0 +1,21 @@
+"""Rows as JSON that reads back as the same values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+EXACT = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""By default Spark would cut a time to milliseconds."""
+
+
+def to_json(*columns: Column) -> Column:
+    """Columns as one JSON object; those that are null are left out."""
+    return f.to_json(f.struct(*columns), EXACT)
