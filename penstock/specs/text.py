@@ -64,6 +64,8 @@ class _Loader(Composer, yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else ya
         for key_node, _ in node.value:
             if key_node.tag == f"{_TAG}merge":
                 continue
+            if key_node.tag == f"{_TAG}bool":
+                key_node.tag = f"{_TAG}str"  # a field may be called `on`, which YAML 1.1 takes for true
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
                 shown = f" {key_node.value}" if isinstance(key_node, yaml.ScalarNode) else ""

@@ -44,6 +44,10 @@ def test_what_cannot_be_read_says_where(text: str) -> None:
     assert caught.value.problems[0].code == "not_yaml"
 
 
+def test_a_word_that_yaml_takes_for_true_can_name_a_field() -> None:
+    assert read_one("on: {no: on, 'yes': 1}") == {"on": {"no": True, "yes": 1}}
+
+
 def test_a_key_given_twice_is_named() -> None:
     with pytest.raises(Unreadable, match=r"line 2, column 1: the key 'a' stands twice"):
         read_all("a: 1\na: 2")
