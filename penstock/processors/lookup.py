@@ -1,0 +1,195 @@
+"""The `lookup` step."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import pyarrow as pa
+from cachetools import LRUCache
+from pydantic import Field, PrivateAttr, model_validator
+
+from penstock.errors import Invalid, Problem
+from penstock.processors.base import BadEvent, BatchProcessor, Desk, Outcome, Refused, Stage, Work
+from penstock.processors.columns import (
+    as_arrow,
+    as_one,
+    as_struct,
+    declared,
+    found,
+    index_of,
+    joined,
+    put_together,
+    shown,
+    without_rows,
+)
+from penstock.processors.tables.database import DatabaseTable
+from penstock.processors.tables.file import FileTable
+from penstock.processors.tables.fit import given_table
+from penstock.processors.tables.snapshots import Snapshot, Table, Wanted
+from penstock.streams.decode.results import shown as quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+Current = Callable[[], tuple[Snapshot, list[str]]]
+"""The table as it is now, and lines for the log."""
+
+_TABLES: LRUCache[tuple[str, str], Table] = LRUCache(64)
+"""By flow and step: tables are kept from task to task, in each Python process of Spark."""
+
+
+class LookupProcessor(BatchProcessor):
+    """Adds columns of a table to each event: those of the row with the same key.
+
+    The table is a file, or a table or query of a database. Each Python process of Spark keeps it in memory,
+    so `max_rows` bounds it. It is read when the pipeline starts and then again every `refresh_ms`, a file
+    only if it has changed; a database is read once for all tasks of a machine. A table that cannot be read
+    again stays as it was, and the log says so. Of several rows with one key the last counts; NULL is no key.
+
+    In a test run a file is read as always; the rows of a database are given, as a list of objects.
+    """
+
+    network: ClassVar[bool] = True
+    example: ClassVar[str] = """\
+type: lookup
+file: {path: data/countries.csv}
+on: {country: code}
+columns: name STRING, continent STRING
+into: country_info
+refresh_ms: 60000
+"""
+
+    type: Literal["lookup"] = "lookup"
+    file: FileTable | None = Field(default=None, description="The table is a file.")
+    database: DatabaseTable | None = Field(default=None, description="The table is in a database.")
+    on: dict[str, str] = Field(min_length=1, description="Column of the event → column of the table.")
+    columns: str = Field(min_length=1, description="Columns of the table that events get, as Spark DDL.")
+    into: str | None = Field(
+        default=None, min_length=1, description="Name of a struct for them; NULL if there is no row."
+    )
+    missing: Literal["null", "drop", "dead_letter"] = Field(
+        default="null", description="What becomes of an event without a row in the table."
+    )
+    refresh_ms: int | None = Field(
+        default=None, ge=100, description="Read the table again after this time. Default: never."
+    )
+    max_rows: int = Field(default=1_000_000, ge=1, description="A larger table fails the pipeline.")
+
+    _keys: pa.Schema = PrivateAttr(default=None)
+    _state: Path | None = PrivateAttr(default=None)
+    _planned: float = PrivateAttr(default=0.0)
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.file is None) == (self.database is None):
+            raise ValueError("give either a 'file' or a 'database'")
+        return self
+
+    def output(self, schema: StructType, stage: Stage) -> StructType:
+        """The columns of the event and those of the table."""
+        self._state, self._planned = stage.site.state, time.time()
+        self._keys = self._key_columns(schema)
+        self._check_source(stage)
+        added = as_struct(self._columns())
+        if self.into is not None:
+            added = type(schema)().add(self.into, added)
+        return joined(schema.fields, added, "into" if self.into else "columns", "read into a struct: into")
+
+    def open(self, desk: Desk) -> Work:
+        """Joins batches with the table as it is by then."""
+        mocked = desk.testing and (self.database is not None or desk.given is not None)
+        current = self._given(desk.given) if mocked else self._table(desk).current
+        added = self._columns().names
+
+        def work(batch: pa.RecordBatch) -> Outcome:
+            snapshot, logs = current()
+            names = batch.schema.names
+            keys = [batch.column(index_of(names, name)) for name in self.on]
+            places = snapshot.places(keys)
+            rows = snapshot.rows.select(added)
+            rows = as_one(rows, self.into) if self.into is not None else rows
+            bad = [] if self.missing == "null" else [i for i, place in enumerate(places) if place is None]
+            made = rows.take(
+                pa.array([p for i, p in enumerate(places) if p is not None or not bad], pa.int64())
+            )
+            kept = without_rows(batch, set(bad))
+            faults = [BadEvent(i, "not_found", self._told(keys, i)) for i in bad]
+            out = put_together(kept, shown(kept), _nullable(made))
+            return Outcome(out, faults if self.missing == "dead_letter" else [], logs)
+
+        return work
+
+    def _columns(self) -> pa.Schema:
+        return pa.schema([field.with_nullable(True) for field in declared(self.columns, "columns")])
+
+    def _wanted(self) -> pa.Schema:
+        """The columns to read from the table: those that events get, and the keys with the events' types."""
+        columns = self._columns()
+        return pa.schema([*(f for f in columns if f.name not in self._keys.names), *self._keys])
+
+    def _key_columns(self, schema: StructType) -> pa.Schema:
+        """The keys of the table, of the same types as those of events."""
+        added = {field.name: field.type for field in self._columns()}
+        fields = []
+        for ours, theirs in self.on.items():
+            kind = as_arrow(type(schema)([found(schema, ours, f"on.{ours}")])).field(0).type
+            if pa.types.is_nested(kind):
+                message = f"column '{ours}' is {kind}, which is no key"
+                raise Invalid(Problem(code="sql_type", message=message, path=f"on.{ours}"))
+            if added.get(theirs, kind) != kind:
+                message = f"column '{theirs}' is a key of the table, so it has the type of '{ours}': {kind}"
+                raise Invalid(Problem(code="sql_type", message=message, path="columns"))
+            fields.append(pa.field(theirs, kind))
+        return pa.schema(fields)
+
+    def _check_source(self, stage: Stage) -> None:
+        if self.database is not None:
+            self.database.check()
+        elif self.file is not None and self.file.kind is None:
+            message = f"the format of {self.file.path} cannot be told from its name"
+            hint = "add format: csv, json or parquet"
+            raise Invalid(Problem(code="missing_field", message=message, path="file.format", hint=hint))
+        elif self.file is not None and not Path(self.file.path).expanduser().is_file():
+            message = f"there is no file {self.file.path}"
+            raise Invalid(Problem(code="unreadable_file", message=message, path="file.path"))
+
+    def _given(self, rows: Any) -> Current:
+        def current() -> tuple[Snapshot, list[str]]:
+            if not isinstance(rows, list):
+                raise Refused("no_answer", "the test does not say which rows the table has")
+            return Snapshot(given_table(rows, self._wanted()), tuple(self.on.values())), []
+
+        return current
+
+    def _table(self, desk: Desk) -> Table:
+        name = hashlib.sha256(desk.step.encode()).hexdigest()[:16]  # a step may have any name
+        source = self.file or self.database
+        assert source is not None
+        wanted = Wanted(
+            source,
+            self._wanted(),
+            tuple(self.on.values()),
+            self.max_rows,
+            self.refresh_ms / 1000 if self.refresh_ms is not None else None,
+            self._planned,
+            self._state / "lookups" / name if self._state and self.database else None,
+        )
+        table = _TABLES.get((desk.flow, desk.step))
+        if table is None or table.wanted != wanted:
+            table = _TABLES[desk.flow, desk.step] = Table(wanted)
+        return table
+
+    def _told(self, keys: list[pa.Array], row: int) -> str:
+        values = (
+            f"{name} = {quoted(key[row].as_py())}" for name, key in zip(self.on.values(), keys, strict=True)
+        )
+        return f"the table has no row with {', '.join(values)}"
+
+
+def _nullable(batch: pa.RecordBatch) -> pa.RecordBatch:
+    schema = pa.schema([field.with_nullable(True) for field in batch.schema])
+    return pa.RecordBatch.from_arrays(batch.columns, schema=schema)

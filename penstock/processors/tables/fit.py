@@ -1,0 +1,48 @@
+"""What a table must be: small enough, with the columns that are wanted, of their types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.connectors.faults import Fault
+from penstock.streams.casting import convert
+from penstock.streams.decode.results import Mismatch
+from penstock.streams.decode.values import rows_of
+
+
+def given_table(rows: Any, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows that the user of a test run gives, as JSON objects."""
+    reader = rows_of(schema)
+    try:
+        return reader.batch([reader.row(row) for row in rows])
+    except (Mismatch, TypeError) as error:
+        raise Fault("lookup_table", f"the given rows do not fit: {error}") from None
+
+
+def fitted(array: pa.Array, field: pa.Field) -> pa.Array:
+    """A column of the table as the wanted type, if nothing is lost by it."""
+    made, lost = convert(array, field.type)
+    if lost is not None:
+        raise Fault(
+            "lookup_table",
+            f"column '{field.name}' of the table is {array.type} and has values that are no {field.type}",
+        )
+    return made
+
+
+def check_rows(rows: int, most: int) -> None:
+    """Refuse a table that would not fit into memory."""
+    if rows > most:
+        message = f"the table has more than {most} rows, which is what max_rows allows"
+        raise Fault("lookup_too_large", message)
+
+
+def check_names(names: Sequence[str], schema: pa.Schema) -> None:
+    """Refuse a table without a column that is wanted."""
+    missing = [name for name in schema.names if name not in names]
+    if missing:
+        there = ", ".join(names)
+        raise Fault("lookup_table", f"the table has no column '{missing[0]}'; it has: {there}")
