@@ -51,14 +51,14 @@ class Census:
     """Counts the letters of one flow in a stream, and remembers what it has counted."""
 
     def __init__(self, log: Log, flow: str) -> None:
-        self._log, self._flow = log, flow
+        self.log, self._flow = log, flow
         self._blocks: list[_Block] = []
         self._mutex = threading.Lock()
 
     def counts(self) -> Counts:
         """The letters that are there now, as far as there is time to count them."""
         with self._mutex:
-            bounds = self._log.bounds()
+            bounds = self.log.bounds()
             self._evict(bounds.first)
             done = self._blocks[-1].next if self._blocks else bounds.first
             reached = self._count(done, bounds.next)
@@ -76,7 +76,7 @@ class Census:
     def _count(self, start: int, stop: int) -> int:
         until = time.monotonic() + COUNT_S
         reached = start
-        for chunk in self._log.read(start, stop):
+        for chunk in self.log.read(start, stop):
             counts = self._kinds(chunk.batch) if chunk.batch is not None else Counter[Kind]()
             last = self._blocks[-1] if self._blocks else None
             if last is None or last.next - last.first >= BLOCK:

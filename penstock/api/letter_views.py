@@ -1,0 +1,108 @@
+"""What the API answers with about dead letters."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from penstock.api.views import View
+from penstock.control.letters import LetterPage, parsed
+from penstock.engine.letterbox import Letter
+from penstock.engine.marks import State
+from penstock.streams.rendering import text_or_base64
+
+
+class ReplayView(View):
+    """A replay of a letter that has come to an end."""
+
+    request: str
+    at: datetime
+    outcome: Literal["delivered", "failed_again"]
+
+
+class LetterView(View):
+    """What a step or a sink could not process, and what has become of it."""
+
+    offset: int
+    time: datetime = Field(description="When it was kept.")
+    code: str
+    reason: str | None
+    step: str = Field(description="The processor or sink that failed, or `source`.")
+    attempt: int = Field(description="How often the event was tried.")
+    revision: int | None = Field(description="Of the document that ran.")
+    event: Any = Field(description="What the step was given, or what somebody made of it; text if not JSON.")
+    key: Any = Field(description="Text, or `{base64}` if it is not UTF-8; null if it has none.")
+    headers: dict[str, Any] = Field(description="Those of the event.")
+    source_offset: int | None = Field(description="The offset of the event in the stream it came from.")
+    state: State
+    edited: bool
+    original: Any = Field(description="The event as it was, if it was edited.")
+    replay_of: int | None = Field(description="The letter whose replay left this one.")
+    replays: list[ReplayView]
+
+
+class KindCount(View):
+    """Letters of one step with one code."""
+
+    step: str
+    code: str
+    letters: int
+
+
+class LettersView(View):
+    """Letters in a row, and how many there are in all."""
+
+    letters: list[LetterView]
+    next: int | None = Field(description="The offset to go on with; null if there are no more now.")
+    total: int = Field(description="All letters of the flow that are kept, whatever is asked for.")
+    counts: list[KindCount]
+    states: dict[str, int]
+    complete: bool = Field(description="False while a long stream is still being counted.")
+
+
+def letters_view(page: LetterPage) -> LettersView:
+    """Letters as they are shown."""
+    kinds = sorted(page.counts.by_kind.items(), key=lambda item: (-item[1], item[0]))
+    return LettersView(
+        letters=[letter_view(letter) for letter in page.letters],
+        next=page.next,
+        total=page.counts.total,
+        counts=[KindCount(step=step, code=code, letters=number) for (step, code), number in kinds],
+        states=dict(page.states),
+        complete=page.counts.complete,
+    )
+
+
+def letter_view(letter: Letter) -> LetterView:
+    """A letter as it is shown."""
+    mark, headers = letter.mark, letter.headers
+    original = _event(letter.value)
+    revision, before = headers.get("revision"), headers.get("replay_of")
+    return LetterView(
+        offset=letter.offset,
+        time=letter.time,
+        code=headers.get("code", ""),
+        reason=headers.get("reason"),
+        step=letter.step,
+        attempt=letter.attempt,
+        revision=None if revision is None else int(revision),
+        event=original if mark.edit is None else parsed(mark.edit),
+        key=text_or_base64(letter.key),
+        headers=letter.event["headers"] or {},
+        source_offset=letter.source_offset,
+        state=mark.state,
+        edited=mark.edit is not None,
+        original=None if mark.edit is None else original,
+        replay_of=None if before is None else int(before),
+        replays=[
+            ReplayView(request=each.request, at=datetime.fromtimestamp(each.at, UTC), outcome=each.outcome)
+            for each in mark.replays
+        ],
+    )
+
+
+def _event(value: bytes) -> Any:
+    found = parsed(value)
+    return text_or_base64(value) if found is None else found

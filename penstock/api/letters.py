@@ -1,0 +1,166 @@
+"""Dead letters: what a flow could not process, to be read, edited and replayed."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from penstock.api.errors import failures
+from penstock.api.kinds import Kind
+from penstock.api.letter_views import LettersView, LetterView, letter_view, letters_view
+from penstock.api.params import Name
+from penstock.control.letters import DeadLetters
+from penstock.control.redelivery import ReplayRequest
+from penstock.control.service import Service
+from penstock.engine.letterbox import Wanted
+from penstock.engine.marks import STATES, State
+from penstock.engine.redelivery import ReplayResult
+from penstock.errors import Invalid, Problem
+from penstock.specs.positions import LAST_OFFSET, PositionText, parse_position
+
+MOST = 10_000
+"""Letters that one request replays."""
+
+Offset = Annotated[int, Path(ge=0, le=LAST_OFFSET, description="The offset of the letter in its stream.")]
+Step = Annotated[str | None, Query(max_length=400, description="Only letters of this step or sink.")]
+Code = Annotated[str | None, Query(max_length=400, description="Only letters with this code.")]
+Contains = Annotated[
+    str | None, Query(max_length=1000, description="Only letters with this text in the event or the reason.")
+]
+OfState = Annotated[State | Literal["all"], Query(description="Only letters of this state.")]
+
+_REPLAY = """\
+Lets letters enter the flow again, in its present revision: right before the step that failed, or at the
+start, for which the event is read again from the source. What a sink could not take goes to that sink alone.
+A letter that cannot be replayed is refused with the reason, and the others go on. What fails again is a new
+letter. A replay that was cut off goes on with the same request, and no sink that is exactly-once gets an
+event twice. One request replays at most 10,000 letters: `next` tells where to go on."""
+
+
+class EditBody(BaseModel):
+    """Another event in the place of a letter's."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    event: dict[str, Any] = Field(description="The columns that the step is to be given.")
+
+
+class LetterFilter(BaseModel):
+    """Which letters."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    step: str | None = Field(default=None, max_length=400, description="Of this step or sink.")
+    code: str | None = Field(default=None, max_length=400, description="With this code.")
+    contains: str | None = Field(
+        default=None, max_length=1000, description="With this text in the event or the reason."
+    )
+    state: Literal["new", "replayed", "all"] = Field(
+        default="new", description="`new` is also what was begun and cut off; `replayed` replays once more."
+    )
+
+
+class ReplayBody(BaseModel):
+    """Which letters to replay, and how: `offsets`, or a `filter`, or `all` that are new."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    offsets: list[Annotated[int, Field(ge=0, le=LAST_OFFSET)]] | None = Field(
+        default=None, min_length=1, max_length=MOST, description="Offsets of the letters."
+    )
+    filter: LetterFilter | None = Field(
+        default=None, description="Which letters; with `offsets` only its `state` counts."
+    )
+    all: bool = Field(default=False, description="All letters that are new.")
+    begin: Literal["step", "start"] = Field(
+        default="step", alias="from", description="Before the step that failed, or at the source."
+    )
+    position: int = Field(default=0, ge=0, le=LAST_OFFSET, description="Leave out letters before this.")
+    limit: int = Field(default=MOST, ge=1, le=MOST, description="At most so many letters.")
+    dry_run: bool = Field(default=False, description="Only tell which letters could be replayed.")
+
+
+def letter_routes(service: Service, kind: Kind) -> APIRouter:
+    """The routes below what runs."""
+    router = APIRouter(prefix=f"/{kind.place}/{{name}}/dead-letters", tags=[kind.place])
+    letters = DeadLetters(service)
+
+    @router.get(
+        "",
+        summary=f"Read the dead letters of {kind.one}",
+        operation_id=f"list{kind.name}DeadLetters",
+        responses=failures(404, 409, 422),
+    )
+    def page(
+        name: Name,
+        position: Annotated[
+            PositionText,
+            Query(description="Where to begin: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601."),
+        ] = "earliest",
+        limit: Annotated[int, Query(ge=1, le=1000, description="At most so many.")] = 100,
+        step: Step = None,
+        code: Code = None,
+        contains: Contains = None,
+        state: OfState = "all",
+    ) -> LettersView:
+        wanted = Wanted(step, code, contains, STATES if state == "all" else frozenset({state}))
+        return letters_view(letters.page(kind.name, name, parse_position(position), limit, wanted))
+
+    @router.post(
+        "/replay",
+        summary=f"Replay dead letters of {kind.one}",
+        description=_REPLAY,
+        operation_id=f"replay{kind.name}DeadLetters",
+        responses=failures(403, 404, 409, 422),
+    )
+    def replay(name: Name, body: ReplayBody) -> ReplayResult:
+        return letters.replay(_request(kind.name, name, body))
+
+    @router.get(
+        "/{offset}",
+        summary=f"Get a dead letter of {kind.one}",
+        operation_id=f"get{kind.name}DeadLetter",
+        responses=failures(404, 409, 422),
+    )
+    def get(name: Name, offset: Offset) -> LetterView:
+        return letter_view(letters.get(kind.name, name, offset))
+
+    @router.put(
+        "/{offset}",
+        summary=f"Edit a dead letter of {kind.one}",
+        description="The letter keeps its original; to put that back ends the edit.",
+        operation_id=f"edit{kind.name}DeadLetter",
+        responses=failures(403, 404, 409, 422),
+    )
+    def edit(name: Name, offset: Offset, body: EditBody) -> LetterView:
+        return letter_view(letters.edit(kind.name, name, offset, body.event))
+
+    @router.delete(
+        "/{offset}",
+        summary=f"Discard a dead letter of {kind.one}",
+        description="It stays in its stream, and no replay takes it until it is restored.",
+        operation_id=f"discard{kind.name}DeadLetter",
+        responses=failures(403, 404, 409, 422),
+    )
+    def discard(name: Name, offset: Offset) -> LetterView:
+        return letter_view(letters.discard(kind.name, name, offset))
+
+    @router.post(
+        "/{offset}/restore",
+        summary=f"Restore a dead letter of {kind.one} that was discarded",
+        operation_id=f"restore{kind.name}DeadLetter",
+        responses=failures(403, 404, 409, 422),
+    )
+    def restore(name: Name, offset: Offset) -> LetterView:
+        return letter_view(letters.restore(kind.name, name, offset))
+
+    return router
+
+
+def _request(kind: str, name: str, body: ReplayBody) -> ReplayRequest:
+    if body.offsets is None and body.filter is None and not body.all:
+        hint = "give offsets, a filter, or all: true"
+        raise Invalid(Problem(code="nothing_chosen", message="no letters are named", hint=hint))
+    filter = body.filter or LetterFilter()
+    chosen = body.model_dump(include={"offsets", "begin", "position", "limit", "dry_run"})
+    return ReplayRequest(kind=kind, id=name, **chosen, **filter.model_dump())

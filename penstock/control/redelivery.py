@@ -1,0 +1,119 @@
+"""Replaying dead letters in a worker, as a server asks for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from fastapi import APIRouter
+from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel
+
+from penstock.connectors.logs import LOGS
+from penstock.control.state import flow_name
+from penstock.engine.entries import Begin
+from penstock.engine.letterbox import Letter, Letterbox, Wanted
+from penstock.engine.marks import Marks, State, alone
+from penstock.engine.redelivery import Redelivery, RefusedLetter, ReplayResult
+from penstock.errors import PenstockError, Problem
+from penstock.streams.home import StreamPlace
+
+if TYPE_CHECKING:
+    from penstock.control.worker import Worker
+
+WAITING: frozenset[State] = frozenset({"new", "replaying"})
+"""What is still to be replayed: also what was begun, and cut off."""
+
+REPLAYABLE: dict[str, frozenset[State]] = {
+    "new": WAITING,
+    "replayed": frozenset({"replayed"}),
+    "all": WAITING | {"replayed"},
+}
+
+
+class ReplayRequest(BaseModel):
+    """Which letters of a flow to replay, and how."""
+
+    kind: str
+    id: str
+    offsets: list[int] | None = None
+    step: str | None = None
+    code: str | None = None
+    contains: str | None = None
+    state: Literal["new", "replayed", "all"] = "new"
+    begin: Begin = "step"
+    position: int = 0
+    limit: int
+    dry_run: bool = False
+
+
+class ReplayAnswer(BaseModel):
+    """What has become of the letters, or why nothing was done."""
+
+    result: ReplayResult | None = None
+    status: int = 200
+    problems: list[Problem] = []
+
+
+def life_of(place: StreamPlace) -> str:
+    """Names the stream of letters for good: a later namesake counts its offsets anew."""
+    return f"{place.directory.parent.name}/{place.directory.name}"
+
+
+def redelivery_routes(worker: Worker) -> APIRouter:
+    """What a worker answers about letters."""
+    router = APIRouter(prefix="/letters")
+
+    @router.post("/replay")
+    async def replay(request: ReplayRequest) -> ReplayAnswer:
+        try:
+            return ReplayAnswer(result=await run_in_threadpool(redeliver, worker, request))
+        except PenstockError as error:
+            return ReplayAnswer(status=error.status, problems=error.problems)
+
+    return router
+
+
+def redeliver(worker: Worker, request: ReplayRequest) -> ReplayResult:
+    """Replay letters through the present revision of their flow."""
+    record = worker.registry.get(request.kind, request.id)
+    flow = worker.resolve(record)
+    site = flow.site
+    assert site.state is not None
+    place = site.stream(site.dead)
+    with alone(site.state), Marks.open(site.state, life_of(place)) as marks:
+        box = Letterbox(LOGS.log(place.directory), flow_name(record), marks)
+        marks.forget_before(box.log.bounds().first)
+        letters, refused, next = _selected(box, request)
+        redelivery = Redelivery(flow, worker.spark, box, worker.permitted)
+        result = redelivery.replay(letters, request.begin, dry_run=request.dry_run)
+    result.refused += refused
+    result.next = next
+    return result
+
+
+def _selected(box: Letterbox, request: ReplayRequest) -> tuple[list[Letter], list[RefusedLetter], int | None]:
+    """The letters that are asked for, those that cannot be had, and where there may be more."""
+    states = REPLAYABLE[request.state]
+    if request.offsets is not None:
+        found = box.at(request.offsets)
+        fit = [letter for letter in found.values() if letter.mark.state in states]
+        refused = [_missing(offset) for offset in sorted(set(request.offsets) - set(found))]
+        return fit, refused + [_not_asked(letter) for letter in found.values() if letter not in fit], None
+    wanted = Wanted(request.step, request.code, request.contains, states)
+    letters: list[Letter] = []
+    next: int | None = request.position
+    while next is not None and len(letters) < request.limit:
+        page = box.page(next, request.limit - len(letters), wanted)
+        letters += page.letters
+        next = page.next
+    return letters, [], next
+
+
+def _missing(offset: int) -> RefusedLetter:
+    return RefusedLetter(code="not_found", message=f"there is no letter at offset {offset}", offset=offset)
+
+
+def _not_asked(letter: Letter) -> RefusedLetter:
+    state = letter.mark.state
+    hint = "restore it first" if state == "discarded" else f"ask for those that are {state}"
+    return RefusedLetter(code=f"letter_{state}", message=f"it is {state}", hint=hint, offset=letter.offset)
