@@ -15,6 +15,7 @@ from penstock.api import errors
 from penstock.api.bundle import bundle_routes
 from penstock.api.catalogue import catalogue_routes
 from penstock.api.documents import document_routes
+from penstock.api.edits import plan_routes
 from penstock.api.events import event_routes
 from penstock.api.feed import Feed
 from penstock.api.health import health_routes
@@ -55,6 +56,7 @@ def create_app(service: Service) -> FastAPI:
     for kind in KINDS:
         app.include_router(document_routes(service, kind))
         app.include_router(revision_routes(service, kind))
+        app.include_router(plan_routes(service, kind))
         if kind.runs:
             app.include_router(lifecycle_routes(service, kind))
     app.include_router(stream_routes(service, app.state.feed))

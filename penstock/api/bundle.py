@@ -59,8 +59,11 @@ def bundle_routes(service: Service) -> APIRouter:
             Mode, Query(description="`replace` also deletes every document that the bundle does not have.")
         ] = "merge",
         dry_run: Annotated[bool, Query(description="Only tell what would change.")] = False,
+        accept_reset: Annotated[
+            bool, Query(description="Accept that flows lose what they remember, or their place.")
+        ] = False,
     ) -> ImportResult:
-        changes = service.import_(documents, mode, dry_run=dry_run)
+        changes = service.import_(documents, mode, dry_run=dry_run, accept_reset=accept_reset)
         return ImportResult(changes=changes, applied=not dry_run)
 
     @router.post(

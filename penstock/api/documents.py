@@ -3,17 +3,16 @@
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Header, Path, Response
+from fastapi import APIRouter, Depends, Response
 from pydantic import BaseModel
 
 from penstock.api.bodies import JSON, YAML, OneBody, described
+from penstock.api.edits import MERGE, ResetParameters
 from penstock.api.errors import failures
 from penstock.api.kinds import Filters, Kind
+from penstock.api.params import IfMatch, Name
 from penstock.control.registry.records import Record
 from penstock.control.service import Saved, Service
-
-Name = Annotated[str, Path(description="The name or the id.", min_length=1, max_length=128)]
-IfMatch = Annotated[str | None, Header(description="The ETag of the revision that the change is meant for.")]
 
 _WRITE = (400, 403, 412, 413, 422)
 
@@ -78,8 +77,10 @@ def document_routes(service: Service, kind: Kind) -> APIRouter:
         responses=failures(404, 409, *_WRITE),
         openapi_extra=described(body),
     )
-    def replace(name: Name, raw: OneBody, response: Response, if_match: IfMatch = None) -> Any:
-        return saved(response, service.replace(kind.name, name, raw, expected=if_match))
+    def replace(
+        name: Name, raw: OneBody, response: Response, reset: ResetParameters, if_match: IfMatch = None
+    ) -> Any:
+        return saved(response, service.replace(kind.name, name, raw, expected=if_match, reset=reset))
 
     @router.patch(
         "/{name}",
@@ -89,10 +90,12 @@ def document_routes(service: Service, kind: Kind) -> APIRouter:
         operation_id=f"patch{kind.name}",
         response_model=kind.info,
         responses=failures(404, 409, *_WRITE),
-        openapi_extra=described({"type": "object"}, "application/merge-patch+json", JSON, YAML),
+        openapi_extra=described({"type": "object"}, MERGE, JSON, YAML),
     )
-    def patch(name: Name, changes: OneBody, response: Response, if_match: IfMatch = None) -> Any:
-        return saved(response, service.patch(kind.name, name, changes, expected=if_match))
+    def patch(
+        name: Name, changes: OneBody, response: Response, reset: ResetParameters, if_match: IfMatch = None
+    ) -> Any:
+        return saved(response, service.patch(kind.name, name, changes, expected=if_match, reset=reset))
 
     @router.delete(
         "/{name}",

@@ -4,9 +4,9 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from penstock.api.documents import Name
 from penstock.api.errors import failures
 from penstock.api.kinds import Kind
+from penstock.api.params import Name
 from penstock.api.pipes import Progress
 from penstock.control.service import Action, Service
 

@@ -6,9 +6,10 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, Field, ValidationError
 
 from penstock.api.bodies import OneBody, described
-from penstock.api.documents import IfMatch, Name
+from penstock.api.edits import ResetParameters
 from penstock.api.errors import failures
 from penstock.api.kinds import Kind
+from penstock.api.params import IfMatch, Name
 from penstock.api.views import (
     DiffInfo,
     RevisionInfo,
@@ -77,9 +78,11 @@ def revision_routes(service: Service, kind: Kind) -> APIRouter:
         responses=failures(400, 403, 404, 409, 412, 413, 422),
         openapi_extra=described(RollbackRequest.model_json_schema()),
     )
-    def rollback(name: Name, raw: OneBody, response: Response, if_match: IfMatch = None) -> Any:
+    def rollback(
+        name: Name, raw: OneBody, response: Response, reset: ResetParameters, if_match: IfMatch = None
+    ) -> Any:
         revision = _rollback_request(raw).revision
-        result = service.rollback(kind.name, name, revision, expected=if_match)
+        result = service.rollback(kind.name, name, revision, expected=if_match, reset=reset)
         response.headers["ETag"] = result.record.etag
         info: BaseModel = kind.show(result.record, warnings=result.warnings)
         return info

@@ -202,21 +202,24 @@ def _refuse_others(found: Sequence[Found]) -> NoReturn:
 def _run(project: Project, settings: Settings, shown: Plain, fresh: bool) -> Summary:
     from penstock.cli.lock import Lock
     from penstock.cli.sessions import spark_session
+    from penstock.connectors.cursors import forget_cursor
     from penstock.connectors.storage import storage_for
     from penstock.control.lifecycle import Keeper
+    from penstock.engine.checkpoints import memory_of
 
     flow = project.resolve()
-    checkpoint = f"{project.checkpoints}/{flow.position_key}"
     log = settings.home / "logs" / f"run-{project.key}.log"
     shown.step("starting Spark…")
     what = f"{str(project.chosen['kind']).lower()} '{flow.id}'"
     with Lock(project.directory / "lock", what), spark_session(settings, log) as spark:
         shown.step("checking the pipeline…")
         show_problems(project.judge(spark), level="warning")
+        checkpoint = f"{project.checkpoints}/{memory_of(flow, spark).key}"
         storage = storage_for(checkpoint, spark)
         resumed = storage.exists(checkpoint)
         if fresh:
             storage.remove(checkpoint)
+            forget_cursor(flow.source.component, flow.site)
             note(
                 "earlier progress deleted: all is read and delivered again"
                 if resumed

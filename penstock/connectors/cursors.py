@@ -6,7 +6,7 @@ import contextlib
 import time
 from dataclasses import replace
 
-from penstock.connectors.base import Site
+from penstock.connectors.base import Site, Source
 from penstock.connectors.logs import LOGS
 from penstock.streams.home import StreamPlace
 from penstock.streams.log import Log
@@ -16,6 +16,12 @@ from penstock.streams.storage import Cursor, Fenced
 def cursor_in(log: Log, reader: str) -> Cursor | None:
     """The cursor of a reader, if it has one in the stream."""
     return next((cursor for cursor in log.storage.cursors() if cursor.reader == reader), None)
+
+
+def forget_cursor(source: Source, site: Site) -> None:
+    """Let a flow begin at its position again, once it begins a new checkpoint."""
+    if (place := source.reads(site)) is not None:
+        LOGS.log(place.directory).storage.forget_cursor(site.flow)
 
 
 def keep_up(site: Site, place: StreamPlace, next: int) -> None:

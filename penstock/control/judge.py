@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import httpx
 
+from penstock.control.edits import FlowPlan
 from penstock.control.flows import Flows, WorkerInfo
 from penstock.control.registry.bundle import Mode
 from penstock.control.registry.records import Record
@@ -42,6 +43,10 @@ class Judge:
         seen = [*documents, *self._made_with(documents, alone)]
         judged = self.ask(lambda worker: self.rpc.analyse(worker, seen, alone=alone), _no_worker())
         return judged[: len(documents)]
+
+    def plans(self, documents: Sequence[Any]) -> list[FlowPlan]:
+        """What would become of flows if these documents were saved."""
+        return self.ask(lambda worker: self.rpc.plan(worker, list(documents)), _no_worker())
 
     def ask(self, question: Callable[[WorkerInfo], A], no_worker: Problem) -> A:
         """What a worker answers; `Unavailable` with `no_worker` if none could be asked.

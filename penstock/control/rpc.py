@@ -15,6 +15,7 @@ from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
 
+from penstock.control.edits import FlowPlan, Planner
 from penstock.control.flows import WorkerInfo
 from penstock.engine.analysis import Analysis, analyse, offline
 from penstock.engine.query import Queries, QueryResult
@@ -34,6 +35,12 @@ class AnalyseRequest(BaseModel):
 
     documents: list[Any]
     alone: bool = False
+
+
+class PlanRequest(BaseModel):
+    """Documents that are to replace those of the same name."""
+
+    documents: list[Any]
 
 
 class QueryRequest(BaseModel):
@@ -93,6 +100,11 @@ def _app(worker: Worker) -> FastAPI:
     async def analyse_(request: AnalyseRequest) -> list[Analysis]:
         return await run_in_threadpool(_analyse, worker, request)
 
+    @app.post("/plan")
+    async def plan(request: PlanRequest) -> list[FlowPlan]:
+        planner = Planner(worker.settings, worker.registry, worker.streams, worker.spark)
+        return await run_in_threadpool(planner.plans, request.documents)
+
     queries = functools.cache(lambda: Queries(worker.spark, lambda: {s.id: s for s in worker.streams.all()}))
 
     @app.post("/query")
@@ -140,6 +152,11 @@ class RpcClient:
         body = {"documents": documents, "alone": alone}
         answer = self._post(worker, "/analyse", ANALYSE_TIMEOUT_S, body)
         return [Analysis.model_validate(item) for item in answer.json()]
+
+    def plan(self, worker: WorkerInfo, documents: list[Any]) -> list[FlowPlan]:
+        """What would become of flows if these documents were saved."""
+        answer = self._post(worker, "/plan", ANALYSE_TIMEOUT_S, {"documents": documents})
+        return [FlowPlan.model_validate(item) for item in answer.json()]
 
     def query(self, worker: WorkerInfo, request: QueryRequest) -> QueryAnswer:
         """What a worker has found."""

@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 from penstock.control.coordinator import Coordinator
 from penstock.control.flows import Flows, WorkerInfo
+from penstock.control.gate import NO_RESET, Gate, Reset
 from penstock.control.judge import Judge, desired_of
+from penstock.control.raw import name_of, of_kind, patched
 from penstock.control.registry.bundle import Mode
 from penstock.control.registry.changes import require_current, require_same
 from penstock.control.registry.records import Change, Diff, FlowState, Page, Record, Revision
@@ -18,9 +20,9 @@ from penstock.control.rpc import RpcClient
 from penstock.control.state import flow_name, remove_state
 from penstock.control.streams import Streams
 from penstock.engine.analysis import Analysis
-from penstock.errors import Conflict, Invalid, Problem
+from penstock.errors import Conflict, Problem, Unavailable
 from penstock.settings import Settings
-from penstock.specs.documents import API_VERSION, KINDS, RUNNABLE, runs
+from penstock.specs.documents import KINDS, RUNNABLE, runs
 from penstock.specs.references import made_stream
 
 Action = Literal["pause", "resume", "stop", "start"]
@@ -70,6 +72,7 @@ class Service:
         self.coordinator = Coordinator(settings, self.flows, self.rpc)
         self.judge = Judge(settings, registry, self.flows, self.rpc)
         self.streams = Streams(settings, registry)
+        self.gate = Gate(self.judge, self.streams)
 
     # Documents
 
@@ -83,9 +86,9 @@ class Service:
 
     def create(self, kind: str, raw: Any) -> Saved:
         """Save a new document. It must be valid, unless it is one that runs and is not to run now."""
-        raw = _of_kind(kind, raw)
+        raw = of_kind(kind, raw)
         desired = desired_of(raw)
-        if (taken := self.registry.find(kind, _name(raw) or "")) is not None:
+        if (taken := self.registry.find(kind, name_of(raw) or "")) is not None:
             # Told before the document is judged: this is what the person will want to know first.
             raise name_in_use(taken)
         analysis = self.judge.for_saving(raw, desired)
@@ -94,26 +97,27 @@ class Service:
         )
         return self._saved(record, analysis)
 
-    def replace(self, kind: str, name: str, raw: Any, *, expected: str | None = None) -> Saved:
+    def replace(
+        self, kind: str, name: str, raw: Any, *, expected: str | None = None, reset: Reset = NO_RESET
+    ) -> Saved:
         """Save a new revision of a document."""
-        return self._revise(kind, self.registry.get(kind, name), raw, expected, "update")
+        return self._revise(kind, self.registry.get(kind, name), raw, expected, "update", reset)
 
-    def patch(self, kind: str, name: str, patch: Any, *, expected: str | None = None) -> Saved:
+    def patch(
+        self, kind: str, name: str, patch: Any, *, expected: str | None = None, reset: Reset = NO_RESET
+    ) -> Saved:
         """Merge a partial document, or a partial spec, into a document."""
         record = self.registry.get(kind, name)
-        if not isinstance(patch, Mapping):
-            raise Invalid(Problem(code="not_a_patch", message="a patch is a mapping of what changes"))
-        envelope = {"apiVersion", "kind", "metadata", "spec", "status"}
-        whole = patch if set(patch) & envelope else {"spec": patch}
-        raw = merge_patch(record.document, whole)
         # The patch was made for the revision that was just read, whoever else writes meanwhile.
-        return self._revise(kind, record, raw, expected or record.etag, "patch")
+        return self._revise(kind, record, patched(record, patch), expected or record.etag, "patch", reset)
 
-    def rollback(self, kind: str, name: str, revision: int, *, expected: str | None = None) -> Saved:
+    def rollback(
+        self, kind: str, name: str, revision: int, *, expected: str | None = None, reset: Reset = NO_RESET
+    ) -> Saved:
         """Save the content of an earlier revision as the newest one."""
         record = self.registry.get(kind, name)
         raw = self.registry.revision(kind, name, revision).document
-        return self._revise(kind, record, raw, expected, f"rollback to {revision}")
+        return self._revise(kind, record, raw, expected, f"rollback to {revision}", reset)
 
     def delete(self, kind: str, name: str, *, expected: str | None = None) -> Record:
         """Delete a document that nothing refers to; what runs is stopped first."""
@@ -137,9 +141,11 @@ class Service:
         before = max(1, after - 1) if before is None else before
         return self.registry.diff(kind, name, before, after)
 
-    def _revise(self, kind: str, record: Record, raw: Any, expected: str | None, origin: str) -> Saved:
+    def _revise(
+        self, kind: str, record: Record, raw: Any, expected: str | None, origin: str, reset: Reset
+    ) -> Saved:
         require_current(record, expected)
-        raw = _of_kind(kind, raw)
+        raw = of_kind(kind, raw)
         desired = desired_of(raw) or (record.flow.desired if record.flow else None)
         analysis = self.judge.for_saving(raw, desired)
         document = analysis.document or raw
@@ -147,6 +153,7 @@ class Service:
         if kind == "Stream":
             self.streams.require_readable(record, document)
         self.judge.referrers(record, document)
+        self._accept(record, document, reset)
         if not runs(document):
             self._halt(record)
         was_active = record.flow is not None and record.flow.status == "active"
@@ -165,6 +172,19 @@ class Service:
             self._poke()
             saved = self._await_start(saved)
         return self._saved(saved, analysis)
+
+    def _accept(self, record: Record, document: Mapping[str, Any], reset: Reset) -> None:
+        """Refuse an edit that would lose something, unless the user accepts that."""
+        if not reset.accepted:
+            self.gate.require_accepted([document])
+        if reset.begin is not None:
+            self.gate.require_reset(record, document)
+            self._halt(record)
+            record = self.registry.get(record.kind, record.id)
+            if not _at_rest(record):
+                message = f"{record.kind.lower()} '{record.name}' has not come to rest yet"
+                raise Unavailable(Problem(code="not_at_rest", message=message, hint="try again in a moment"))
+            self.gate.begin_at(record, document, reset.begin)
 
     def _saved(self, record: Record, analysis: Analysis) -> Saved:
         if record.kind == "Stream":
@@ -212,7 +232,7 @@ class Service:
         """Pause, resume, stop or start what runs, and wait a while for it to happen."""
         record = self.registry.get(kind, name)
         allowed, aim, instead = _FROM[action]
-        status = _flow(record).status
+        status = flow_of(record).status
         if status not in allowed:
             raise Conflict(
                 Problem(
@@ -234,7 +254,7 @@ class Service:
     def progress(self, kind: str, name: str) -> dict[str, Any]:
         """What a flow has done so far."""
         record = self.registry.get(kind, name)
-        flow = _flow(record)
+        flow = flow_of(record)
         return {
             "name": record.name,
             "status": flow.status,
@@ -251,11 +271,15 @@ class Service:
         """The registry as a bundle."""
         return self.registry.export()
 
-    def import_(self, documents: Sequence[Any], mode: Mode, *, dry_run: bool) -> Sequence[Change]:
+    def import_(
+        self, documents: Sequence[Any], mode: Mode, *, dry_run: bool, accept_reset: bool = False
+    ) -> Sequence[Change]:
         """Save all documents of a bundle or none of them."""
         judged = self.judge.bundle(documents, mode)
         if dry_run:
             return self.registry.plan_import(judged, mode)
+        if judged and not accept_reset:
+            self.gate.require_accepted(judged)
         before = {
             (kind, record.id): record
             for kind in (KINDS if mode == "replace" else ())
@@ -319,36 +343,7 @@ class Service:
             time.sleep(POLL_S)
 
 
-def merge_patch(target: Any, patch: Any) -> Any:
-    """A JSON merge patch (RFC 7386): null removes, mappings merge, anything else replaces."""
-    if not isinstance(patch, Mapping):
-        return patch
-    merged = dict(target) if isinstance(target, Mapping) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = merge_patch(merged.get(key), value)
-    return merged
-
-
-def _of_kind(kind: str, raw: Any) -> Any:
-    """The document with the kind that its place implies."""
-    if not isinstance(raw, Mapping):
-        return raw
-    if raw.get("kind", kind) != kind:
-        message = f"this takes a {kind}, not a {raw['kind']}"
-        raise Invalid(Problem(code="wrong_kind", message=message, path="kind"))
-    return {"apiVersion": API_VERSION, "kind": kind, **raw}
-
-
-def _name(raw: Any) -> str | None:
-    metadata = raw.get("metadata") if isinstance(raw, Mapping) else None
-    name = metadata.get("name") if isinstance(metadata, Mapping) else None
-    return name if isinstance(name, str) else None
-
-
-def _flow(record: Record) -> FlowState:
+def flow_of(record: Record) -> FlowState:
     """The flow of a document; Conflict if it does not run."""
     if record.flow is None:
         raise Conflict(

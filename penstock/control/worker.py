@@ -18,8 +18,8 @@ from penstock.control.lifecycle import Keeper, State
 from penstock.control.registry.records import Record, Versions
 from penstock.control.registry.store import Registry
 from penstock.control.rpc import RpcServer
-from penstock.control.state import checkpoint_of, flow_directory, flow_name, remove_state
-from penstock.control.streams import Streams, dead_letters_id, input_id
+from penstock.control.state import checkpoint_of, flow_name, remove_state, retire_others, site_of
+from penstock.control.streams import Streams
 from penstock.engine.flow import Flow, resolve_flow
 from penstock.engine.session import is_alive
 from penstock.errors import Fatal, PenstockError
@@ -45,6 +45,8 @@ class Held:
     version: Version
     keeper: Keeper
     told: State | None = None
+    checkpoint: str | None = None
+    """The one that it runs on, until it has shown that it does."""
 
 
 class Worker:
@@ -97,16 +99,7 @@ class Worker:
 
     def site(self, record: Record) -> Site:
         """What a flow may know of the place where it runs."""
-        return Site(
-            flow_name(record),
-            record.flow.epoch if record.flow else 0,
-            self.streams.place,
-            input_id(record.id),
-            dead=dead_letters_id(record),
-            revision=record.revision,
-            state=flow_directory(self.settings, record),
-            allow_python=self.settings.allow_python,
-        )
+        return site_of(self.settings, self.streams, record)
 
     def resolve(self, record: Record) -> Flow:
         """The flow of a document as this worker would run it."""
@@ -159,18 +152,23 @@ class Worker:
     def _take(self, record: Record, version: Version) -> None:
         flow = record.flow
         assert flow is not None
+
+        def checkpoint(resolved: Flow) -> str:
+            held.checkpoint = checkpoint_of(self.settings, record, resolved, self.spark)
+            return held.checkpoint
+
         keeper = Keeper(
             record.id,
             lambda: self.resolve(record),
             self.spark,
-            lambda resolved: checkpoint_of(self.settings, record, resolved),
+            checkpoint,
             earlier_ops=flow.ops,
             trial=flow.running_revision not in (None, record.revision),
             drain_s=self.settings.worker.drain_ms / 1000,
             permitted=self.permitted,
             on_change=lambda _: self.poke(),
         )
-        self._held[record.uid] = Held(record, version, keeper)
+        self._held[record.uid] = held = Held(record, version, keeper)
         log.info("flow taken", flow=_title(record), revision=record.revision, epoch=flow.epoch)
         keeper.start()
 
@@ -202,6 +200,8 @@ class Worker:
             if state is held.told:
                 continue
             held.told = state
+            if state.ready:
+                self._retire_others(held)
             reports.append(
                 Report(
                     held.record.uid,
@@ -216,6 +216,16 @@ class Worker:
                 )
             )
         self.flows.report(self.id, reports)
+
+    def _retire_others(self, held: Held) -> None:
+        """A flow has shown that it runs: there is no way back to an earlier checkpoint of its source."""
+        checkpoint, held.checkpoint = held.checkpoint, None
+        if checkpoint is None:
+            return
+        try:
+            retire_others(self.settings, held.record, checkpoint, self.spark)
+        except Exception as error:  # they are found again at its next start
+            log.warning("an old checkpoint stays", flow=_title(held.record), error=str(error))
 
     def _versions(self, records: list[Record]) -> dict[str, Version]:
         """For each flow something that changes when its document does, or anything that this refers to."""

@@ -90,9 +90,14 @@ class Flow:
 
     @property
     def position_key(self) -> str:
-        """Stays the same while offsets keep their meaning; a checkpoint belongs to one key."""
+        """Stays the same while offsets keep their meaning."""
         fields = self.source.component.position_of(self.site)
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:12]
+
+    @property
+    def remembering(self) -> list[Part[Processor]]:
+        """The steps that remember events, in the checkpoint."""
+        return [part for part in self.processors if part.component.stateful]
 
 
 def resolve_flow(

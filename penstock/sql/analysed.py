@@ -84,7 +84,7 @@ def check_aggregate(plan: Any) -> None:
         raise refuse("sql_forbidden", "an expression that makes several rows is not allowed here")
     for expression in plans.elements(plan.expressions()):
         _check_expression(expression)
-    calls = list(_aggregate_calls(plan))
+    calls = list(aggregate_calls(plan))
     if not calls:
         hint = "use an aggregate function, such as count(*), sum(…) or max(…)"
         raise refuse("sql_error", "the expression puts no events together", hint)
@@ -98,14 +98,15 @@ def check_aggregate(plan: Any) -> None:
 def aggregate_inputs(plan: Any) -> list[Any]:
     """The expressions over single events in an analysed aggregation, without plain columns and values."""
     found: list[Any] = []
-    for call in _aggregate_calls(plan):
+    for call in aggregate_calls(plan):
         condition = call.filter()
         found += plans.elements(call.aggregateFunction().children())
         found += [condition.get()] if condition.isDefined() else []
     return [expression for expression in found if plans.name(expression) not in plans.LEAVES]
 
 
-def _aggregate_calls(plan: Any) -> Iterator[Any]:
+def aggregate_calls(plan: Any) -> Iterator[Any]:
+    """The calls of aggregate functions in an aggregation."""
     waiting = list(plans.elements(plan.aggregateExpressions()))
     while waiting:
         node = waiting.pop(0)

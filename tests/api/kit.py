@@ -70,6 +70,7 @@ def judging(service: Service) -> Iterator[None]:
     worker: Any = SimpleNamespace(
         settings=service.settings,
         registry=service.registry,
+        streams=service.streams,
         spark=None,
         token=uuid.uuid4().hex,
         poke=lambda: None,

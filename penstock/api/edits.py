@@ -1,0 +1,105 @@
+"""What an edit would do, told before it is done: the same routes for every kind."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Query
+from pydantic import Field
+
+from penstock.api.bodies import JSON, YAML, OneBody, described
+from penstock.api.errors import failures
+from penstock.api.kinds import Kind
+from penstock.api.params import Name
+from penstock.api.views import View
+from penstock.control.edits import FlowPlan
+from penstock.control.gate import Planned, Reset
+from penstock.control.registry.records import DiffEntry
+from penstock.control.service import Service
+from penstock.engine.edits import StepEffect
+from penstock.errors import Problem
+from penstock.specs.positions import PositionText
+
+MERGE = "application/merge-patch+json"
+
+_ACCEPT = "Accept that what the flow remembers, or its place in the source, is lost."
+_FROM = "With an accepted reset, where to begin in the stream; by default where the flow is now."
+
+
+def _reset(
+    accept_reset: Annotated[bool, Query(description=_ACCEPT)] = False,
+    begin: Annotated[PositionText | None, Query(alias="from", description=_FROM)] = None,
+) -> Reset:
+    return Reset(accept_reset, begin)
+
+
+ResetParameters = Annotated[Reset, Depends(_reset)]
+"""What the user says to an edit that would lose something."""
+
+
+class DependentPlan(View):
+    """What an edit does to a flow that refers to the document."""
+
+    kind: str
+    name: str
+    steps: list[StepEffect]
+    resets: bool
+
+
+class EditPlanView(View):
+    """What an edit would do. Nothing was changed."""
+
+    valid: bool
+    errors: list[Problem]
+    warnings: list[Problem]
+    changes: Sequence[DiffEntry] = Field(description="Field by field.")
+    steps: list[StepEffect] = Field(description="Each part of the flow; none if it does not run.")
+    resets: bool = Field(description="Whether saving it needs `accept_reset`.")
+    dependents: list[DependentPlan] = Field(description="Flows that refer to it.")
+
+
+def plan_routes(service: Service, kind: Kind) -> APIRouter:
+    """The route of one kind."""
+    router = APIRouter(prefix=f"/{kind.place}/{{name}}", tags=[kind.place])
+
+    @router.post(
+        "/plan",
+        summary=f"Tell what an edit of {kind.one} would do",
+        description="Takes a whole document, as PUT does; or a patch, as PATCH does: that is what has no "
+        f"`metadata` or no `spec`, or is sent as `{MERGE}`. Nothing is changed.",
+        operation_id=f"plan{kind.name}",
+        responses=failures(400, 403, 404, 413, 422),
+        openapi_extra=described({"type": "object"}, JSON, YAML, MERGE),
+    )
+    def plan(
+        name: Name, raw: OneBody, content_type: Annotated[str, Header(include_in_schema=False)] = ""
+    ) -> EditPlanView:
+        merge = content_type.startswith(MERGE) or not _is_whole(raw)
+        return plan_view(service.gate.plan(kind.name, name, raw, merge=merge))
+
+    return router
+
+
+def plan_view(planned: Planned) -> EditPlanView:
+    """A plan as it is shown."""
+    own = [plan for plan in planned.flows if _is_of(plan, planned)]
+    others = [plan for plan in planned.flows if not _is_of(plan, planned)]
+    return EditPlanView(
+        valid=planned.analysis.valid,
+        errors=planned.analysis.errors,
+        warnings=planned.analysis.warnings,
+        changes=planned.changes,
+        steps=[step for plan in own for step in plan.steps],
+        resets=any(plan.resets for plan in planned.flows),
+        dependents=[
+            DependentPlan(kind=each.kind, name=each.name, steps=each.steps, resets=each.resets)
+            for each in others
+        ],
+    )
+
+
+def _is_whole(raw: Any) -> bool:
+    return isinstance(raw, dict) and {"metadata", "spec"} <= raw.keys()
+
+
+def _is_of(plan: FlowPlan, planned: Planned) -> bool:
+    return (plan.kind, plan.id) == (planned.record.kind, planned.record.id)

@@ -1,0 +1,59 @@
+"""What Spark keeps of a stream between two batches, read off the plan.
+
+Spark refuses to go on with state whose types have changed, or, where it keeps bytes, misreads it. Which types
+those are is only seen in the optimised plan: columns that nobody uses are not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from penstock.sql import plans
+from penstock.sql.analysed import aggregate_calls
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KEYED = frozenset({"Deduplicate", "DeduplicateWithinWatermark"})
+
+
+def remembered(df: DataFrame) -> list[str]:
+    """A line for each input of a streaming frame, and for each operator with state what types it keeps."""
+    session: Any = df.sparkSession
+    analysed = df._jdf.queryExecution().analyzed()
+    return list(_lines(session._jsparkSession.sessionState().optimizer().execute(analysed)))
+
+
+def _lines(node: Any) -> Iterator[str]:
+    name = plans.name(node).rpartition(".")[2]
+    children = [child for child in plans.elements(node.children()) if child.isStreaming()]
+    if not children:
+        yield "input"
+    elif name == "Aggregate":
+        kept = [*_types(node.groupingExpressions()), *_buffers(node)]
+        yield f"{name} {', '.join(kept)}"
+    elif name in KEYED:
+        yield f"{name} {', '.join(_types(node.keys()))}"
+    elif name == "Join" and len(children) > 1:
+        sides = [", ".join(_types(child.output())) for child in children]
+        yield f"{name} {plans.name(node.joinType())} {' | '.join(sides)}"
+    for child in children:
+        yield from _lines(child)
+
+
+def _types(expressions: Any) -> list[str]:
+    return [
+        each.dataType().catalogString() + ("" if each.nullable() else " NOT NULL")
+        for each in plans.elements(expressions)
+    ]
+
+
+def _buffers(aggregate: Any) -> Iterator[str]:
+    for call in aggregate_calls(aggregate):
+        function = call.aggregateFunction()
+        # The result's type as well: some keep what they have gathered as bytes.
+        yield (
+            f"{function.prettyName()} {function.aggBufferSchema().catalogString()}"
+            f" {function.dataType().catalogString()}"
+        )

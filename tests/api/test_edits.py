@@ -1,0 +1,188 @@
+"""Edits of flows that have begun: told before, and refused while they would lose something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from penstock.control.edits import Planner
+from penstock.control.state import state_directory
+from penstock.engine.checkpoints import memory_of
+from penstock.streams.storage import Cursor
+from tests.api.kit import Api, codes, pipeline, stream
+
+SCHEMA = "id BIGINT, at TIMESTAMP"
+
+
+def window(size: str = "1m", **more: Any) -> dict[str, Any]:
+    return {"id": "w", "type": "window", "time": "at", "size": size, "aggregates": {"n": "count(*)"}, **more}
+
+
+def files(path: str) -> dict[str, Any]:
+    return {"type": "file", "path": path, "format": "json", "schema": "id BIGINT"}
+
+
+def begun(api: Api, name: str, kind: str = "Pipeline") -> str:
+    """Let a flow look as if it had read something; the name that streams know it by."""
+    service = api.service
+    record = service.get(kind, name)
+    flow = Planner(service.settings, service.registry, service.streams)._last_valid(record)
+    assert flow is not None
+    directory = Path(state_directory(service.settings, record)) / memory_of(flow, None).key / "offsets"
+    directory.mkdir(parents=True)
+    (directory / "0").touch()
+    return flow.site.flow
+
+
+def effects(plan: dict[str, Any]) -> dict[str, str]:
+    return {step["id"]: step["effect"] for step in plan["steps"] if step["part"] != "policy"}
+
+
+@pytest.fixture
+def orders(api: Api) -> httpx.Client:
+    """A pipeline over a stream of two events, the first of which it has read."""
+    client = api.client
+    client.post("/streams", json=stream("raw", schema=SCHEMA))
+    events = [{"id": 1, "at": "2026-01-01T00:00:00Z"}, {"id": 2, "at": "2026-01-01T00:00:01Z"}]
+    assert client.post("/streams/raw/events", json=events).status_code == 200
+    steps = [window(), {"id": "f", "type": "filter", "where": "n > 1"}]
+    source = {"type": "stream", "stream": "raw"}
+    created = client.post("/pipelines", json=pipeline("orders", source=source, processors=steps))
+    assert created.status_code == 201, created.text
+    api.service.streams.log("raw").move_cursor(Cursor(begun(api, "orders"), 1))
+    return client
+
+
+def test_what_has_not_begun_has_nothing_to_lose(client: httpx.Client) -> None:
+    client.post("/pipelines", json=pipeline("orders", source=files("in")))
+    plan = client.post("/pipelines/orders/plan", json={"source": {"path": "other"}}).json()
+    assert (plan["resets"], plan["valid"], plan["errors"]) == (False, True, [])
+    assert effects(plan) == {"source": "restarts", "drop": "keeps"}
+    assert [(c["path"], c["before"], c["after"]) for c in plan["changes"]] == [
+        ("spec.source.path", "in", "other")
+    ]
+    assert client.get("/pipelines/orders").json()["revision"] == 1, "nothing has changed"
+    assert client.patch("/pipelines/orders", json={"source": {"path": "other"}}).status_code == 200
+
+
+def test_another_source_has_to_be_accepted(api: Api) -> None:
+    client = api.client
+    client.post("/pipelines", json=pipeline("orders", source=files("in")))
+    begun(api, "orders")
+    moved = pipeline("orders", source=files("other"))
+    plan = client.post("/pipelines/orders/plan", json=moved).json()
+    (source,) = [step for step in plan["steps"] if step["effect"] == "resets"]
+    assert (source["id"], source["path"], source["from"]) == ("source", "spec.source", "earliest")
+    for refused in (
+        client.put("/pipelines/orders", json=moved),
+        client.patch("/pipelines/orders", json={"source": {"path": "other"}}),
+        client.post("/bundle", json=[moved]),
+    ):
+        assert (refused.status_code, codes(refused)) == (409, ["would_reset"])
+        assert "accept_reset" in refused.json()["hint"]
+    assert client.put("/pipelines/orders?accept_reset=true", json=moved).status_code == 200
+    back = client.post("/pipelines/orders/rollback", json={"revision": 1})
+    assert back.status_code == 200, "where it was before it goes on"
+    assert client.post("/bundle?accept_reset=true", json=[moved]).status_code == 200
+
+
+def test_steps_that_remember_nothing_can_change_at_any_time(orders: httpx.Client) -> None:
+    steps = [{"id": "more", "type": "filter", "where": "id > 0"}, window(allowed_lateness="5s")]
+    plan = orders.post("/pipelines/orders/plan", json={"processors": steps}).json()
+    assert effects(plan) == {
+        "source": "keeps",
+        "more": "restarts",
+        "w": "restarts",
+        "f": "restarts",
+        "drop": "keeps",
+    }
+    assert not plan["resets"]
+    assert orders.patch("/pipelines/orders", json={"processors": steps}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([window("2m")], {"source": "restarts", "w": "resets", "f": "restarts", "drop": "keeps"}),
+        ([], {"source": "restarts", "w": "resets", "f": "restarts", "drop": "keeps"}),
+        (
+            [window(), {**window("1h", keys=["n"], time="window_end"), "id": "v"}],
+            {"source": "restarts", "w": "resets", "v": "restarts", "f": "restarts", "drop": "keeps"},
+        ),
+    ],
+)
+def test_what_steps_remember_is_not_lost_by_accident(
+    orders: httpx.Client, steps: list[dict[str, Any]], expected: dict[str, str]
+) -> None:
+    plan = orders.post("/pipelines/orders/plan", json={"processors": steps}).json()
+    assert effects(plan) == expected
+    assert "offset:1" in plan["steps"][0]["why"], "the place in the stream is kept"
+    (lost,) = [step for step in plan["steps"] if step["effect"] == "resets"]
+    assert lost["from"].startswith("time:"), "what was open is not older"
+    refused = orders.patch("/pipelines/orders", json={"processors": steps})
+    assert (refused.status_code, codes(refused)) == (409, ["would_reset"])
+    accepted = orders.patch("/pipelines/orders?accept_reset=true", json={"processors": steps})
+    assert accepted.status_code == 200, accepted.text
+
+
+def test_a_reset_can_begin_anywhere(orders: httpx.Client, api: Api) -> None:
+    def cursor() -> int:
+        return api.service.streams.log("raw").storage.cursors()[0].next
+
+    def change(query: str, size: str) -> httpx.Response:
+        return orders.patch(f"/pipelines/orders?{query}", json={"processors": [window(size)]})
+
+    assert codes(change("from=earliest", "2m")) == ["would_reset"]
+    assert codes(change("accept_reset=true&from=soon", "2m")) == ["invalid_parameter"]
+    assert codes(change("accept_reset=true&from=latest", "1m")) == ["no_reset"]
+    assert cursor() == 1
+    assert change("accept_reset=true&from=earliest", "2m").status_code == 200
+    assert cursor() == 0
+
+
+def test_a_shared_document_tells_of_those_that_refer_to_it(api: Api) -> None:
+    client = api.client
+    client.post("/sources", json={"metadata": {"name": "inbox"}, "spec": files("in")})
+    client.post("/pipelines", json=pipeline("orders", source={"ref": "inbox"}))
+    begun(api, "orders")
+    plan = client.post("/sources/inbox/plan", json={"path": "other"}).json()
+    assert (plan["steps"], plan["resets"]) == ([], True)
+    (dependent,) = plan["dependents"]
+    assert (dependent["kind"], dependent["name"], dependent["resets"]) == ("Pipeline", "orders", True)
+    refused = client.patch("/sources/inbox", json={"path": "other"})
+    assert (refused.status_code, codes(refused)) == (409, ["would_reset"])
+    assert "pipeline 'orders'" in refused.json()["message"]
+    assert client.patch("/sources/inbox?accept_reset=true", json={"path": "other"}).status_code == 200
+
+
+def test_an_edit_through_something_invalid_is_compared_with_what_ran(orders: httpx.Client) -> None:
+    broken = orders.patch("/pipelines/orders", json={"processors": [{"type": "nonsense"}]})
+    assert broken.status_code == 200, "it rests"
+    refused = orders.patch("/pipelines/orders", json={"processors": [window("2m")]})
+    assert codes(refused) == ["would_reset"]
+    assert orders.patch("/pipelines/orders", json={"processors": [window()]}).status_code == 200
+
+
+def test_a_plan_tells_what_is_wrong(orders: httpx.Client) -> None:
+    plan = orders.post("/pipelines/orders/plan", json={"processors": [{"type": "nonsense"}]}).json()
+    assert (plan["valid"], plan["steps"], plan["resets"]) == (False, [], False)
+    assert [problem["path"] for problem in plan["errors"]] == ["spec.processors[0].type"]
+    assert codes(orders.post("/pipelines/nobody/plan", json={})) == ["not_found"]
+
+
+def test_tasks_are_planned_too(orders: httpx.Client, api: Api) -> None:
+    orders.post("/streams", json=stream("other", schema=SCHEMA))
+    spec = {
+        "input": "raw",
+        "processors": [{"type": "filter", "where": "true"}],
+        "outputs": [{"stream": "raw"}],
+    }
+    created = orders.post("/tasks", json={"metadata": {"name": "t"}, "spec": spec, "status": "paused"})
+    assert created.status_code == 201, created.text
+    begun(api, "t", "Task")
+    plan = orders.post("/tasks/t/plan", json={"input": "other"}).json()
+    assert (effects(plan)["source"], plan["resets"]) == ("resets", True)
+    assert codes(orders.patch("/tasks/t", json={"input": "other"})) == ["would_reset"]
