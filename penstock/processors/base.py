@@ -104,13 +104,17 @@ class Processor(Component):
     """One transformation step. Three kinds derive from this; each plans and runs nothing by itself."""
 
     network: ClassVar[bool] = False
-    """Whether it reaches outside. In a test run it must live on what was `given`."""
+    """Whether it may reach outside. In a test run it must live on what was `given`."""
 
     stateful: ClassVar[bool] = False
     """Whether it remembers events, in the checkpoint of the flow."""
 
     folds: ClassVar[bool] = False
     """Whether it makes other events of those it gets: fewer that go out are none that were dropped."""
+
+    def asks(self) -> bool:
+        """Whether it reaches outside as it is declared."""
+        return self.network
 
     def state_of(self) -> dict[str, Any]:
         """What decides the meaning of what it remembers: a change of this loses it."""

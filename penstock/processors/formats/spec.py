@@ -75,6 +75,9 @@ class FormatProcessor(BatchProcessor):
             raise ValueError(f"has no meaning with format '{chosen}'")
         return value
 
+    def asks(self) -> bool:
+        return self.registry is not None
+
     @property
     def framed(self) -> bool:
         """Whether values begin with a header."""

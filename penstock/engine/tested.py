@@ -1,0 +1,138 @@
+"""What a test run tells, and how events are shown in it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pydantic import BaseModel, Field
+
+from penstock.engine.analysis import Column
+from penstock.engine.notes import Note
+from penstock.engine.query import SHOWN_AS_THEY_ARE
+from penstock.engine.samples import META
+from penstock.errors import Problem
+from penstock.processors.base import EVENT, NOTE
+from penstock.sql.names import quote
+from penstock.streams.rendering import plain_values
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructField, StructType
+
+Event = dict[str, Any]
+
+SHOWN = ("offset", "time", "key", "headers", "sinks")
+"""What of `$event` is shown in `$meta`, if it is known."""
+
+
+class EventError(BaseModel):
+    """An event that a step has failed on: in a pipeline it would be in the dead letters."""
+
+    code: str
+    message: str
+    event: Event = Field(description="What the step was given.")
+
+
+class StepResult(BaseModel):
+    """What a step made of the events."""
+
+    id: str
+    type: str
+    columns: list[Column] = Field(description="What leaves it, and of what types.")
+    output: list[Event] = Field(description="What left it. `$meta.offset` is the number of the sample.")
+    dropped: int = Field(description="Events that did not go on, and are no errors.")
+    dropped_events: list[Event] = Field(description="Those of them that can be told.")
+    errors: list[EventError]
+    late: list[Event] = Field(description="Events for which a window was closed.")
+    logs: list[str] = Field(description="What it has printed.")
+    ms: float = Field(description="How long it took here, planning included.")
+
+
+class TestResult(BaseModel):
+    """What came of sample events."""
+
+    ok: bool = Field(description="Whether the run came to its end. Events may have failed on the way.")
+    steps: list[StepResult] = Field(default_factory=list)
+    output: dict[str, list[Event]] = Field(default_factory=dict, description="What each sink would get.")
+    errors: list[Problem] = Field(default_factory=list, description="Why the run could not go on.")
+    warnings: list[Problem] = Field(default_factory=list)
+    ms: float = 0.0
+
+
+def columns_of(schema: StructType) -> list[Column]:
+    """Columns for people."""
+    return [Column(name=field.name, type=field.dataType.simpleString()) for field in schema.fields]
+
+
+def renderable(schema: StructType) -> bool:
+    """Whether all columns have a form in Arrow and in JSON."""
+    return not any(map(_is_odd, schema.fields))
+
+
+def rendered(df: DataFrame) -> DataFrame:
+    """The frame as it can be collected: columns of other types, such as VARIANT, are text."""
+    from pyspark.sql import functions as f
+
+    # Arrow does not take a struct that is null while its fields may not be.
+    fields = df.schema.toNullable().fields
+    kinds = {field.name: "string" if _is_odd(field) else field.dataType for field in fields}
+    return df.select(*(f.col(quote(name)).cast(kind).alias(name) for name, kind in kinds.items()))
+
+
+def sorted_out(table: pa.Table) -> tuple[pa.Table, list[Note]]:
+    """The events of a step, and its notes."""
+    if NOTE not in table.schema.names:
+        return table, []
+    notes = table.column(NOTE)
+    return table.filter(notes.is_null()).drop_columns([NOTE]), [_note(n) for n in notes.to_pylist() if n]
+
+
+def as_events(table: pa.Table) -> list[Event]:
+    """Events as people see them: their columns, and in `$meta` what is known beside them."""
+    names = [name for name in table.schema.names if name != EVENT]
+    columns = [plain_values(table.column(name).combine_chunks()) for name in names]
+    rows: list[Event] = [{} for _ in range(table.num_rows)]
+    for name, values in zip(names, columns, strict=True):
+        for row, value in zip(rows, values, strict=True):
+            row[name] = value
+    for row, known in zip(rows, _known(table), strict=True):
+        row[META] = known
+    return rows
+
+
+def as_event(note: Note) -> Event:
+    """What a step was given when it made a note."""
+    known = {name: note.event.get(name) for name in SHOWN if note.event.get(name) is not None}
+    if isinstance(moment := known.get("time"), datetime):
+        known["time"] = moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return {**json.loads(note.row or "{}"), META: known}
+
+
+def offsets(table: pa.Table) -> list[int | None]:
+    """The numbers of the samples that events come from; None for those that come from several."""
+    return [event.get("offset") if event else None for event in table.column(EVENT).to_pylist()]
+
+
+def sinks_of(table: pa.Table) -> list[list[str] | None]:
+    """The sinks that steps have chosen for each event; None: all."""
+    return [event.get("sinks") if event else None for event in table.column(EVENT).to_pylist()]
+
+
+def _is_odd(field: StructField) -> bool:
+    return field.dataType.typeName().partition("(")[0] not in SHOWN_AS_THEY_ARE
+
+
+def _note(values: dict[str, Any]) -> Note:
+    event = dict(values.pop("event") or {})
+    event["headers"] = dict(event.get("headers") or ()) or None
+    return Note(event=event, **{name: value for name, value in values.items() if value is not None})
+
+
+def _known(table: pa.Table) -> list[dict[str, Any]]:
+    events = plain_values(table.column(EVENT).combine_chunks())
+    return [
+        {name: event[name] for name in SHOWN if event[name] is not None} if event else {} for event in events
+    ]
