@@ -11,7 +11,7 @@ import typer
 from penstock.cli.bundle import STYLES, as_bundle, show_changes
 from penstock.cli.client import Client, NoServer, connect
 from penstock.cli.files import Found, in_order, read_files
-from penstock.cli.options import DryRun, Json, Server
+from penstock.cli.options import AcceptReset, DryRun, Json, Server
 from penstock.cli.output import FAILED, INVALID, exit_code, say, show_json, show_problems
 from penstock.errors import Invalid, PenstockError, Problem
 
@@ -34,32 +34,42 @@ class Applied:
 def apply(
     files: Annotated[list[str], typer.Argument(help="Files or directories; `-` reads standard input.")],
     dry_run: DryRun = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show what would change, and what that does to flows, and stop.")
+    ] = False,
+    accept_reset: AcceptReset = False,
     server: Server = None,
     json: Json = False,
 ) -> None:
     """Create or update every document in files, those first that others refer to."""
     documents = in_order(read_files(files))
     client = connect(server)
+    if plan:
+        _plan(client, documents, as_json=json)
+        return
     if dry_run:
         _preview(client, documents, as_json=json)
         return
     results = []
-    for result in apply_all(client, documents):
+    for result in apply_all(client, documents, accept_reset=accept_reset):
         results.append(result)
         if not json:
             show_applied(result)
     if json:
         show_json({"items": [_plain(result) for result in results]})
-    codes = {result.code for result in results}
+    _exit({result.code for result in results})
+
+
+def _exit(codes: set[int]) -> None:
     if codes - {0}:
         raise typer.Exit(INVALID if INVALID in codes else FAILED)
 
 
-def apply_all(client: Client, documents: Sequence[Found]) -> Iterator[Applied]:
+def apply_all(client: Client, documents: Sequence[Found], *, accept_reset: bool = False) -> Iterator[Applied]:
     """Save each document; one that is refused does not keep the others from being saved."""
     for document in documents:
         try:
-            action, warnings = _apply(client, document)
+            action, warnings = _apply(client, document, accept_reset)
             yield Applied(document.file, document.kind, document.name, action, warnings=warnings)
         except NoServer:
             raise
@@ -68,7 +78,7 @@ def apply_all(client: Client, documents: Sequence[Found]) -> Iterator[Applied]:
             yield Applied(document.file, document.kind, document.name, "failed", code, error.problems)
 
 
-def _apply(client: Client, document: Found) -> tuple[str, list[Problem]]:
+def _apply(client: Client, document: Found, accept_reset: bool) -> tuple[str, list[Problem]]:
     kind, name = document.kind, document.name
     if not document.addressable or kind is None or name is None:
         from penstock.specs.validation import parse
@@ -78,7 +88,7 @@ def _apply(client: Client, document: Found) -> tuple[str, list[Problem]]:
     before = client.find(kind, name)
     if before is None:
         return "create", _warnings(client.create(kind, document.raw))
-    after = client.replace(kind, name, document.raw)
+    after = client.replace(kind, name, document.raw, accept_reset=accept_reset)
     wanted = document.raw.get("status")
     # What does not run has no status, whatever the file wants.
     kept = wanted is None or before.get("status") in (None, wanted)
@@ -88,6 +98,21 @@ def _apply(client: Client, document: Found) -> tuple[str, list[Problem]]:
 
 def _warnings(answer: dict[str, Any]) -> list[Problem]:
     return [Problem.model_validate(warning) for warning in answer.get("warnings") or []]
+
+
+def _plan(client: Client, documents: Sequence[Found], *, as_json: bool) -> None:
+    from penstock.cli.plans import plan_all, show_plan, show_plans
+
+    plans = []
+    for planned in plan_all(client, documents):
+        plans.append(planned)
+        if not as_json:
+            show_plan(planned)
+    if as_json:
+        show_json({"items": [_plain(planned) for planned in plans]})
+    else:
+        show_plans(plans)
+    _exit({planned.code for planned in plans})
 
 
 def _preview(client: Client, documents: Sequence[Found], *, as_json: bool) -> None:
@@ -108,9 +133,9 @@ def show_applied(result: Applied) -> None:
     show_problems(result.warnings, level="warning", indent="  ")
 
 
-def _plain(result: Applied) -> dict[str, Any]:
+def _plain(result: Any) -> dict[str, Any]:
     plain = asdict(result)
-    for level in ("errors", "warnings"):
+    for level in {"errors", "warnings"} & plain.keys():
         plain[level] = [problem.model_dump() for problem in getattr(result, level)]
     return plain
 

@@ -10,7 +10,7 @@ import typer
 from penstock.cli.client import connect
 from penstock.cli.documents import confirm
 from penstock.cli.files import read_files
-from penstock.cli.options import DryRun, Json, Server, Yes
+from penstock.cli.options import AcceptReset, DryRun, Json, Server, Yes
 from penstock.cli.output import note, say, show_json
 from penstock.cli.revisions import show_entries
 from penstock.cli.text import plural
@@ -43,6 +43,7 @@ def import_(
         typer.Option(help="merge keeps documents that are not in the file; replace deletes them."),
     ] = "merge",
     dry_run: DryRun = False,
+    accept_reset: AcceptReset = False,
     yes: Yes = False,
     server: Server = None,
     json: Json = False,
@@ -51,7 +52,7 @@ def import_(
     documents = [found.raw for found in read_files([file])]
     if mode == "replace" and not dry_run:
         confirm("Replace every document of the server by those of the file?", yes)
-    params = {"mode": mode, "dry_run": str(dry_run).lower()}
+    params = {"mode": mode, "dry_run": str(dry_run).lower(), "accept_reset": str(accept_reset).lower()}
     told = connect(server).call("POST", "/bundle", params=params, json=as_bundle(documents))
     if json:
         show_json(told)

@@ -89,9 +89,9 @@ class Client:
         """Save a new document."""
         return dict(self.call("POST", path_of(kind), json=raw))
 
-    def replace(self, kind: str, name: str, raw: Any) -> dict[str, Any]:
+    def replace(self, kind: str, name: str, raw: Any, *, accept_reset: bool = False) -> dict[str, Any]:
         """Save a new revision of a document."""
-        return dict(self.call("PUT", path_of(kind, name), json=raw))
+        return dict(self.call("PUT", path_of(kind, name), json=raw, params=_reset(accept_reset)))
 
     def delete(self, kind: str, name: str) -> None:
         """Delete a document."""
@@ -106,9 +106,10 @@ class Client:
         given = {name: value for name, value in params.items() if value is not None}
         return self.call("GET", path_of(kind, name, what), params=given)
 
-    def rollback(self, kind: str, name: str, revision: int) -> dict[str, Any]:
+    def rollback(self, kind: str, name: str, revision: int, *, accept_reset: bool = False) -> dict[str, Any]:
         """Save the content of an earlier revision as the newest one."""
-        return dict(self.call("POST", path_of(kind, name, "rollback"), json={"revision": revision}))
+        path, body = path_of(kind, name, "rollback"), {"revision": revision}
+        return dict(self.call("POST", path, json=body, params=_reset(accept_reset)))
 
     def call(self, method: str, path: str, **request: Any) -> Any:
         """The decoded answer to a request; None if it has no content."""
@@ -171,6 +172,10 @@ class Client:
     def _not_penstock(self, answer: httpx.Response) -> Problem:
         what = f"{answer.request.method} {answer.request.url}: {answer.status_code} {answer.reason_phrase}"
         return Problem(code="unexpected_answer", message=what, hint=f"is {self.url} a Penstock server?")
+
+
+def _reset(accepted: bool) -> dict[str, str]:
+    return {"accept_reset": "true"} if accepted else {}
 
 
 def path_of(kind: str, *parts: str) -> str:

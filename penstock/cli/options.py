@@ -43,6 +43,13 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change and change nothing.")]
 
+AcceptReset = Annotated[
+    bool,
+    typer.Option(
+        "--accept-reset", help="Accept that a flow loses what it remembers, or its place in the source."
+    ),
+]
+
 
 def load_settings(**overrides: object) -> Loaded:
     """The settings under these options, by dotted name with `__` for the dot."""

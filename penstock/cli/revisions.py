@@ -9,7 +9,7 @@ import typer
 from penstock.cli import complete
 from penstock.cli.client import connect
 from penstock.cli.kinds import kind_of
-from penstock.cli.options import Json, Server
+from penstock.cli.options import AcceptReset, Json, Server
 from penstock.cli.output import say, show_json, show_table
 from penstock.cli.text import when
 
@@ -50,11 +50,12 @@ def rollback(
     name: Name,
     revision: Annotated[int, typer.Argument(help="The revision whose content shall be in force again.")],
     kind: Kind = PIPELINE,
+    accept_reset: AcceptReset = False,
     server: Server = None,
     json: Json = False,
 ) -> None:
     """Save the content of an earlier revision as the newest one."""
-    saved = connect(server).rollback(kind_of(kind), name, revision)
+    saved = connect(server).rollback(kind_of(kind), name, revision, accept_reset=accept_reset)
     if json:
         show_json(saved)
     else:

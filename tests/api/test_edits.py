@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from penstock.control.edits import Planner
-from penstock.control.state import state_directory
-from penstock.engine.checkpoints import memory_of
 from penstock.streams.storage import Cursor
-from tests.api.kit import Api, codes, pipeline, stream
+from tests.api.kit import Api, begun, codes, pipeline, stream
 
 SCHEMA = "id BIGINT, at TIMESTAMP"
 
@@ -23,18 +19,6 @@ def window(size: str = "1m", **more: Any) -> dict[str, Any]:
 
 def files(path: str) -> dict[str, Any]:
     return {"type": "file", "path": path, "format": "json", "schema": "id BIGINT"}
-
-
-def begun(api: Api, name: str, kind: str = "Pipeline") -> str:
-    """Let a flow look as if it had read something; the name that streams know it by."""
-    service = api.service
-    record = service.get(kind, name)
-    flow = Planner(service.settings, service.registry, service.streams)._last_valid(record)
-    assert flow is not None
-    directory = Path(state_directory(service.settings, record)) / memory_of(flow, None).key / "offsets"
-    directory.mkdir(parents=True)
-    (directory / "0").touch()
-    return flow.site.flow
 
 
 def effects(plan: dict[str, Any]) -> dict[str, str]:
@@ -52,7 +36,7 @@ def orders(api: Api) -> httpx.Client:
     source = {"type": "stream", "stream": "raw"}
     created = client.post("/pipelines", json=pipeline("orders", source=source, processors=steps))
     assert created.status_code == 201, created.text
-    api.service.streams.log("raw").move_cursor(Cursor(begun(api, "orders"), 1))
+    api.service.streams.log("raw").move_cursor(Cursor(begun(api.service, "orders"), 1))
     return client
 
 
@@ -71,7 +55,7 @@ def test_what_has_not_begun_has_nothing_to_lose(client: httpx.Client) -> None:
 def test_another_source_has_to_be_accepted(api: Api) -> None:
     client = api.client
     client.post("/pipelines", json=pipeline("orders", source=files("in")))
-    begun(api, "orders")
+    begun(api.service, "orders")
     moved = pipeline("orders", source=files("other"))
     plan = client.post("/pipelines/orders/plan", json=moved).json()
     (source,) = [step for step in plan["steps"] if step["effect"] == "resets"]
@@ -147,7 +131,7 @@ def test_a_shared_document_tells_of_those_that_refer_to_it(api: Api) -> None:
     client = api.client
     client.post("/sources", json={"metadata": {"name": "inbox"}, "spec": files("in")})
     client.post("/pipelines", json=pipeline("orders", source={"ref": "inbox"}))
-    begun(api, "orders")
+    begun(api.service, "orders")
     plan = client.post("/sources/inbox/plan", json={"path": "other"}).json()
     assert (plan["steps"], plan["resets"]) == ([], True)
     (dependent,) = plan["dependents"]
@@ -182,7 +166,7 @@ def test_tasks_are_planned_too(orders: httpx.Client, api: Api) -> None:
     }
     created = orders.post("/tasks", json={"metadata": {"name": "t"}, "spec": spec, "status": "paused"})
     assert created.status_code == 201, created.text
-    begun(api, "t", "Task")
+    begun(api.service, "t", "Task")
     plan = orders.post("/tasks/t/plan", json={"input": "other"}).json()
     assert (effects(plan)["source"], plan["resets"]) == ("resets", True)
     assert codes(orders.patch("/tasks/t", json={"input": "other"})) == ["would_reset"]
