@@ -1,0 +1,164 @@
+"""The `javascript` step."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import pyarrow as pa
+from pydantic import Field, PrivateAttr, model_validator
+
+from penstock.errors import Invalid, Problem
+from penstock.processors.base import BatchProcessor, Desk, Stage, Work
+from penstock.processors.columns import as_arrow, as_struct, declared
+from penstock.processors.files import read_file
+from penstock.processors.js.sandbox import META, Limits, Program, Sandbox, Unloadable, make_program
+from penstock.processors.js.values import shape
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+class JavascriptProcessor(BatchProcessor):
+    """Transforms events with a script in JavaScript, on V8.
+
+    The script has a function `processBatch(events)`. It is given an array of objects with the columns as
+    properties, and returns an array of events, or one event, or nothing, which means the events it was given,
+    as it has changed them. An empty array drops them all. Properties must be columns of `schema`; a column
+    without a property is null. Variables outside the function are read once, and may be lost between two
+    batches: state belongs into a `window` or `dedupe` step.
+
+    An exception, a limit or a value that does not fit sends the smallest part of the batch that fails to the
+    dead letters, with the code `js_error`, `js_cpu_limit`, `js_memory_limit`, `js_timeout`, `extra_property`,
+    `wrong_type` and the like. So a script may be called again with a part of a batch. Only the events of a
+    window (`emit: events`) always stay together.
+
+    Integers are numbers, and those beyond 2^53 are BigInt, both ways. DECIMAL is text; numbers are taken
+    where they fit exactly. DATE and TIMESTAMP are ISO text; a Date and milliseconds since 1970 are taken,
+    too. BINARY is base64; a Uint8Array is taken, too. STRUCT and MAP are objects, ARRAY is an array.
+
+    `event.$meta` has `key`, `headers`, `offset` and `time`. A script may set `key`, `headers` and `sink`: the
+    id of the only sink that shall get the event, or an array of ids. A copy `{...event}` takes them along and
+    can be changed by itself; an object made from nothing has no `$meta`, and may be given one.
+
+    `console.log` writes to the pipeline's log, up to 100 lines a batch. A script reaches neither files nor
+    network nor processes, and nothing in it may be async. `require('name')` gives what a file under `modules`
+    exports, by `module.exports`, `exports.x` or `export function x`. Files are read when the pipeline starts.
+    """
+
+    example: ClassVar[str] = """\
+type: javascript
+inline: |
+  function processBatch(events) {
+    return events
+      .filter(event => event.amount > 0)
+      .map(event => ({...event, gross: event.amount * 1.19}))
+  }
+schema: id BIGINT, amount DOUBLE, gross DOUBLE
+limits: {cpu_ms: 200, mem_mb: 64}
+"""
+
+    type: Literal["javascript"] = "javascript"
+    inline: str | None = Field(default=None, min_length=1, description="The script.")
+    file: str | None = Field(
+        default=None, min_length=1, description="Path of the script, instead of `inline`."
+    )
+    modules: dict[str, str] = Field(
+        default_factory=dict, description="Name → path of scripts that this one can `require`."
+    )
+    schema_: str | None = Field(
+        default=None,
+        alias="schema",
+        description="The columns that come out, as Spark DDL. Default: those that come in.",
+    )
+    limits: Limits = Field(default_factory=Limits, description="What one call may take.")
+
+    _program: Program | None = PrivateAttr(default=None)
+    _output: pa.Schema | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _one_script(self) -> Self:
+        if (self.inline is None) == (self.file is None):
+            raise ValueError("a script is either 'inline' or a 'file'")
+        return self
+
+    def output(self, schema: StructType, stage: Stage) -> StructType:
+        """The columns of `schema`, or those that come in, once the script has been read."""
+        made = schema if self.schema_ is None else as_struct(declared(self.schema_))
+        columns = _shapes(schema, None), _shapes(made, "schema")
+        self._program = make_program(self._sources(), *columns, stage.sinks, self.limits)
+        self._output = as_arrow(made)
+        if fault := _fault(self._program):
+            source, message = fault
+            path = [self._script, *(f"modules.{name}" for name in self.modules)][source]
+            raise Invalid(Problem(code="js_load", message=message, path=path))
+        return made
+
+    def open(self, desk: Desk) -> Work:
+        """The script as a function over batches."""
+        from penstock.processors.js.work import ScriptWork
+
+        assert self._program is not None, "planned before it is opened"
+        return ScriptWork(self._program, self._output)
+
+    @property
+    def _script(self) -> str:
+        return "inline" if self.file is None else "file"
+
+    def _sources(self) -> tuple[tuple[str, str], ...]:
+        """Names and texts of the script and its modules."""
+        problems, found = [], []
+        paths = {"file": self.file, **{f"modules.{name}": path for name, path in self.modules.items()}}
+        if self.inline is not None:
+            found.append((self._script, self.inline))
+        for field, path in paths.items():
+            if path is None:
+                continue
+            try:
+                found.append((field.removeprefix("modules."), _text(path, field)))
+            except Invalid as error:
+                problems += error.problems
+        if problems:
+            raise Invalid(*problems)
+        return tuple(found)
+
+
+def _text(path: str, field: str) -> str:
+    try:
+        return read_file(path, field).decode()
+    except UnicodeDecodeError:
+        raise Invalid(Problem(code="unreadable_file", message=f"{path} is not UTF-8", path=field)) from None
+
+
+def _shapes(schema: StructType, path: str | None) -> list[tuple[str, Any]]:
+    """Names and shapes of columns; `Invalid` at `path` if there is one that a script cannot have."""
+    from pyspark.errors import PySparkTypeError
+
+    shapes, problems = [], []
+    for field in schema.fields:
+        try:
+            shapes.append((field.name, shape(as_arrow(type(schema)([field])).field(0).type)))
+        except (TypeError, PySparkTypeError):
+            message = f"column '{field.name}' is {field.dataType.simpleString()}, which a script cannot have"
+            hint = "cast or drop it in a step before"
+            problems.append(Problem(code="unsupported_type", message=message, path=path, hint=hint))
+        if field.name == META:
+            message = f"the column '{META}' would hide what is known of an event"
+            hint = "rename it in a step before"
+            problems.append(Problem(code="reserved_column", message=message, path=path, hint=hint))
+    if problems:
+        raise Invalid(*problems)
+    return shapes
+
+
+@lru_cache(maxsize=256)
+def _fault(program: Program) -> tuple[int, str] | None:
+    """Why a script cannot be read, if so, and which of them it is."""
+    sandbox = Sandbox(program)
+    try:
+        sandbox.open()
+    except Unloadable as error:
+        return error.source, error.message
+    finally:
+        sandbox.close()
+    return None

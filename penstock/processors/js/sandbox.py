@@ -1,0 +1,218 @@
+"""The process with V8, seen from the task that uses it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import subprocess
+import sys
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from pydantic import Field
+
+from penstock.connectors.faults import Fault
+from penstock.processors.base import Refused
+from penstock.processors.js import child
+from penstock.processors.js.child import LENGTH, write
+from penstock.specs.base import Spec
+
+Columns = Sequence[tuple[str, Any]]
+"""Names and shapes; see `prelude.js`."""
+
+META = "$meta"
+START_SECONDS = 60.0
+"""For a process to start on a busy machine."""
+GRACE_SECONDS = 1.0
+"""V8 does not interrupt some of its own functions; after so long its process is ended."""
+KEPT = 4
+"""Processes of scripts that were used last. A Python worker of Spark serves several flows in turn."""
+
+
+class Limits(Spec):
+    """What one call of `processBatch` may take."""
+
+    cpu_ms: int = Field(default=500, ge=1, description="Processor time, in milliseconds.")
+    mem_mb: int = Field(default=128, ge=16, description="Memory of V8, in MiB.")
+    timeout_ms: int = Field(default=2000, ge=1, description="Time by the clock, in milliseconds.")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A script with all it needs, as it travels to the tasks."""
+
+    text: bytes
+    """What the process with V8 reads."""
+    limits: Limits
+    meta: bool
+    """Whether the script looks at `$meta`. If not, nobody needs to bring it along."""
+
+
+def make_program(
+    sources: Sequence[tuple[str, str]], given: Columns, made: Columns, sinks: Sequence[str], limits: Limits
+) -> Program:
+    """A program: names and texts of the script and its modules, and the columns before and after it."""
+    meta = any(META in text for _, text in sources)
+    whole = {
+        "sources": sources,
+        "input": given,
+        "output": made,
+        "meta": meta,
+        "sinks": sinks,
+        "limits": limits.model_dump(),
+    }
+    return Program(orjson.dumps(whole), limits, meta)
+
+
+class Unloadable(Exception):
+    """A script that cannot be read: which of the sources, and why."""
+
+    def __init__(self, source: int, message: str) -> None:
+        super().__init__(source, message)
+        self.source, self.message = source, message
+
+
+class _Crashed(Exception):
+    """The process ended by itself, with this status."""
+
+
+class Sandbox:
+    """A script that waits for batches. Used by one thread."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.limits = program.limits
+        self.process: subprocess.Popen[bytes] | None = None
+        self.ready = False
+
+    def open(self) -> None:
+        """Start the process, unless it runs. Raises `Unloadable`."""
+        if self.process is not None and not self.ready and not self._renewed():
+            self.close()
+        if self.process is None:
+            self._start()
+
+    def run(self, batch: bytes) -> dict[str, Any]:
+        """What the script makes of a batch. Raises `Refused` if it reaches a limit."""
+        try:
+            answer = self._ask(batch)
+        except _Crashed:
+            try:  # whoever ended it: the same batch in a new process tells whether it was the script
+                answer = self._ask(batch)
+            except _Crashed as crash:
+                message = f"the script took all memory, and V8 ended itself (status {crash.args[0]})"
+                raise Refused("js_memory_limit", message) from None
+        if "rows" not in answer and "message" not in answer:
+            self.ready = False
+            raise Refused(answer["code"], self._reached(answer["code"]))
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        process, self.process, self.ready = self.process, None, False
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+    def _start(self) -> None:
+        # Nothing of the environment, where secrets may be, is of use to a script.
+        env = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        command = [sys.executable, "-P", child.__file__]  # as a file: the package would take longer to load
+        pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+        self.process = subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=nowhere)
+        self.poll = select.poll()
+        assert self.process.stdout is not None
+        self.output = self.process.stdout.fileno()
+        self.poll.register(self.output, select.POLLIN)
+        try:
+            self._send(self.program.text)
+            self._loaded(self._receive(START_SECONDS))
+        except (_Crashed, TimeoutError):
+            self.close()
+            raise Fault("js_engine", "the process with V8 did not start") from None
+
+    def _renewed(self) -> bool:
+        """Whether there is a new context after a limit."""
+        try:
+            self._loaded(self._receive(GRACE_SECONDS))
+        except (_Crashed, TimeoutError):
+            return False
+        return True
+
+    def _loaded(self, answer: dict[str, Any]) -> None:
+        if "ready" not in answer:
+            self.close()
+            raise Unloadable(answer["source"], answer["message"])
+        self.ready = True
+
+    def _ask(self, batch: bytes) -> dict[str, Any]:
+        self.open()
+        try:
+            self._send(batch)
+            return self._receive(self.limits.timeout_ms / 1000 + GRACE_SECONDS)
+        except TimeoutError:
+            self.close()
+            return {"code": "js_timeout"}
+        except _Crashed:
+            self.close()
+            raise
+
+    def _send(self, message: bytes) -> None:
+        assert self.process is not None
+        assert self.process.stdin is not None
+        try:
+            write(self.process.stdin, message)
+        except BrokenPipeError:
+            raise _Crashed(self.process.wait()) from None
+
+    def _receive(self, seconds: float) -> dict[str, Any]:
+        deadline = time.monotonic() + seconds
+        (length,) = LENGTH.unpack(self._read(LENGTH.size, deadline))
+        answer: dict[str, Any] = orjson.loads(self._read(length, deadline))
+        return answer
+
+    def _read(self, size: int, deadline: float) -> bytearray:
+        assert self.process is not None
+        data = bytearray()
+        while len(data) < size:
+            if not self.poll.poll(max(deadline - time.monotonic(), 0) * 1000):
+                raise TimeoutError
+            chunk = os.read(self.output, size - len(data))
+            if not chunk:
+                raise _Crashed(self.process.wait())
+            data += chunk
+        return data
+
+    def _reached(self, code: str) -> str:
+        limits = self.limits
+        return {
+            "js_cpu_limit": f"the batch took more than {limits.cpu_ms} ms of processor time (limits.cpu_ms)",
+            "js_memory_limit": f"the batch took more than {limits.mem_mb} MiB of memory (limits.mem_mb)",
+            "js_timeout": f"the batch took more than {limits.timeout_ms} ms (limits.timeout_ms)",
+        }[code]
+
+
+_SANDBOXES: OrderedDict[Program, Sandbox] = OrderedDict()
+
+
+def sandbox_for(program: Program) -> Sandbox:
+    """The sandbox of a program in this process; it may have run batches of earlier tasks."""
+    found = _SANDBOXES.pop(program, None) or Sandbox(program)
+    _SANDBOXES[program] = found
+    while len(_SANDBOXES) > KEPT:
+        _SANDBOXES.popitem(last=False)[1].close()
+    return found
+
+
+def close_all() -> None:
+    """End all processes."""
+    while _SANDBOXES:
+        _SANDBOXES.popitem()[1].close()
+
+
+atexit.register(close_all)

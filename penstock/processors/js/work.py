@@ -1,0 +1,142 @@
+"""Batches through a script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.connectors.faults import Fault
+from penstock.processors.base import EVENT, BadEvent, Outcome, Refused
+from penstock.processors.js.sandbox import Program, Unloadable, sandbox_for
+from penstock.processors.js.values import decode, encode
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The events of one call: a whole batch, or one window of it."""
+
+    start: int
+    batch: pa.RecordBatch
+    window: str | None
+
+
+class ScriptWork:
+    """The function over batches that a script is."""
+
+    def __init__(self, program: Program, output: pa.Schema) -> None:
+        self.program, self.output = program, output
+        self.sandbox = sandbox_for(program)
+
+    def __call__(self, batch: pa.RecordBatch) -> Outcome:
+        """What the script makes of a batch, or of each of the windows in it."""
+        outcomes = [self._call(part) for part in _parts(batch)]
+        if len(outcomes) == 1:
+            return outcomes[0]
+        made = pa.Table.from_batches([each.batch for each in outcomes], self._schema(batch))
+        return Outcome(
+            _one_batch(made),
+            [bad for each in outcomes for bad in each.bad],
+            [line for each in outcomes for line in each.logs],
+        )
+
+    def _call(self, part: _Part) -> Outcome:
+        try:
+            answer = self.sandbox.run(encode(part.batch, meta=self.program.meta))
+        except Unloadable as error:  # it could be read when the flow was planned
+            raise Fault("js_load", error.message) from None
+        except Refused as refused:
+            return self._failed(part, refused.code, refused.message, [])
+        logs = _logs(answer)
+        if "rows" not in answer:
+            return self._failed(part, answer["code"], answer["message"], logs)
+        columns, faults = self._columns(answer)
+        # Of a single event everything comes; else only copies of it are known to come from an event.
+        rows = [0] * len(answer["rows"]) if part.batch.num_rows == 1 else answer["rows"]
+        bad: dict[int, BadEvent] = {}
+        for made, (code, message) in sorted(faults.items()):
+            row = rows[made]
+            if row < 0:
+                return self._failed(part, code, message, logs)
+            bad.setdefault(row, BadEvent(part.start + row, code, message))
+        event = _event(part, answer["rows"], answer["meta"])
+        batch = pa.RecordBatch.from_arrays([*columns, event], schema=self._schema(part.batch))
+        if bad:  # an event that gave several goes on with all of them or with none
+            batch = batch.filter(pa.array([row not in bad for row in rows], pa.bool_()))
+        return Outcome(batch, list(bad.values()), logs)
+
+    def _failed(self, part: _Part, code: str, message: str, logs: list[str]) -> Outcome:
+        """The whole part is bad, if it cannot be divided; else that is tried.
+
+        Half a window is another window. Where there is one event only, what it has printed is kept.
+        """
+        if part.window is None and part.batch.num_rows > 1:
+            raise Refused(code, message)
+        rows = range(part.start, part.start + part.batch.num_rows)
+        empty = _one_batch(pa.Table.from_batches([], self._schema(part.batch)))
+        return Outcome(empty, [BadEvent(row, code, message) for row in rows], logs)
+
+    def _columns(self, answer: dict[str, Any]) -> tuple[list[pa.Array], dict[int, tuple[str, str]]]:
+        """The columns, and by row what is wrong; of several faults the first."""
+        faults: dict[int, tuple[str, str]] = {}
+        for row, code, message in answer["faults"]:
+            faults.setdefault(row, (code, message))
+        arrays = []
+        for values, odd, field in zip(answer["columns"], answer["odd"], self.output, strict=True):
+            array, wrong = decode(values, field, odd=odd)
+            arrays.append(array)
+            for row, mismatch in wrong.items():
+                faults.setdefault(row, (mismatch.code, str(mismatch)))
+        return arrays, faults
+
+    def _schema(self, batch: pa.RecordBatch) -> pa.Schema:
+        return pa.schema([*self.output, batch.schema.field(EVENT)])
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[_Part]:
+    windows = pc.struct_field(batch.column(EVENT), "batch")
+    if windows.null_count == len(windows):
+        if batch.num_rows:
+            yield _Part(0, batch, None)
+        return
+    start = 0
+    for window, run in groupby(windows.to_pylist()):
+        count = sum(1 for _ in run)
+        yield _Part(start, batch.slice(start, count), window)
+        start += count
+
+
+def _event(part: _Part, rows: list[int], changes: list[Any]) -> pa.StructArray:
+    """What is known of the events that come out: of a copy the same as of its original."""
+    event = part.batch.column(EVENT)
+    kept = event.take(pa.array([row if row >= 0 else None for row in rows], pa.int32()))
+    if not changes and part.window is None:
+        return kept
+    fields = list(event.type)
+    columns = {field.name: pc.struct_field(kept, field.name) for field in fields}
+    for at, name in enumerate(("key", "headers", "sinks"), start=1):
+        values = columns[name].to_pylist()
+        for change in changes:
+            values[change[0]] = change[at]
+        if name == "headers":  # Arrow wants the pairs of a map to be tuples
+            values = [value and [*map(tuple, value)] for value in values]
+        columns[name] = pa.array(values, columns[name].type)
+    if part.window is not None:
+        columns["batch"] = pa.repeat(pa.scalar(part.window, columns["batch"].type), len(rows))
+    return pa.StructArray.from_arrays([columns[field.name] for field in fields], fields=fields)
+
+
+def _logs(answer: dict[str, Any]) -> list[str]:
+    lines: list[str] = answer["lines"]
+    if answer["omitted"]:
+        lines.append(f"{answer['omitted']} more lines of this batch were left out")
+    return lines
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
