@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
 
 Progress = Callable[[int, int], None]
-"""Told how many bytes of how many are done."""
+"""Told how much of how much is done."""
+
+
+def bar(title: str, *, quiet: bool = False) -> AbstractContextManager[Progress]:
+    """A bar of bytes for as long as something takes; none where there is no terminal."""
+    from rich.progress import DownloadColumn, TransferSpeedColumn
+
+    return _bar(title, quiet, DownloadColumn(), TransferSpeedColumn())
+
+
+def count_bar(title: str, *, quiet: bool = False) -> AbstractContextManager[Progress]:
+    """The same of things that are counted."""
+    from rich.progress import MofNCompleteColumn
+
+    return _bar(title, quiet, MofNCompleteColumn())
 
 
 @contextmanager
-def bar(title: str, *, quiet: bool = False) -> Iterator[Progress]:
-    """A bar of bytes for as long as something takes; none where there is no terminal."""
+def _bar(title: str, quiet: bool, *figures: ProgressColumn) -> Iterator[Progress]:
     if quiet or not sys.stderr.isatty():
         yield lambda done, total: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
+    columns = (TextColumn("{task.description}"), BarColumn(), *figures, TimeRemainingColumn())
     with Bars(*columns, console=Console(file=sys.stderr), transient=True) as bars:
         task = bars.add_task(title, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total or None)
