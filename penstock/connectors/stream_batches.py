@@ -29,6 +29,7 @@ class Limits:
     respect_source_tx: bool
     max_inflight: int
     max_inflight_bytes: int | None = None
+    max_tx_bytes: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -115,13 +116,16 @@ class Cutter:
             self.at = run.next
             return
         while self.at < run.next:
-            stop = min(run.next, self._transactions.after(self._full_at(run)))
+            full_at = self._full_at(run)
+            stop = min(run.next, self._transactions.after(full_at))
             part = run.part(self.at, int(stop))
             if not self._events:
                 self.due_at = self._due(run)
             self._events += part.next - part.base
             self._bytes += part.bytes
             self.at = part.next
+            if self._bytes > self._limits.max_tx_bytes and self.at > full_at:
+                raise too_large(self._first, self._limits.max_tx_bytes)
             if self._is_full and self._transactions.after(self.at) == self.at:
                 self._close(self.at)
 
@@ -276,6 +280,12 @@ class Batches:
             self._runs.append(run)
             self._cutter.add(run)
         self._seen = next
+
+
+def too_large(first: int, limit: float) -> Fault:
+    """What a reader is told that may not split a transaction, and cannot take it whole."""
+    message = f"a transaction makes the batch from offset {first} on larger than {limit:.0f} bytes"
+    return Fault("transaction_too_large", f"{message}: raise batch.max_tx_bytes, or let it be split")
 
 
 def gap(first: int, next: int, reason: str) -> Fault:

@@ -119,6 +119,7 @@ def read_stream(
         batch.respect_source_tx,
         inflight(batch),
         inflight_bytes(batch),
+        batch.max_tx_bytes,
     )
     raw = place.spec.schema_ is None
     reading = options(place.directory, site.flow, site.epoch, position, until, gap, limits, raw=raw)

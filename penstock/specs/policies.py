@@ -16,6 +16,11 @@ class Batch(Spec):
     max_bytes: int = Field(default=16 * 1024 * 1024, ge=1, description="Close a batch at this many bytes.")
     max_ms: int = Field(default=50, ge=0, description="Close a batch this long after its first event.")
     respect_source_tx: bool = Field(default=True, description="Never split a source transaction.")
+    max_tx_bytes: int = Field(
+        default=256 * 1024 * 1024,
+        ge=1,
+        description="A transaction that makes a batch larger than this fails the pipeline.",
+    )
     max_inflight: Literal["auto"] | int = Field(
         default="auto", description="Batches processed at once. `auto` lets the source decide."
     )
@@ -38,7 +43,7 @@ class Effort(Spec):
         default=30_000,
         ge=1,
         description="A batch that is not acknowledged by then, after all attempts, counts as not delivered. "
-        "Time in which the sink itself asks to wait is not counted.",
+        "Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.",
     )
     retries: int = Field(default=3, ge=0, description="Further attempts after one that failed.")
     backoff_ms: int = Field(

@@ -132,6 +132,23 @@ def test_a_transaction_over_several_frames_of_one_append(tmp_path: Path) -> None
         assert plan.await_end(0, 0.0) == 35
 
 
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_transaction_that_is_too_large_fails_with_its_own_error(log: Log, closed: bool) -> None:
+    one = events(10)
+    log.append(one)
+    log.append(events(20), tx=[(0, 20, "a", closed)])
+    sizes = {"max_events": 10, "max_ms": 0, "max_bytes": one.nbytes}
+    plan = Batches(log, limits(**sizes, max_tx_bytes=one.nbytes * 1.5), "skip")
+    with pytest.raises(Fault) as caught:
+        plan.await_end(0, 0.0)
+    assert caught.value.problem.code == "transaction_too_large"
+    assert "from offset 10 on" in caught.value.problem.message
+    loose = limits(**sizes, max_tx_bytes=one.nbytes * 1.5, respect_source_tx=False)
+    assert Batches(log, loose, "skip").await_end(0, 0.0) == 30
+    enough = Batches(log, limits(**sizes, max_tx_bytes=one.nbytes * 3), "skip")
+    assert enough.await_end(0, 0.0) == (30 if closed else 10)
+
+
 def test_evicted_events_are_a_counted_gap(tmp_path: Path) -> None:
     directory = make_stream(tmp_path / "t", wal={"max_segments": 2, "segment_bytes": 300})
     with opened(directory) as log:

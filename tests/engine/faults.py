@@ -21,7 +21,7 @@ from tests.flows import NO_STREAMS, Streams, flow_of, pipeline
 SCHEMA = "id BIGINT"
 
 
-def wait_for(what: str, ready: Callable[[], Any], seconds: float = 60) -> None:
+def wait_for(what: str, ready: Callable[[], Any], seconds: float = 180) -> None:
     deadline = time.monotonic() + seconds
     while not ready():
         assert time.monotonic() < deadline, f"no {what}"
