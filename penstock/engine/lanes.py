@@ -94,6 +94,7 @@ class Lane:
         self._ending = self._resting = self._interrupted = False
         self._cancelled = threading.Event()
         self._seen_at = 0.0
+        self._tasks = 0
         self._tag = f"penstock-{uuid.uuid4().hex}"
         self._thread = threading.Thread(target=self._run, name=f"sink {sink.id}", daemon=True)
         self._thread.start()
@@ -136,16 +137,25 @@ class Lane:
     # Called by anybody
 
     def look(self) -> None:
-        """End attempts that take too long. The time for which a sink has no room does not count."""
+        """End attempts that take too long.
+
+        The time for which a sink has no room does not count, nor does that in which Spark gets on with the
+        batch: a large one may take longer to compute than a sink may take to answer.
+        """
         attempts, writer, now = self.attempts, self._writer, time.monotonic()
         if attempts is None or self._interrupted:
             return
         if writer is not None and writer.waiting:
             attempts.deadline += now - self._seen_at
         self._seen_at = now
-        if now >= attempts.deadline:
-            self._interrupted = True
-            self._interrupt()
+        if now < attempts.deadline:
+            return
+        if (tasks := self._tasks_done()) != self._tasks:
+            self._tasks = tasks
+            attempts.deadline = now + self.sink.effort.deadline_ms / 1000
+            return
+        self._interrupted = True
+        self._interrupt()
 
     def rest(self, until: float) -> None:
         """Begin nothing any more, and wait a while for what is under way."""
@@ -276,6 +286,21 @@ class Lane:
             writer.close()
             self._writer = None  # it was cancelled, for good
             raise Overdue(self.sink.effort) from error
+
+    def _tasks_done(self) -> int:
+        """How many tasks Spark has done for this lane, of those it still remembers."""
+        try:
+            tracker = self.yard.spark.sparkContext._jsc.sc().statusTracker()
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForTag(self._tag)]
+            stages = [
+                tracker.getStageInfo(stage)
+                for job in jobs
+                if job.isDefined()
+                for stage in job.get().stageIds()
+            ]
+            return sum(stage.get().numCompletedTasks() for stage in stages if stage.isDefined())
+        except Exception:  # Spark itself may be gone
+            return self._tasks
 
     def _interrupt(self) -> None:
         if self._writer is not None:
