@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
+from penstock.engine.limits import POOL as POOL
+from penstock.engine.limits import limited
 from penstock.errors import Invalid, PenstockError, Problem, Unavailable
 from penstock.streams.home import StreamPlace
 
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 2
 """Queries that a worker runs at once. Its flows have to go on."""
-
-POOL = "query"
-"""The pool of Spark's scheduler in which they run, see pools.xml."""
-
-CANCEL_S = 0.2
 
 MOST_BYTES = 16 * 1024 * 1024
 """What the rows of an answer may take up."""
@@ -99,36 +95,19 @@ class Queries:
 
     @contextmanager
     def _limited(self, timeout_s: float) -> Iterator[None]:
-        """Cancel the jobs of this thread when the time is over, and say so instead of how they failed."""
+        """End what takes too long, and say so instead of how it failed."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        context: Any = self._spark.sparkContext
-        group, ended, over = uuid.uuid4().hex, threading.Event(), threading.Event()
-
-        def watch() -> None:
-            if ended.wait(timeout_s):
-                return
-            over.set()
-            context.cancelJobGroup(group)
-            while not ended.wait(CANCEL_S):  # a job may have begun just now
-                context.cancelJobGroup(group)
-
-        context.setJobGroup(group, "query", True)
-        context.setLocalProperty("spark.scheduler.pool", POOL)
-        threading.Thread(target=watch, name="query-watch", daemon=True).start()
-        try:
-            yield
-        except (PySparkException, Py4JError, PenstockError) as error:
-            if over.is_set():
-                raise _too_long(timeout_s) from None
-            if isinstance(error, PenstockError):
-                raise
-            raise _failed(error) from None
-        finally:
-            ended.set()
-            for name in ("spark.jobGroup.id", "spark.job.description", "spark.scheduler.pool"):
-                context.setLocalProperty(name, None)
+        with limited(self._spark, timeout_s, "query") as over:
+            try:
+                yield
+            except (PySparkException, Py4JError, PenstockError) as error:
+                if over.is_set():
+                    raise _too_long(timeout_s) from None
+                if isinstance(error, PenstockError):
+                    raise
+                raise _failed(error) from None
 
 
 def _renderable(frame: DataFrame) -> DataFrame:

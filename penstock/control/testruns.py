@@ -1,0 +1,59 @@
+"""Asking a worker to try documents on sample events."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.control.doors import Door
+from penstock.control.reading import read_page, start_of
+from penstock.control.service import Service
+from penstock.control.testbench import Tested, TestRequest
+from penstock.engine.samples import META
+from penstock.errors import PenstockError, Problem
+
+
+class TestRefused(PenstockError):
+    """A worker has refused a test run, or could not end it."""
+
+    def __init__(self, status: int, problems: Sequence[Problem]) -> None:
+        super().__init__(*problems)
+        self.status = status
+
+
+def ask(service: Service, request: TestRequest) -> Tested:
+    """What a worker finds."""
+    message, hint = "no worker is ready for a test run", "wait a moment and try again"
+    no_worker = Problem(code="no_worker", message=message, hint=hint)
+    answer = service.judge.ask(lambda worker: service.rpc.test(worker, request), no_worker)
+    if answer.result is None:
+        raise TestRefused(answer.status, answer.problems)
+    return answer.result
+
+
+def last_events(door: Door, last: int) -> list[dict[str, Any]]:
+    """The last events of a stream, as samples."""
+    found: list[Mapping[str, Any]] = []
+    start, end = start_of(door, None, last), door.log.bounds().next
+    while start < end and len(found) < last:
+        page = read_page(door, start, last - len(found))
+        if page.next <= start:
+            break
+        found += page.events
+        start = page.next
+    return [_sample(event) for event in found]
+
+
+def _sample(event: Mapping[str, Any]) -> dict[str, Any]:
+    meta = {"time": event["time"], "key": _text(event["key"]), "headers": event["headers"] or None}
+    known = {name: value for name, value in meta.items() if value is not None}
+    columns = event["columns"] if "columns" in event else {"value": _text(event["value"])}
+    return {**columns, META: known}
+
+
+def _text(value: Any) -> str | None:
+    """Bytes that are no text cannot be a sample as they are."""
+    if isinstance(value, Mapping):
+        return base64.b64decode(value["base64"]).decode(errors="replace")
+    return None if value is None else str(value)
