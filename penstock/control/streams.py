@@ -143,7 +143,10 @@ class Streams:
     def forget_reader(self, reader: str) -> None:
         """A flow is gone for good: no stream waits for it any more."""
         for place in self.all():
-            self.log_at(place.directory).storage.forget_cursor(reader)
+            storage = self.log_at(place.directory).storage
+            for cursor in storage.cursors():
+                if cursor.reader == reader or cursor.reader.startswith(f"{reader}/"):  # one of its steps
+                    storage.forget_cursor(cursor.reader)
 
     # The life of a server
 
