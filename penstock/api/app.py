@@ -26,6 +26,7 @@ from penstock.api.openapi import openapi
 from penstock.api.origin import SameOrigin
 from penstock.api.query import query_routes
 from penstock.api.reference import render
+from penstock.api.replays import replay_routes
 from penstock.api.revisions import revision_routes
 from penstock.api.streams import stream_routes
 from penstock.control.service import Service
@@ -59,6 +60,8 @@ def create_app(service: Service) -> FastAPI:
         app.include_router(plan_routes(service, kind))
         if kind.runs:
             app.include_router(lifecycle_routes(service, kind))
+        if kind.name in ("Pipeline", "Task"):
+            app.include_router(replay_routes(service, kind))
     app.include_router(stream_routes(service, app.state.feed))
     app.include_router(query_routes(service))
     app.include_router(bundle_routes(service))

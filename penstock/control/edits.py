@@ -77,6 +77,10 @@ class Planner:
         found = [self._plan(record, changed) for record in flows.values()]
         return [plan for plan in found if plan is not None]
 
+    def resolve(self, record: Record, document: Mapping[str, Any] | None = None) -> Flow | None:
+        """The flow of a document, where it would run; None if it is not valid."""
+        return self._resolve(record, document or record.document)
+
     def begin_at(self, record: Record, document: Mapping[str, Any], position: str) -> None:
         """Let a flow that rests go on at a position, once it begins a new checkpoint."""
         flow = self._resolve(record, document)

@@ -24,6 +24,7 @@ from penstock.specs.documents import (
     StreamDocument,
     derive_id,
 )
+from penstock.specs.references import INPUT
 from penstock.specs.stream import StreamBuffer, StreamSpec, Wal
 from penstock.specs.validation import parse
 from penstock.streams.config import read_config
@@ -38,8 +39,8 @@ MAINTAIN_S = 2.0
 
 _COPY = "make another stream, and copy with a pipeline what you need"
 
-INPUT, DEAD = ".in", ".dead"
-"""After a flow's id: the stream that holds what is pushed to it, and the one for what it cannot process."""
+DEAD = ".dead"
+"""After a flow's id: the stream for what it cannot process."""
 
 LETTERED = tuple(reversed(RUNNABLE))
 """Kinds that can have dead letters; of namesakes the first one has the short id."""

@@ -28,7 +28,7 @@ from penstock.specs.documents import (
     derive_id,
     runs,
 )
-from penstock.specs.references import made_stream
+from penstock.specs.references import INPUT, made_stream
 from penstock.specs.stream import StreamSpec
 from penstock.specs.validation import Known, parse
 from penstock.streams.schema import arrow_schema
@@ -112,10 +112,12 @@ def offline(documents: Sequence[Any]) -> tuple[Lookup, Known]:
             by_kind.setdefault(str(raw.get("kind")), {})[derive_id(name)] = raw
     for made in [made for raw in documents if isinstance(raw, Mapping) and (made := made_stream(raw))]:
         by_kind.setdefault("Stream", {}).setdefault(derive_id(made["metadata"]["name"]), made)
-    return (
-        lambda kind, name: by_kind.get(kind, {}).get(name),
-        lambda kind: set(by_kind.get(kind, {})),
-    )
+
+    def known(kind: str) -> set[str]:
+        inputs = {id + INPUT for id in by_kind.get("Pipeline", {})} if kind == "Stream" else set()
+        return {*by_kind.get(kind, {}), *inputs}
+
+    return lambda kind, name: by_kind.get(kind, {}).get(name), known
 
 
 def _deepen(

@@ -9,7 +9,9 @@ from typing import Any
 from penstock.connectors.base import Site
 from penstock.engine.flow import Lookup
 from penstock.errors import Invalid, NotFound, Problem
+from penstock.specs.catalog import catalog
 from penstock.specs.documents import StreamDocument, derive_id
+from penstock.specs.references import INPUT
 from penstock.specs.stream import StreamSpec
 from penstock.specs.validation import parse
 from penstock.streams.home import StreamPlace
@@ -37,6 +39,8 @@ def declared_site(
 def declared_stream(id: str, lookup: Lookup, defaults: Mapping[str, Any]) -> StreamSpec:
     """The settings of a stream by its document; `NotFound` if there is none."""
     found = lookup("Stream", derive_id(id))
+    if found is None and (pushed := _input_of(derive_id(id), lookup)) is not None:
+        return pushed
     if found is None:
         raise NotFound(Problem(code="unknown_reference", message=f"there is no stream '{id}'"))
     try:
@@ -48,10 +52,23 @@ def declared_stream(id: str, lookup: Lookup, defaults: Mapping[str, Any]) -> Str
     return document.spec
 
 
+def _input_of(id: str, lookup: Lookup) -> StreamSpec | None:
+    """The stream of that id, if it holds what is pushed to a pipeline."""
+    pipeline = lookup("Pipeline", id.removesuffix(INPUT)) if id.endswith(INPUT) else None
+    if pipeline is None:
+        return None
+    kind = catalog("source").classes.get(str(_source_of(pipeline, lookup).get("type")))
+    return StreamSpec(schema_=_pushed_schema(pipeline, lookup)) if getattr(kind, "push", False) else None
+
+
 def _pushed_schema(raw: Mapping[str, Any], lookup: Lookup) -> str | None:
     """The schema of what is pushed to a pipeline: that of its source."""
-    source = (raw.get("spec") or {}).get("source") or {}
+    schema = _source_of(raw, lookup).get("schema")
+    return schema if isinstance(schema, str) else None
+
+
+def _source_of(pipeline: Mapping[str, Any], lookup: Lookup) -> Mapping[str, Any]:
+    source = (pipeline.get("spec") or {}).get("source") or {}
     if isinstance(ref := source.get("ref"), str):
         source = (lookup("Source", derive_id(ref)) or {}).get("spec") or {}
-    schema = source.get("schema")
-    return schema if isinstance(schema, str) else None
+    return source if isinstance(source, Mapping) else {}

@@ -106,6 +106,9 @@ class Processor(Component):
     network: ClassVar[bool] = False
     """Whether it may reach outside. In a test run it must live on what was `given`."""
 
+    routes: ClassVar[bool] = False
+    """Whether it may choose the sinks of an event, by their ids."""
+
     stateful: ClassVar[bool] = False
     """Whether it remembers events, in the checkpoint of the flow."""
 

@@ -46,6 +46,7 @@ class JavascriptProcessor(BatchProcessor):
     exports, by `module.exports`, `exports.x` or `export function x`. Files are read when the pipeline starts.
     """
 
+    routes: ClassVar[bool] = True
     example: ClassVar[str] = """\
 type: javascript
 inline: |

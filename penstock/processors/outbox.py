@@ -43,6 +43,7 @@ class OutboxProcessor(FrameProcessor):
     letters.
     """
 
+    routes: ClassVar[bool] = True
     example: ClassVar[str] = """\
 type: outbox
 aggregate_type: aggregatetype

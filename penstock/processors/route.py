@@ -54,6 +54,8 @@ default: drop
         "to the sinks of a list.",
     )
 
+    routes: ClassVar[bool] = True
+
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The events with their sinks."""
         problems = list(self._unknown(stage.sinks))

@@ -8,6 +8,9 @@ from typing import Any
 
 from penstock.specs.documents import API_VERSION, NAME, derive_id
 
+INPUT = ".in"
+"""After a pipeline's id: the stream that holds what is pushed to it. It can be named like any other."""
+
 
 @dataclass(frozen=True)
 class Reference:

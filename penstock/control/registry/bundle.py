@@ -14,7 +14,7 @@ from penstock.control.registry.records import Change, DiffEntry, JsonObject, Rec
 from penstock.control.registry.tables import flows
 from penstock.errors import Invalid, Problem
 from penstock.specs.documents import API_VERSION, KINDS, runs
-from penstock.specs.references import made_stream
+from penstock.specs.references import INPUT, made_stream
 
 Mode = Literal["merge", "replace"]
 
@@ -82,6 +82,7 @@ def plan(conn: Connection, entries: Sequence[Entry], mode: Mode) -> Plan:
     for entry in entries:
         known[entry.kind].add(entry.id)
     entries = [*entries, *_made(entries, known, present)]
+    known["Stream"] |= {id + INPUT for id in known["Pipeline"]}
     saves = [(entry, present.pop((entry.kind, entry.id), None)) for entry in entries]
     active = [entry for entry, record in saves if _desired(entry, record) == "active"]
     require_known([(f"documents[{entry.index}].", entry.document) for entry in active], known)

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from penstock.control.registry.content import fold, identity, same, storable
 from penstock.control.registry.events import emit
-from penstock.control.registry.links import known_ids, record_references
+from penstock.control.registry.links import record_references
 from penstock.control.registry.records import JsonObject, Record
 from penstock.control.registry.tables import documents, flows, labels, revisions
 from penstock.errors import Invalid, PreconditionFailed, Problem
@@ -50,7 +50,8 @@ def add_made_stream(conn: Connection, document: JsonObject) -> None:
     made = made_stream(document)
     if made is not None:
         kind, id, name = identity(made)
-        if id not in known_ids(conn, [kind])[kind]:
+        exists = select(documents.c.uid).where(documents.c.kind == kind, documents.c.id == id)
+        if conn.scalar(exists) is None:
             add(conn, kind, id, name, made, "active", "auto_create")
 
 

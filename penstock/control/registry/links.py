@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from sqlalchemy import CTE, Connection, and_, delete, insert, select
+from sqlalchemy import CTE, Connection, and_, delete, insert, or_, select
 
 from penstock.control.registry.records import JsonObject, Record, Referrer, Versions
 from penstock.control.registry.tables import documents, refs
 from penstock.errors import Conflict, Invalid, Problem, nearest
 from penstock.specs.documents import KINDS, NAME, derive_id
-from penstock.specs.references import references_of
+from penstock.specs.references import INPUT, references_of
 
 
 def record_references(conn: Connection, uid: str, document: JsonObject) -> None:
@@ -28,10 +28,13 @@ def referrers(conn: Connection, kind: str, name: str) -> list[Referrer]:
     id = derive_id(name)
     if not NAME.fullmatch(id):
         return []
+    named = and_(refs.c.to_kind == kind, refs.c.to_id == id)
+    if kind == "Pipeline":
+        named = or_(named, and_(refs.c.to_kind == "Stream", refs.c.to_id == id + INPUT))
     rows = conn.execute(
         select(documents.c.kind, documents.c.id, documents.c.name, refs.c.path)
         .join(refs, refs.c.from_uid == documents.c.uid)
-        .where(refs.c.to_kind == kind, refs.c.to_id == id)
+        .where(named)
         .where(~and_(documents.c.kind == kind, documents.c.id == id))
         .order_by(documents.c.kind, documents.c.id, refs.c.path)
     )
@@ -77,11 +80,14 @@ def dependents_of(kind: str, id: str) -> CTE:
 
 
 def known_ids(conn: Connection, kinds: Collection[str] = KINDS) -> dict[str, set[str]]:
-    """The ids of every document, by kind."""
-    ids: dict[str, set[str]] = {kind: set() for kind in kinds}
-    for row in conn.execute(select(documents.c.kind, documents.c.id).where(documents.c.kind.in_(kinds))):
+    """What can be referred to, by kind: the ids of all documents, and the inputs of pipelines as streams."""
+    asked = {*kinds, "Pipeline"} if "Stream" in kinds else {*kinds}
+    ids: dict[str, set[str]] = {kind: set() for kind in asked}
+    for row in conn.execute(select(documents.c.kind, documents.c.id).where(documents.c.kind.in_(asked))):
         ids[row.kind].add(row.id)
-    return ids
+    if "Stream" in kinds:
+        ids["Stream"] |= {id + INPUT for id in ids["Pipeline"]}
+    return {kind: ids[kind] for kind in kinds}
 
 
 def require_unreferenced(conn: Connection, record: Record) -> None:
