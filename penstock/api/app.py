@@ -28,6 +28,7 @@ from penstock.api.query import query_routes
 from penstock.api.reference import render
 from penstock.api.replays import replay_routes
 from penstock.api.revisions import revision_routes
+from penstock.api.sinks import sink_routes
 from penstock.api.streams import stream_routes
 from penstock.control.service import Service
 
@@ -60,6 +61,8 @@ def create_app(service: Service) -> FastAPI:
         app.include_router(plan_routes(service, kind))
         if kind.runs:
             app.include_router(lifecycle_routes(service, kind))
+        if kind.name in ("Pipeline", "Task"):
+            app.include_router(sink_routes(service, kind))
         if kind.name in ("Pipeline", "Task"):
             app.include_router(replay_routes(service, kind))
     app.include_router(stream_routes(service, app.state.feed))

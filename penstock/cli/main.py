@@ -15,10 +15,12 @@ from penstock.cli import (
     bundle,
     documents,
     info,
+    letters,
     lifecycle,
     query,
     revisions,
     run,
+    sinks,
     stream,
     up,
     validate,
@@ -57,11 +59,11 @@ app = typer.Typer(
 
 PANELS = {
     "Run": (up, worker, run, validate),
-    "Documents on a server": (apply, documents, lifecycle, revisions, bundle),
+    "Documents on a server": (apply, documents, lifecycle, sinks, revisions, bundle),
     "Streams": (query,),
     "About": (info,),
 }
-GROUPS = {"stream": ("Streams", stream)}
+GROUPS = {"stream": ("Streams", stream), "dead-letters": ("Documents on a server", letters)}
 """Commands of two words, such as `stream ls`."""
 
 
@@ -70,7 +72,7 @@ def commands() -> Iterator[tuple[str, str, Callable[..., None]]]:
     for panel, modules in PANELS.items():
         for module in modules:
             for command in module.COMMANDS:
-                yield panel, command.__name__.rstrip("_"), command
+                yield panel, command.__name__.rstrip("_").replace("_", "-"), command
     for group, (panel, module) in GROUPS.items():
         for command in module.COMMANDS:
             yield panel, f"{group} {command.__name__.rstrip('_')}", command

@@ -17,6 +17,8 @@ from pydantic import BaseModel
 
 from penstock.control.edits import FlowPlan, Planner
 from penstock.control.flows import WorkerInfo
+from penstock.control.redelivery import ReplayAnswer, ReplayRequest, redelivery_routes
+from penstock.control.testbench import TestAnswer, TestRequest, test_routes
 from penstock.engine.analysis import Analysis, analyse, offline
 from penstock.engine.query import Queries, QueryResult
 from penstock.errors import PenstockError, Problem
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 ANALYSE_TIMEOUT_S = 120.0
 POKE_TIMEOUT_S = 2.0
+REPLAY_S = 600.0
+TEST_S = 600.0
+"""Tests are ended in time one by one, and a document may have many."""
 QUERY_GRACE_S = 30.0
 """A worker ends a query in time; one that does not answer at all is waited for this much longer."""
 
@@ -41,6 +46,13 @@ class PlanRequest(BaseModel):
     """Documents that are to replace those of the same name."""
 
     documents: list[Any]
+
+
+class CatchUpRequest(BaseModel):
+    """A sink of a flow that is to try again."""
+
+    uid: str
+    sink: str
 
 
 class QueryRequest(BaseModel):
@@ -96,6 +108,10 @@ def _app(worker: Worker) -> FastAPI:
     def poke() -> None:
         worker.poke()
 
+    @app.post("/catch-up")
+    def catch_up(request: CatchUpRequest) -> bool:
+        return worker.catch_up(request.uid, request.sink)
+
     @app.post("/analyse")
     async def analyse_(request: AnalyseRequest) -> list[Analysis]:
         return await run_in_threadpool(_analyse, worker, request)
@@ -105,6 +121,8 @@ def _app(worker: Worker) -> FastAPI:
         planner = Planner(worker.settings, worker.registry, worker.streams, worker.spark)
         return await run_in_threadpool(planner.plans, request.documents)
 
+    app.include_router(redelivery_routes(worker))
+    app.include_router(test_routes(worker))
     queries = functools.cache(lambda: Queries(worker.spark, lambda: {s.id: s for s in worker.streams.all()}))
 
     @app.post("/query")
@@ -158,10 +176,27 @@ class RpcClient:
         answer = self._post(worker, "/plan", ANALYSE_TIMEOUT_S, {"documents": documents})
         return [FlowPlan.model_validate(item) for item in answer.json()]
 
+    def catch_up(self, worker: WorkerInfo, uid: str, sink: str) -> bool:
+        """Let a sink of a flow try again now; false if the worker does not run it, or does not answer."""
+        try:
+            answer = self._post(worker, "/catch-up", POKE_TIMEOUT_S, {"uid": uid, "sink": sink})
+        except httpx.HTTPError:
+            return False
+        return bool(answer.json())
+
     def query(self, worker: WorkerInfo, request: QueryRequest) -> QueryAnswer:
         """What a worker has found."""
         timeout = request.timeout_s + QUERY_GRACE_S
         return QueryAnswer.model_validate(self._post(worker, "/query", timeout, request.model_dump()).json())
+
+    def replay(self, worker: WorkerInfo, request: ReplayRequest) -> ReplayAnswer:
+        """What has become of dead letters that a worker was to replay."""
+        body = request.model_dump()
+        return ReplayAnswer.model_validate(self._post(worker, "/letters/replay", REPLAY_S, body).json())
+
+    def test(self, worker: WorkerInfo, request: TestRequest) -> TestAnswer:
+        """What came of a test run."""
+        return TestAnswer.model_validate(self._post(worker, "/test", TEST_S, request.model_dump()).json())
 
     def poke(self, worker: WorkerInfo) -> None:
         """Tell a worker to look at the registry now. It would do so anyway, a little later."""

@@ -87,6 +87,11 @@ class Worker:
         """Something has changed: look now rather than at the next tick."""
         self._wake.set()
 
+    def catch_up(self, uid: str, sink: str) -> bool:
+        """Let a sink of a flow that is behind try again now; false if the flow does not run here."""
+        held = self._held.get(uid)
+        return held is not None and held.keeper.catch_up(sink)
+
     def stop(self) -> None:
         """Ask for an orderly end."""
         self._stop.set()

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
@@ -115,6 +115,16 @@ def resolve_flow(
     return resolver.flow(raw)
 
 
+def output_ids(streams: Sequence[str]) -> list[str]:
+    """What the outputs of a task are called: after their streams; several to one stream are numbered."""
+    seen: Counter[str] = Counter()
+    ids = []
+    for stream in map(derive_id, streams):
+        seen[stream] += 1
+        ids.append(stream if seen[stream] == 1 else f"{stream}:{seen[stream]}")
+    return ids
+
+
 class _Resolver:
     def __init__(
         self, lookup: Lookup, site: Site, defaults: Mapping[str, Any], environment: Mapping[str, str]
@@ -204,15 +214,12 @@ class _Resolver:
             self.problems.append(Problem(code="dead_letters_loop", message=message, path=path))
 
     def outputs(self, outputs: list[TaskOutput]) -> list[Part[Sink]]:
-        """A sink for each output, called after its stream; several to one stream are numbered."""
-        sinks: list[Part[Sink]] = []
-        seen: Counter[str] = Counter()
-        for i, output in enumerate(outputs):
-            seen[stream := derive_id(output.stream)] += 1
-            id = stream if seen[stream] == 1 else f"{stream}:{seen[stream]}"
-            place = Place(f"spec.outputs[{i}]")
-            sinks.append(Part(id, StreamSink(stream=output.stream), place, when=output.when))
-        return sinks
+        """A sink for each output, called after its stream."""
+        ids = output_ids([output.stream for output in outputs])
+        return [
+            Part(id, StreamSink(stream=output.stream), Place(f"spec.outputs[{i}]"), when=output.when)
+            for i, (id, output) in enumerate(zip(ids, outputs, strict=True))
+        ]
 
     def document(self, raw: Mapping[str, Any]) -> Any:
         raw = what_runs(raw)  # a sample event may hold anything, "${" too
