@@ -24,8 +24,8 @@ from penstock.engine.counters import Counters
 from penstock.engine.failures import failure_of
 from penstock.engine.flow import Flow, Part
 from penstock.engine.ledger import Gap, Ledger, Span
+from penstock.engine.limits import POOL
 from penstock.engine.missed import Lost, Missed
-from penstock.engine.query import POOL
 from penstock.errors import Retryable
 
 if TYPE_CHECKING:

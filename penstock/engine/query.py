@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
-from penstock.engine.limits import POOL as POOL
 from penstock.engine.limits import limited
 from penstock.errors import Invalid, PenstockError, Problem, Unavailable
 from penstock.streams.home import StreamPlace
