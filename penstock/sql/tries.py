@@ -10,8 +10,13 @@ from pyspark.sql import functions as f
 
 def tried(df: DataFrame, *columns: Column) -> Column:
     """A struct of these columns, or null for an event that any of them raises on."""
+    return or_null(df, f.struct(*columns))
+
+
+def or_null(df: DataFrame, column: Column) -> Column:
+    """The column, or null for an event that it raises on."""
     session: Any = df.sparkSession
-    struct: Any = f.struct(*columns)
+    untyped: Any = column
     utils = session._jvm.org.apache.spark.sql.classic.ExpressionUtils
-    attempt = session._jvm.org.apache.spark.sql.catalyst.expressions.TryEval(utils.expression(struct._jc))
+    attempt = session._jvm.org.apache.spark.sql.catalyst.expressions.TryEval(utils.expression(untyped._jc))
     return Column(utils.column(attempt))

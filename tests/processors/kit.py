@@ -27,7 +27,8 @@ def stage(sinks: tuple[str, ...] = (), **known: Any) -> Stage:
     def nowhere(id: str) -> StreamPlace:
         raise NotImplementedError(id)
 
-    return Stage("step", Site("pipeline:test:1", 0, nowhere, "test.in"), Batch(), sinks, **known)
+    site = known.pop("site", Site("pipeline:test:1", 0, nowhere, "test.in"))
+    return Stage("step", site, Batch(), sinks, **known)
 
 
 def applied(

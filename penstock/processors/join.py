@@ -1,0 +1,181 @@
+"""The `join` step."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import DataType, NumericType, StructType
+
+from penstock.connectors.logs import place_of
+from penstock.connectors.stream_source import columns_of, read_stream
+from penstock.errors import Invalid, Problem
+from penstock.processors.base import EVENT, EVENT_TYPE, NOTE, FrameProcessor, Stage, visible
+from penstock.processors.event_time import LATEST, SYSTEM, TIME_FIELD, time_column, timed
+from penstock.processors.keys import comparable
+from penstock.processors.noting import noted, shown
+from penstock.specs.durations import DurationText, SpanText, parse_duration
+from penstock.specs.positions import PositionText
+from penstock.sql.joins import join_condition
+from penstock.sql.names import case_sensitive, find, leaf_type, paths, quote, same
+from penstock.sql.problems import unknown_column
+from penstock.streams.home import StreamPlace
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OTHER_TIME = "$other_time"
+
+
+class JoinProcessor(FrameProcessor):
+    """Puts events together with those of another stream that belong to them and are near them in time.
+
+    Two events belong together if the columns that `on` names are equal, or if the SQL condition there is
+    true, and if they are no further apart than `within`. In the condition the columns of the other stream are
+    fields of a struct that is called like the stream, or as `into` says; the result has that struct as its
+    last column. An event with several partners comes out once for each. With `kind: left` one without a
+    partner comes out alone, once it is certain that none will come: when the latest times in both streams are
+    past it by `within` and `allowed_lateness`. While one of the two streams is silent that is not certain.
+
+    Events are remembered no longer than needed. In a test run the events of the other stream are those given.
+    """
+
+    example: ClassVar[str] = """\
+type: join
+stream: payments
+on: {id: order_id}
+within: 1h
+kind: left
+"""
+
+    type: Literal["join"] = "join"
+    stream: str = Field(min_length=1, description="Id of the other Stream.")
+    position: PositionText = Field(
+        default="earliest",
+        description="Where reading it begins: earliest, latest, offset:N or time:ISO 8601.",
+    )
+    on: list[str] | dict[str, str] | str = Field(
+        min_length=1,
+        description="Columns that both have; or column → column of the other stream; or a condition in SQL "
+        "such as `id = payments.order_id AND payments.amount > 0`.",
+    )
+    within: SpanText = Field(description="How far apart two events may be, such as 10m.")
+    kind: Literal["inner", "left"] = Field(
+        default="inner", description="Whether an event without a partner is left out or comes out alone."
+    )
+    into: str | None = Field(
+        default=None, min_length=1, description="Name of the struct. Default: the id of the stream."
+    )
+    time: str = Field(default=SYSTEM, min_length=1, description=TIME_FIELD)
+    stream_time: str = Field(
+        default=SYSTEM, min_length=1, description="The same for the events of the other stream."
+    )
+    allowed_lateness: DurationText = Field(
+        default="0s", description="How long to wait for events that are late."
+    )
+
+    stateful: ClassVar[bool] = True
+    folds: ClassVar[bool] = True
+    network: ClassVar[bool] = True
+
+    def state_of(self) -> dict[str, Any]:
+        fields = ("stream", "on", "within", "kind", "time", "stream_time")
+        return {name: getattr(self, name) for name in fields}
+
+    def open_ms(self) -> int:
+        return parse_duration(self.within) + parse_duration(self.allowed_lateness)
+
+    def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
+        """The events that have a time."""
+        time = time_column(df, self.time)
+        note = f.when(time.isNull(), noted(df, stage.step, "no_time", f.lit(f"'{self.time}' is NULL")))
+        return df.withColumn(NOTE, note)
+
+    def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
+        """The events with their partners."""
+        place = place_of(stage.site, self.stream, field="stream")
+        name = self.into or place.id
+        columns = visible(df.columns)
+        if same(name, case_sensitive(df)) in [same(column, case_sensitive(df)) for column in columns]:
+            message = f"the event has a column '{name}' already"
+            hint = "give the struct another name with 'into'"
+            raise Invalid(Problem(code="duplicate_column", message=message, path="into", hint=hint))
+        other = self._other(df, place, stage)
+        matching = self._condition(shown(df), shown(other).select(f.struct("*").alias(name)), name)
+        delay = parse_duration(self.allowed_lateness)
+        struct = f.struct(*map(f.col, map(quote, visible(other.columns)))).alias(name)
+        other, other_time = timed(
+            other, stage, self.stream_time, delay, field="stream_time", observed=f"{LATEST}.other"
+        )
+        other = other.select(struct, f.col(quote(other_time)).alias(OTHER_TIME))
+        df, time = timed(df, stage, self.time, delay)
+        apart = f.expr(f"INTERVAL '{parse_duration(self.within) / 1000:.3f}' SECOND")
+        at, other_at = f.col(quote(time)), f.col(quote(OTHER_TIME))
+        near = (other_at >= at - apart) & (other_at <= at + apart)
+        joined = df.join(other, matching & near, self.kind)
+        return joined.select(*map(quote, columns), quote(name), quote(EVENT))
+
+    def _other(self, df: DataFrame, place: StreamPlace, stage: Stage) -> DataFrame:
+        """The events of the other stream, with `$event`."""
+        spark = df.sparkSession
+        if not df.isStreaming:
+            return _given(spark, columns_of(spark, place), stage.given or [])
+        site = replace(stage.site, flow=f"{stage.site.flow}/{stage.step}")
+        return read_stream(spark, stage.batch, site, place, self.position, "skip", metadata=False)
+
+    def _condition(self, left: DataFrame, right: DataFrame, name: str) -> Column:
+        if isinstance(self.on, str):
+            return join_condition(left, right, self.on, field="on")
+        pairs = self.on.items() if isinstance(self.on, dict) else [(key, key) for key in self.on]
+        struct = right.schema[name].dataType
+        assert isinstance(struct, StructType)
+        problems, equal = [], []
+        for i, (own, foreign) in enumerate(pairs):
+            path = f"on.{own}" if isinstance(self.on, dict) else f"on[{i}]"
+            one, other = (
+                find(schema, text, case_sensitive(left))
+                for schema, text in ((left.schema, own), (struct, foreign))
+            )
+            if one is None or other is None:
+                text, schema = (own, left.schema) if one is None else (foreign, struct)
+                problems.append(_at(path, unknown_column(text, list(paths(schema)))))
+                continue
+            kinds = leaf_type(left.schema, one), leaf_type(struct, other)
+            if not _same_kind(*kinds):
+                problems.append(_at(path, _unequal(own, foreign, *kinds)))
+            equal.append(f.col(quote(*one)) == f.col(quote(name, *other)))
+        if problems:
+            raise Invalid(*problems)
+        return reduce(and_, equal)
+
+
+def _given(spark: SparkSession, schema: StructType, events: list[Any]) -> DataFrame:
+    """Events that were written down for a test run; a text is the value of a raw one."""
+    rows = [event if isinstance(event, dict) else {"value": event} for event in events]
+    texts = spark.createDataFrame([(json.dumps(row),) for row in rows], "value STRING")
+    read = texts.select(f.from_json("value", schema, {"mode": "FAILFAST"}).alias("event"))
+    return read.select("event.*", f.lit(None).cast(EVENT_TYPE).alias(EVENT))
+
+
+def _same_kind(one: DataType, other: DataType) -> bool:
+    """Whether values can be equal without a conversion that may fail."""
+    if isinstance(one, NumericType) and isinstance(other, NumericType):
+        return True
+    return one == other and comparable(one)
+
+
+def _unequal(own: str, foreign: str, one: DataType, other: DataType) -> Problem:
+    message = (
+        f"'{own}' is {one.simpleString()} and '{foreign}' is {other.simpleString()}: they cannot be compared"
+    )
+    return Problem(code="sql_type", message=message, hint="convert one of them in a map step before")
+
+
+def _at(path: str, problem: Problem) -> Problem:
+    return problem.model_copy(update={"path": path})

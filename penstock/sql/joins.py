@@ -1,0 +1,74 @@
+"""Conditions of joins, written by users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from penstock.errors import Invalid, Problem
+from penstock.sql import plans
+from penstock.sql.frames import condition, parser
+from penstock.sql.problems import told
+from penstock.sql.tries import or_null
+
+
+def join_condition(left: DataFrame, right: DataFrame, text: str, *, field: str) -> Column:
+    """The condition of a join of two frames, for events on which it raises NULL.
+
+    Raises `Invalid` at `field` if it is wrong, or if nothing in it has to be equal on both sides: every event
+    would have to be compared with every other.
+    """
+    session: Any = left.sparkSession
+    both = left.select("*", *(f.lit(None).cast(c.dataType).alias(c.name) for c in right.schema.fields))
+    condition(both, text, field=field)
+    utils = session._jvm.org.apache.spark.sql.classic.ExpressionUtils
+    with told(field, both.columns):
+        parts = list(_conjuncts(parser(session).parseExpression(text)))
+    made, keys = [], 0
+    for part in parts:
+        sides = _sides(part, utils)
+        if sides and (_splits(sides, left, right) or _splits(sides, right, left)):
+            keys += 1
+            made.append(or_null(left, sides[0]) == or_null(left, sides[1]))
+        else:
+            made.append(or_null(left, Column(utils.column(part))))
+    if not keys:
+        message = "nothing has to be equal on both sides"
+        hint = f"begin with one such condition: id = {right.columns[0]}.id AND …"
+        raise Invalid(Problem(code="join_without_key", message=message, path=field, hint=hint))
+    whole = made[0]
+    for each in made[1:]:
+        whole &= each
+    return whole
+
+
+def _conjuncts(expression: Any) -> Iterator[Any]:
+    if plans.name(expression) == "And":
+        yield from _conjuncts(expression.left())
+        yield from _conjuncts(expression.right())
+    else:
+        yield expression
+
+
+def _sides(expression: Any, utils: Any) -> tuple[Column, Column] | None:
+    if plans.name(expression) != "EqualTo":
+        return None
+    return Column(utils.column(expression.left())), Column(utils.column(expression.right()))
+
+
+def _splits(sides: tuple[Column, Column], one: DataFrame, other: DataFrame) -> bool:
+    """Whether the first expression is of one frame alone and the second of the other."""
+    return _of(one, sides[0]) and _of(other, sides[1])
+
+
+def _of(df: DataFrame, column: Column) -> bool:
+    try:
+        frame: Any = df.select(column)
+    except AnalysisException:
+        return False
+    (expression,) = plans.elements(frame._jdf.queryExecution().analyzed().projectList())
+    return not expression.references().isEmpty()  # a constant is of neither
