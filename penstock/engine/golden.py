@@ -13,7 +13,7 @@ from penstock.engine.samples import Given
 from penstock.engine.tested import EventError
 from penstock.engine.testrun import Bench, Trial, try_out
 from penstock.errors import Invalid, Problem, did_you_mean
-from penstock.specs.cases import Case, Expect, Expectation, ExpectedError
+from penstock.specs.cases import Case, EventsExpectation, Expect, ExpectedError
 from penstock.specs.validation import parse
 
 MOST_TOLD = 50
@@ -104,7 +104,7 @@ def _differences(expect: Expect, trial: Trial) -> Iterator[Difference]:
     yield from _failures(expect.errors or [], failed, "errors")
 
 
-def _compared(wanted: Expectation, events: Events, where: str) -> Iterator[Difference]:
+def _compared(wanted: EventsExpectation, events: Events, where: str) -> Iterator[Difference]:
     if wanted.count is not None:
         yield from _counted(wanted.count, len(events.rows), f"{where}.count")
     if wanted.equals is not None:

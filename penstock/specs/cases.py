@@ -12,7 +12,7 @@ from penstock.specs.base import Spec
 Event = dict[str, Any]
 
 
-class Expectation(Spec):
+class EventsExpectation(Spec):
     """What events should be. All that is said must hold."""
 
     equals: list[Event] | None = Field(
@@ -54,7 +54,7 @@ class ExpectedError(Spec):
     message: str | None = Field(default=None, description="Text that is in the message.")
 
 
-class StepExpectation(Expectation):
+class StepExpectation(EventsExpectation):
     """What a step should do."""
 
     dropped: int | None = Field(default=None, ge=0, description="How many events it drops.")
@@ -68,7 +68,7 @@ def _as_equals(value: Any) -> Any:
 
 
 Expected = Annotated[
-    Expectation, BeforeValidator(_as_equals, json_schema_input_type=Expectation | list[Event])
+    EventsExpectation, BeforeValidator(_as_equals, json_schema_input_type=EventsExpectation | list[Event])
 ]
 ExpectedStep = Annotated[
     StepExpectation, BeforeValidator(_as_equals, json_schema_input_type=StepExpectation | list[Event])
