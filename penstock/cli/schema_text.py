@@ -50,6 +50,12 @@ def _field(name: str, field: Schema, defs: Schema, *, needed: bool) -> Iterator[
     elif "$ref" in items:
         yield Row(name, "list of mappings", _default(field, needed), description)
         yield from _rows(_follow(items, defs), defs, f"{name}[].")
+    elif model := _model(target, defs):
+        yield Row(name, type_text(field), _default(field, needed), description)
+        yield from _rows(model, defs, f"{name}.")
+    elif model := _model(target.get("additionalProperties"), defs):
+        yield Row(name, type_text(field), _default(field, needed), description)
+        yield from _rows(model, defs, f"{name}.*.")
     elif "oneOf" in target or "oneOf" in items:
         members = [(_name(ref), _follow(ref, defs)) for ref in (target.get("oneOf") or items["oneOf"])]
         link = next((text for role, text in LINKS.items() if role in members[0][0]), "mapping")
@@ -58,6 +64,12 @@ def _field(name: str, field: Schema, defs: Schema, *, needed: bool) -> Iterator[
         yield from _common(f"{name}[]." if "oneOf" in items else f"{name}.", members, defs)
     else:
         yield Row(name, type_text(field), _default(field, needed), description)
+
+
+def _model(schema: Any, defs: Schema) -> Schema | None:
+    """The model that a value is an instance of, if it may be one; there may be a shorter form beside it."""
+    options = schema.get("anyOf", [schema]) if isinstance(schema, Mapping) else ()
+    return next((_follow(option, defs) for option in options if "$ref" in option), None)
 
 
 def _common(above: str, members: list[tuple[str, Schema]], defs: Schema) -> Iterator[Row]:
@@ -79,15 +91,24 @@ def type_text(schema: Schema) -> str:
     for choice in ("anyOf", "oneOf"):
         if choice in schema:
             return " or ".join(type_text(each) for each in schema[choice])
+    if "$ref" in schema:
+        return "mapping"
     if "const" in schema:
         return f"`{schema['const']}`"
     if "enum" in schema:
         return " or ".join(f"`{value}`" for value in schema["enum"])
     if schema.get("type") == "array":
-        return f"list of {type_text(schema.get('items', {}))}s"
+        return f"list of {_plural(schema.get('items', {}))}"
     if isinstance(inner := schema.get("additionalProperties"), Mapping):
-        return f"map of {type_text(inner)}s"
+        return f"map of {_plural(inner)}"
     return str(schema.get("type", "any")).replace("object", "mapping") + _limits(schema)
+
+
+def _plural(schema: Schema) -> str:
+    if "anyOf" in schema:
+        return " or ".join(_plural(each) for each in schema["anyOf"])
+    kind, of, inner = type_text(schema).partition(" of ")
+    return f"{kind}s{of}{inner}"
 
 
 def _limits(schema: Schema) -> str:

@@ -12,7 +12,7 @@ from penstock.engine.comparing import Difference, Events
 from penstock.engine.samples import Given
 from penstock.engine.tested import EventError
 from penstock.engine.testrun import Bench, Trial, try_out
-from penstock.errors import Invalid, Problem, did_you_mean
+from penstock.errors import Invalid, PenstockError, Problem, did_you_mean
 from penstock.specs.cases import Case, EventsExpectation, Expect, ExpectedError
 from penstock.specs.validation import parse
 
@@ -56,7 +56,7 @@ def run_case(
         errors = trial.result.errors
         if not errors:
             differences = list(_differences(case.expect, trial))[:MOST_TOLD]
-    except Invalid as error:
+    except PenstockError as error:  # the samples do not fit, or cannot be read
         errors = error.problems
     return CaseResult(
         name=case.name,
