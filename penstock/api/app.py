@@ -21,6 +21,7 @@ from penstock.api.feed import Feed
 from penstock.api.health import health_routes
 from penstock.api.ingest import ingest_routes
 from penstock.api.kinds import KINDS
+from penstock.api.letters import letter_routes
 from penstock.api.lifecycle import lifecycle_routes
 from penstock.api.openapi import openapi
 from penstock.api.origin import SameOrigin
@@ -30,6 +31,7 @@ from penstock.api.replays import replay_routes
 from penstock.api.revisions import revision_routes
 from penstock.api.sinks import sink_routes
 from penstock.api.streams import stream_routes
+from penstock.api.testruns import test_routes
 from penstock.control.service import Service
 
 THREADS = 100
@@ -61,12 +63,13 @@ def create_app(service: Service) -> FastAPI:
         app.include_router(plan_routes(service, kind))
         if kind.runs:
             app.include_router(lifecycle_routes(service, kind))
-        if kind.name in ("Pipeline", "Task"):
+            app.include_router(letter_routes(service, kind))
             app.include_router(sink_routes(service, kind))
         if kind.name in ("Pipeline", "Task"):
             app.include_router(replay_routes(service, kind))
     app.include_router(stream_routes(service, app.state.feed))
     app.include_router(query_routes(service))
+    app.include_router(test_routes(service))
     app.include_router(bundle_routes(service))
     app.include_router(catalogue_routes())
     app.include_router(event_routes(app.state.feed))

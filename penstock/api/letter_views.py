@@ -14,7 +14,7 @@ from penstock.engine.marks import State
 from penstock.streams.rendering import text_or_base64
 
 
-class ReplayView(View):
+class LetterReplay(View):
     """A replay of a letter that has come to an end."""
 
     request: str
@@ -40,7 +40,7 @@ class LetterView(View):
     edited: bool
     original: Any = Field(description="The event as it was, if it was edited.")
     replay_of: int | None = Field(description="The letter whose replay left this one.")
-    replays: list[ReplayView]
+    replays: list[LetterReplay]
 
 
 class KindCount(View):
@@ -97,7 +97,7 @@ def letter_view(letter: Letter) -> LetterView:
         original=None if mark.edit is None else original,
         replay_of=None if before is None else int(before),
         replays=[
-            ReplayView(request=each.request, at=datetime.fromtimestamp(each.at, UTC), outcome=each.outcome)
+            LetterReplay(request=each.request, at=datetime.fromtimestamp(each.at, UTC), outcome=each.outcome)
             for each in mark.replays
         ],
     )
