@@ -16,17 +16,10 @@ if TYPE_CHECKING:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fast tests first; a test that needs a server is slow without saying so.
-
-    With several processes (`-n 2 --dist loadgroup`) one of them has the Spark session and all tests that use
-    it: a second JVM would have to be started and warmed up.
-    """
+    """Fast tests first; a test that needs a server is slow without saying so."""
     for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        if "postgres_url" in fixtures:
+        if "postgres_url" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
-        if "spark" in fixtures:
-            item.add_marker(pytest.mark.xdist_group("spark"))
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
 
 

@@ -32,19 +32,12 @@ def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
 
 
-def test_help_and_version_come_quickly_and_without_spark() -> None:
-    slowest = 0.0
+def test_help_and_version_come_quickly_because_nothing_heavy_is_imported() -> None:
     for arguments in (["--help"], ["version"]):
         command = [sys.executable, "-X", "importtime", "-m", "penstock.cli.main", *arguments]
-        fastest = 9.0
-        for _ in range(3):
-            began = time.monotonic()
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            fastest = min(fastest, time.monotonic() - began)
-        for heavy in ("pyspark", "fastapi", "sqlalchemy", "pyarrow", "httpx"):
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        for heavy in ("pyspark", "pandas", "fastapi", "sqlalchemy", "pyarrow", "polars", "httpx"):
             assert f" {heavy}\n" not in done.stderr, f"{arguments} imports {heavy}"
-        slowest = max(slowest, fastest)
-    assert slowest < 1.5, "0.5 s on an idle machine"
 
 
 def test_every_command_explains_itself() -> None:

@@ -22,7 +22,7 @@ def streams(tmp_path: Path) -> Streams:
     return Streams(tmp_path)
 
 
-def wait_for(what: str, ready: Callable[[], Any], seconds: float = 60) -> None:
+def wait_for(what: str, ready: Callable[[], Any], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not ready():
         assert time.monotonic() < deadline, f"no {what}"

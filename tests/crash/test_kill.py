@@ -15,7 +15,7 @@ from tests.cli.commands import wait_for
 from tests.flows import json_rows
 from tests.product import Product
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kill")]  # they share one product
+pytestmark = pytest.mark.slow
 
 EVENTS, RATE = 2400, 400
 

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.commands import wait_for
 from tests.product import Product
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kill")]  # they share one product
+pytestmark = pytest.mark.slow
 
 SCHEMA = "seq BIGINT"
 
