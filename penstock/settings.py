@@ -67,6 +67,12 @@ class WorkerSettings(_Section):
         ge=0,
         description="How long a stopping worker waits for running batches to finish, in milliseconds.",
     )
+    behind_bytes: int = Field(
+        default=1024**3,
+        ge=0,
+        description="How much is kept for each sink that is behind, where its events cannot be read again"
+        " from a stream, in bytes. What is beyond that is lost to the sink, and counted.",
+    )
 
 
 class StreamSettings(_Section):

@@ -128,6 +128,7 @@ class Project:
             f"{self.key}.in",
             dead=dead,
             state=self.directory,
+            behind_bytes=self.settings.worker.behind_bytes,
             allow_python=self.settings.allow_python,
         )
 

@@ -48,6 +48,7 @@ def site_of(settings: Settings, streams: Streams, record: Record) -> Site:
         dead=dead_letters_id(record),
         revision=record.revision,
         state=flow_directory(settings, record),
+        behind_bytes=settings.worker.behind_bytes,
         allow_python=settings.allow_python,
     )
 
