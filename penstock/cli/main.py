@@ -18,6 +18,7 @@ from penstock.cli import (
     letters,
     lifecycle,
     query,
+    replay,
     revisions,
     run,
     sinks,
@@ -59,7 +60,7 @@ app = typer.Typer(
 
 PANELS = {
     "Run": (up, worker, run, validate),
-    "Documents on a server": (apply, documents, lifecycle, sinks, revisions, bundle),
+    "Documents on a server": (apply, documents, lifecycle, sinks, replay, revisions, bundle),
     "Streams": (query,),
     "About": (info,),
 }
