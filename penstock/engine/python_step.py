@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.connectors.faults import Fault
 from penstock.connectors.python_source import settle
 from penstock.errors import Retryable
 from penstock.processors.base import EVENT, NOTE, BadEvent, BatchProcessor, Desk, Outcome, Refused, Work
-from penstock.streams.rendering import plain_values
+from penstock.streams.rendering import plain_values, text_or_base64
 
 FAILED = "step_failed"
 LONGEST = 2000
@@ -146,12 +147,28 @@ def _shaped(batch: pa.RecordBatch, output: pa.Schema) -> pa.RecordBatch:
 def _fault(batch: pa.RecordBatch, bad: BadEvent, step: str) -> dict[str, Any]:
     one = batch.slice(bad.row, 1)
     row = {
-        name: plain_values(column)[0]
+        name: _value(column)
         for name, column in zip(one.schema.names, one.columns, strict=True)
         if name != EVENT
     }
-    (event,) = one.column(EVENT).to_pylist()
-    return _note("fault", step, bad.code, bad.message[:LONGEST], json.dumps(row), event)
+    return _note("fault", step, bad.code, bad.message[:LONGEST], json.dumps(row), _event(one.column(EVENT)))
+
+
+def _value(column: pa.Array) -> Any:
+    """A value as JSON. A string of a raw stream is any bytes; those that are no UTF-8 become base64."""
+    if pa.types.is_string(column.type):
+        return text_or_base64(column.cast(pa.binary())[0].as_py())
+    return plain_values(column)[0]
+
+
+def _event(column: pa.StructArray) -> dict[str, Any] | None:
+    """What is known of an event. A key is any bytes, too, and is shown as well as it can be."""
+    if not column[0].is_valid:
+        return None
+    known = {field.name: pc.struct_field(column, field.name) for field in column.type}
+    key = known["key"].cast(pa.binary())[0].as_py()
+    event = {name: value[0].as_py() for name, value in known.items() if name != "key"}
+    return {**event, "key": None if key is None else key.decode(errors="replace")}
 
 
 def _stats(tally: _Tally) -> dict[str, Any]:
