@@ -21,14 +21,12 @@ from penstock.processors.columns import (
     shown,
     without_rows,
 )
-from penstock.processors.formats import avro, protobuf
 from penstock.processors.formats.csv import csv_splitter
 from penstock.processors.formats.kv import kv_splitter
 from penstock.processors.formats.patterns import Pattern, grok, regex
 from penstock.processors.formats.registry import registry_for
 from penstock.processors.formats.spec import FormatProcessor, needed
 from penstock.processors.formats.text import Decode, json_decoder, text_decoder
-from penstock.sql.problems import unknown_column
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -124,8 +122,12 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
             if parsed is None and self.registry is None:
                 raise needed("schema_file", "format 'avro' needs a schema: a file or a registry")
             if given is None and parsed is not None:
+                from penstock.processors.formats import avro
+
                 return avro.columns(parsed)
         if self.format == "protobuf":
+            from penstock.processors.formats import protobuf
+
             message = self.message_type()
             return protobuf.columns(message) if given is None else given
         if given is None:
@@ -143,9 +145,13 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
             case "regex" | "grok":
                 return text_decoder(self._compiled().splitter(read.names), read)
             case "avro":
+                from penstock.processors.formats import avro
+
                 registry = registry_for(self.registry, desk) if self.registry else None
                 return avro.avro_decoder(read, self.avro_schema(), registry, header=self.framed)
             case "protobuf":
+                from penstock.processors.formats import protobuf
+
                 return protobuf.protobuf_decoder(read, self.message_type(), header=self.framed)
 
     def _compiled(self) -> Pattern:
@@ -156,6 +162,8 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
 
 def _chosen(given: pa.Schema | None, groups: pa.Schema) -> pa.Schema:
     """The columns among the groups of a pattern."""
+    from penstock.sql.problems import unknown_column
+
     if given is None:
         return groups
     unknown = [unknown_column(name, groups.names) for name in given.names if name not in groups.names]

@@ -12,7 +12,6 @@ from pydantic import Field
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import BadEvent, Desk, Outcome, Stage, Work
 from penstock.processors.columns import found, index_of, joined, put_together, shown, without_rows
-from penstock.processors.formats import avro, protobuf
 from penstock.processors.formats.csv import csv_line
 from penstock.processors.formats.kv import kv_line
 from penstock.processors.formats.registry import Registry, registry_for
@@ -115,9 +114,13 @@ fields: [id, amount, country]
                     for row in zip(*_texts(batch), strict=True)
                 ]
             case "avro":
+                from penstock.processors.formats import avro
+
                 id, text = self._registered(desk)
                 return avro.avro_encoder(self.avro_schema() or avro.parse(text, "registry"), id)
             case "protobuf":
+                from penstock.processors.formats import protobuf
+
                 return protobuf.protobuf_encoder(self.message_type(), self._registered(desk)[0])
 
     def _registered(self, desk: Desk) -> tuple[int | None, str]:

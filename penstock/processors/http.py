@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import quote
 
-import httpx
 import pyarrow as pa
 import pydantic_core
 from cachetools import LRUCache
@@ -140,6 +139,8 @@ rate: 50
         return work
 
     def _service(self, desk: Desk) -> Service:
+        import httpx
+
         key = (desk.flow, desk.step, self.model_dump_json())
         if key not in _SERVICES:
             client = httpx.Client(

@@ -8,15 +8,17 @@ import threading
 import time
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import pydantic_core
 from cachetools import TTLCache
 from pydantic import Field
 
 from penstock.processors.rates import Bucket
 from penstock.specs.base import Spec
+
+if TYPE_CHECKING:
+    import httpx
 
 SUCCESS = range(200, 300)
 
@@ -111,6 +113,8 @@ class Service:
 
     def _once(self, request: Request) -> tuple[Answer, float | None]:
         """The answer, and for how many seconds the service asks to be left alone."""
+        import httpx
+
         if self.limit is not None:
             self.limit.wait(1)
         content_type = {"Content-Type": "application/json"} if request.body is not None else {}

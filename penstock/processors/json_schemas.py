@@ -6,7 +6,6 @@ import json
 from functools import lru_cache
 from typing import Any, NoReturn
 
-import jsonschema_rs
 import pyarrow as pa
 import pydantic_core
 
@@ -18,6 +17,8 @@ MOST = 10
 
 @lru_cache(maxsize=32)
 def _validator(schema: str) -> Any:
+    import jsonschema_rs
+
     return jsonschema_rs.validator_for(json.loads(schema), validate_formats=True, retriever=_refuse)
 
 

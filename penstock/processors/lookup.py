@@ -89,6 +89,9 @@ refresh_ms: 60000
             raise ValueError("give either a 'file' or a 'database'")
         return self
 
+    def asks(self) -> bool:
+        return self.database is not None
+
     def output(self, schema: StructType, stage: Stage) -> StructType:
         """The columns of the event and those of the table."""
         self._state, self._planned = stage.site.state, time.time()

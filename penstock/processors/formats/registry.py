@@ -10,9 +10,8 @@ import json
 import struct
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 from pydantic import Field
 
 from penstock.connectors.faults import Fault
@@ -20,6 +19,9 @@ from penstock.errors import Retryable
 from penstock.processors.base import Desk
 from penstock.specs.base import Spec
 from penstock.streams.decode.results import Mismatch
+
+if TYPE_CHECKING:
+    import httpx
 
 HEADER = struct.Struct(">bI")
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -43,9 +45,13 @@ class Registry:
     """Asks a registry, once for each schema: an id never gets another meaning."""
 
     def __init__(self, spec: RegistrySpec) -> None:
+        import httpx
+
         auth = (spec.username, spec.password or "") if spec.username is not None else None
         self.url = spec.url.rstrip("/")
-        self.client = httpx.Client(auth=auth, timeout=spec.timeout_ms / 1000, headers={"Accept": MEDIA_TYPE})
+        self.client: httpx.Client = httpx.Client(
+            auth=auth, timeout=spec.timeout_ms / 1000, headers={"Accept": MEDIA_TYPE}
+        )
         self._schemas: dict[int, str] = {}
 
     def schema(self, id: int) -> str:
@@ -66,6 +72,8 @@ class Registry:
 
     def _ask(self, method: str, path: str) -> dict[str, Any] | None:
         """The answer; None if there is no such thing. An outage may pass, a refusal does not."""
+        import httpx
+
         try:
             response = self.client.request(method, self.url + path)
         except httpx.TransportError as error:

@@ -9,7 +9,6 @@ from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import BatchProcessor
 from penstock.processors.files import read_file
-from penstock.processors.formats import avro, protobuf
 from penstock.processors.formats.registry import RegistrySpec
 
 OPTIONS = {
@@ -90,10 +89,14 @@ class FormatProcessor(BatchProcessor):
 
     def avro_schema(self) -> Any | None:
         """What the file says, for Avro."""
+        from penstock.processors.formats import avro
+
         return avro.parse(self._schema) if self._schema is not None else None
 
     def message_type(self) -> Any:
         """What the file says, for protobuf."""
+        from penstock.processors.formats import protobuf
+
         if self._schema is None:
             raise needed("schema_file", "format 'protobuf' needs a descriptor set")
         return protobuf.message_type(self._schema, self.message)
