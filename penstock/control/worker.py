@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -24,6 +25,7 @@ from penstock.engine.flow import Flow, resolve_flow
 from penstock.engine.session import is_alive
 from penstock.errors import Fatal, PenstockError
 from penstock.settings import Settings
+from penstock.specs.documents import what_runs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +45,7 @@ class Held:
 
     record: Record
     version: Version
+    content: str
     keeper: Keeper
     told: State | None = None
     checkpoint: str | None = None
@@ -145,14 +148,29 @@ class Worker:
                 self._ended(held, record)
                 if held.keeper.state.rejected:
                     del wanted[uid]  # another revision is in force now
-            elif not _should_run(record) or held.version != versions[uid]:
+            elif not _should_run(record):
                 held.keeper.drain()
+            elif held.version != versions[uid]:
+                self._renew(held, record, versions[uid])
         for uid, record in wanted.items():
             if uid not in self._held:
                 if _should_run(record):
                     self._take(record, versions[uid])
                 else:
                     self.flows.release(self.id, uid, record.flow.epoch if record.flow else 0)
+
+    def _renew(self, held: Held, record: Record, version: Version) -> None:
+        """Go on under another revision that runs the same, else come to rest to begin with it."""
+        if self._content(record, version) == held.content:
+            held.record, held.version, held.told = record, version, None
+        else:
+            held.keeper.drain()
+
+    def _content(self, record: Record, version: Version) -> str:
+        """What runs: the document, and all that it refers to, without their tests."""
+        found = [self.registry.find_by_uid(uid) for uid, _ in sorted(version[1])]
+        documents = [record.document, *(each.document for each in found if each is not None)]
+        return json.dumps([what_runs(document) for document in documents], sort_keys=True)
 
     def _take(self, record: Record, version: Version) -> None:
         flow = record.flow
@@ -173,7 +191,7 @@ class Worker:
             permitted=self.permitted,
             on_change=lambda _: self.poke(),
         )
-        self._held[record.uid] = held = Held(record, version, keeper)
+        self._held[record.uid] = held = Held(record, version, self._content(record, version), keeper)
         log.info("flow taken", flow=_title(record), revision=record.revision, epoch=flow.epoch)
         keeper.start()
 

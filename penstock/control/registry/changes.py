@@ -10,7 +10,7 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from penstock.control.registry.content import fold, identity, same, storable
 from penstock.control.registry.events import emit
@@ -18,7 +18,7 @@ from penstock.control.registry.links import record_references
 from penstock.control.registry.records import JsonObject, Record
 from penstock.control.registry.tables import documents, flows, labels, revisions
 from penstock.errors import Invalid, PreconditionFailed, Problem
-from penstock.specs.documents import runs
+from penstock.specs.documents import runs, what_runs
 from penstock.specs.references import made_stream
 
 
@@ -70,7 +70,10 @@ def replace(
 def _revise(
     conn: Connection, record: Record, name: str, document: JsonObject, desired: str, origin: str
 ) -> None:
-    """A new revision. A flow starts over with it; `desired` is for one that begins."""
+    """A new revision. A flow starts over with it, unless it runs the same.
+
+    `desired` is for one that begins.
+    """
     uid, revision, at = record.uid, record.revision + 1, datetime.now(UTC)
     text = _search_text(record.id, name, document)
     conn.execute(
@@ -83,6 +86,10 @@ def _revise(
         _cease(conn, uid)
     elif record.flow is None:
         _begin(conn, uid, record.id, desired, at)
+    elif same(what_runs(document), what_runs(record.document)):
+        # Only its tests are others. What runs is the new revision from now on, and nothing starts over.
+        current = and_(flows.c.uid == uid, flows.c.running_revision == record.revision)
+        conn.execute(update(flows).where(current).values(running_revision=revision))
     else:
         over: JsonObject = {"outcome": None, "error": None, "attempts": [], "updated_at": at}
         conn.execute(update(flows).where(flows.c.uid == uid).values(**over))
