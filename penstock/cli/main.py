@@ -23,6 +23,7 @@ from penstock.cli import (
     run,
     sinks,
     stream,
+    test,
     up,
     validate,
     worker,
@@ -59,7 +60,7 @@ app = typer.Typer(
 )
 
 PANELS = {
-    "Run": (up, worker, run, validate),
+    "Run": (up, worker, run, validate, test),
     "Documents on a server": (apply, documents, lifecycle, sinks, replay, revisions, bundle),
     "Streams": (query,),
     "About": (info,),

@@ -50,12 +50,12 @@ def _field(name: str, field: Schema, defs: Schema, *, needed: bool) -> Iterator[
     elif "$ref" in items:
         yield Row(name, "list of mappings", _default(field, needed), description)
         yield from _rows(_follow(items, defs), defs, f"{name}[].")
-    elif model := _model(target, defs):
+    elif found := _model(target, defs):
         yield Row(name, type_text(field), _default(field, needed), description)
-        yield from _rows(model, defs, f"{name}.")
-    elif model := _model(target.get("additionalProperties"), defs):
+        yield from _rows(found, defs, f"{name}.")
+    elif found := _model(target.get("additionalProperties"), defs):
         yield Row(name, type_text(field), _default(field, needed), description)
-        yield from _rows(model, defs, f"{name}.*.")
+        yield from _rows(found, defs, f"{name}.*.")
     elif "oneOf" in target or "oneOf" in items:
         members = [(_name(ref), _follow(ref, defs)) for ref in (target.get("oneOf") or items["oneOf"])]
         link = next((text for role, text in LINKS.items() if role in members[0][0]), "mapping")
