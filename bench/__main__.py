@@ -11,14 +11,16 @@ from pathlib import Path
 
 import psutil
 
-from bench import ingest, log, streams, throughput, workers
+from bench import delivery, ingest, javascript, log, streams, throughput, workers
 
 MEASUREMENTS: dict[str, tuple[str, Callable[[Path, int], list[str]]]] = {
     "throughput": ("Throughput", throughput.measure),
+    "delivery": ("Three sinks", delivery.measure),
     "workers": ("Workers", lambda work, _: workers.measure(work)),
     "log": ("The log", lambda work, _: log.measure(work)),
     "ingest": ("Ingest", lambda work, _: ingest.measure(work)),
     "streams": ("Streams through Spark", streams.measure),
+    "javascript": ("JavaScript", javascript.measure),
 }
 
 
