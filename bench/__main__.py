@@ -16,7 +16,6 @@ from bench import delivery, ingest, javascript, log, streams, throughput, worker
 MEASUREMENTS: dict[str, tuple[str, Callable[[Path, int], list[str]]]] = {
     "throughput": ("Throughput", throughput.measure),
     "delivery": ("Three sinks", delivery.measure),
-    "delivery": ("Three sinks", delivery.measure),
     "workers": ("Workers", lambda work, _: workers.measure(work)),
     "log": ("The log", lambda work, _: log.measure(work)),
     "ingest": ("Ingest", lambda work, _: ingest.measure(work)),
