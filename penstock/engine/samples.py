@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from penstock.engine.query import SHOWN_AS_THEY_ARE
 from penstock.errors import Invalid, Problem, did_you_mean
 from penstock.processors.base import EVENT, EVENT_TYPE
 from penstock.streams.decode import decode, times
@@ -82,6 +83,7 @@ def read_samples(
     if columns is None:
         given = [json.loads(text) for text in _json_texts(given, at)] if isinstance(given, Text) else given
         columns = _inferred(given, spark, at)
+    _require_types(columns, at)
     raw = columns.names[:3] == list(RAW) or columns.names == ["value"]
     beside = RAW_BESIDE if raw else BESIDE
     payload = StructType([column for column in columns.fields if column.name not in beside])
@@ -217,8 +219,11 @@ def _inferred(events: Sequence[Any], spark: SparkSession, at: str) -> StructType
         for event in events
         if isinstance(event, Mapping)
     ]
+    text = json.dumps(objects)
+    if len(text) > MOST_BYTES:
+        raise Invalid(_too_much(at))
     frame = spark.createDataFrame([(0,)], "zero INT")
-    (row,) = frame.select(f.schema_of_json(f.lit(json.dumps(objects))).alias("ddl")).collect()
+    (row,) = frame.select(f.schema_of_json(f.lit(text)).alias("ddl")).collect()
     (found,) = _struct(f"events {row.ddl}").fields
     if isinstance(found.dataType, ArrayType) and isinstance(found.dataType.elementType, StructType):
         return found.dataType.elementType
@@ -233,6 +238,13 @@ def _struct(ddl: str) -> StructType:
     found = StructType.fromDDL(ddl)
     assert isinstance(found, StructType)
     return found
+
+
+def _require_types(columns: StructType, at: str) -> None:
+    for column in columns.fields:
+        if column.dataType.typeName().partition("(")[0] not in SHOWN_AS_THEY_ARE:
+            message = f"'{column.name}' is a {column.dataType.simpleString()}, for which samples have no form"
+            raise Invalid(Problem(code="unsupported_type", message=message, path=at))
 
 
 def _require_few(events: int, at: str) -> None:

@@ -25,7 +25,8 @@ bounded = settings(
 )
 
 # The document does not depend on what is behind the routes.
-DOCUMENT = create_app(SimpleNamespace(registry=None)).openapi()  # type: ignore[arg-type]
+NOTHING = SimpleNamespace(registry=None, settings=None, streams=None)
+DOCUMENT = create_app(NOTHING).openapi()  # type: ignore[arg-type]
 
 EXISTING = "0"
 """The name that is generated most often."""
@@ -42,7 +43,7 @@ def promised(*, corner_cases: bool) -> schemathesis.BaseSchema:
     return schema
 
 
-ELSEWHERE = ["/events", "/streams/{name}/tail", "/bundle", "/validate", "/query"]
+ELSEWHERE = ["/events", "/streams/{name}/tail", "/bundle", "/validate", "/query", "/test"]
 """Streams of events, which have no end, and what is tried below."""
 
 ROUTES = promised(corner_cases=True).exclude(path=ELSEWHERE).exclude(method="PUT")
@@ -51,6 +52,7 @@ SAVES = promised(corner_cases=False).include(path="/bundle").include(method="PUT
 # Its answer tells what is wrong with any text that can be read.
 VALIDATION = promised(corner_cases=False).include(path="/validate")
 QUERY = promised(corner_cases=False).include(path="/query")
+TEST = promised(corner_cases=False).include(path="/test")
 
 
 @pytest.fixture
@@ -83,4 +85,10 @@ def test_validation_with_spark(case: schemathesis.Case, live: Api) -> None:
 @QUERY.parametrize()
 @bounded
 def test_queries_with_spark(case: schemathesis.Case, live: Api) -> None:
+    case.call_and_validate(base_url=live.url)
+
+
+@TEST.parametrize()
+@bounded
+def test_test_runs_with_spark(case: schemathesis.Case, live: Api) -> None:
     case.call_and_validate(base_url=live.url)

@@ -269,6 +269,8 @@ def test_every_sample_that_does_not_fit_is_told(spark: SparkSession) -> None:
     assert problem.code == "too_many_events"
     (problem,) = refused(spark, pipeline(source={**ORDERS, "schema": None}), ["text"])
     assert problem.code == "schema_unknown"
+    (problem,) = refused(spark, pipeline(source={**ORDERS, "schema": "v VARIANT"}), [{"v": 1}])
+    assert problem.code == "unsupported_type"
 
 
 def test_a_field_that_no_column_takes_is_warned_of(spark: SparkSession) -> None:
