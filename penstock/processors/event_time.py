@@ -7,8 +7,10 @@ a column that has kept its mark: the time column of the first step, or the `wind
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructField, TimestampType
@@ -20,9 +22,6 @@ from penstock.processors.ticker import IDLE_MS, ticks
 from penstock.processors.ticker import TIME as TICK_TIME
 from penstock.sql.names import case_sensitive, find, quote
 from penstock.sql.problems import unknown_column
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SYSTEM = "system"
 """In place of a column: the time at which an event was appended to its stream, or else was read."""
@@ -139,7 +138,6 @@ def is_late() -> Any:
     from pyspark.sql.pandas.functions import arrow_udf
 
     def late(end: pa.Array) -> pa.Array:
-        import pyarrow.compute as pc
         from pyspark import TaskContext
 
         task = TaskContext.get()

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from penstock.connectors.logs import place_of
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import EVENT, EVENT_TYPE, NOTE, FrameProcessor, Stage, visible
 from penstock.processors.event_time import SYSTEM, TIME, TIME_FIELD, end_marks, is_late, time_column, timed
@@ -83,7 +84,9 @@ aggregates:
         default="aggregates", description="What a window gives: its aggregates, or its events."
     )
     late: str | None = Field(
-        default=None, min_length=1, description="Id of the Stream that gets late events, as JSON."
+        default=None,
+        min_length=1,
+        description="Id of a Stream without a schema that gets late events, as JSON.",
     )
 
     stateful: ClassVar[bool] = True
@@ -124,6 +127,7 @@ aggregates:
 
     def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The events that have a time, are not late, and that all aggregates can be computed of."""
+        self._check_late(stage)
         time = time_column(df, self.time)
         note = f.when(time.isNull(), noted(df, stage.step, "no_time", f.lit(f"'{self.time}' is NULL")))
         inputs = aggregated(shown(df), list(self._aggregates(df).values())) if self.aggregates else []
@@ -187,6 +191,15 @@ aggregates:
         if problems:
             raise Invalid(*problems)
         return made
+
+    def _check_late(self, stage: Stage) -> None:
+        """Late events have left the flow: whatever their columns, they are kept as JSON."""
+        if self.late is None or place_of(stage.site, self.late, field="late").spec.schema_ is None:
+            return
+        message = f"the stream '{self.late}' has a schema, and late events are kept as JSON"
+        raise Invalid(
+            Problem(code="typed_stream", message=message, path="late", hint="name a stream without one")
+        )
 
     def _check_names(self, df: DataFrame, own: list[str]) -> None:
         sensitive = case_sensitive(df)

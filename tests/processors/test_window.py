@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.errors import Invalid
 from penstock.processors.base import EVENT
 from penstock.processors.window import WindowProcessor
+from tests.flows import Streams
 from tests.processors.kit import applied, stage, with_event
+from tests.sql.helpers import refusal
 
 Empty = Callable[[str], DataFrame]
 
@@ -163,6 +166,15 @@ def test_windows_of_windows(events: DataFrame) -> None:
 def test_fields_belong_to_a_kind(how: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         WindowProcessor.model_validate({"aggregates": {"c": "count(*)"}, **how})
+
+
+def test_late_events_need_a_raw_stream(events: DataFrame, tmp_path: Path) -> None:
+    streams = Streams(tmp_path)
+    streams.make("typed", schema="id INT")
+    for late, code in (("nope", "unknown_reference"), ("typed", "typed_stream")):
+        step = WindowProcessor(size="1m", aggregates={"c": "count(*)"}, late=late)
+        problem = refusal(step.prepare, events, stage(site=streams.site()))
+        assert (problem.path, problem.code) == ("late", code)
 
 
 @pytest.mark.parametrize(
