@@ -53,9 +53,8 @@
     log: plain, info: plain, debug: plain, warn: printer('warning: '), error: printer('error: '),
   }
   // What mini-racer adds, what waits, and what takes memory that no limit counts.
-  for (const name of ['setTimeout', 'clearTimeout', '__timer_manager', 'WebAssembly', 'SharedArrayBuffer', 'Atomics']) {
-    globalThis[name] = undefined
-  }
+  const removed = 'setTimeout clearTimeout __timer_manager WebAssembly SharedArrayBuffer Atomics'
+  for (const name of removed.split(' ')) globalThis[name] = undefined
 
   // Scripts and modules
 
@@ -64,7 +63,10 @@
 
   const require = name => {
     const found = modules.get(name)
-    if (!found) throw new Error(`there is no module '${name}'; under modules: ${[...modules.keys()].join(', ') || 'none'}`)
+    if (!found) {
+      const known = [...modules.keys()].join(', ') || 'none'
+      throw new Error(`there is no module '${name}'; under modules: ${known}`)
+    }
     if (!found.module) {
       found.module = {exports: {}}
       found.body(found.module, found.module.exports, require)
@@ -143,7 +145,7 @@
   const label = (value, what) => {
     if (value === null || value === undefined) return null
     if (typeof value === 'string' && value.isWellFormed()) return value
-    if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') return String(value)
+    if (['number', 'bigint', 'boolean'].includes(typeof value)) return String(value)
     throw new Fault('bad_meta', `$meta.${what} is ${told(value)}, not text`)
   }
 
@@ -186,8 +188,10 @@
     throw new Fault('wrong_type', `column '${at}' is ${found}, not ${wanted}`)
   }
 
-  const extra = (at, names) => {
-    throw new Fault('extra_property', `the event has '${at}', and no column has that name; there are: ${names.join(', ')}`)
+  const extra = (at, columns) => {
+    const known = columns.map(([name]) => name).join(', ')
+    const message = `the event has '${at}', and no column has that name; there are: ${known}`
+    throw new Fault('extra_property', message)
   }
 
   const writeNumber = (shape, value) => {
@@ -211,17 +215,20 @@
     }
     if (shape.map) {
       if (isArray(value)) misfit(at, value, 'an object')
-      const pairs = value instanceof Map ? [...value].map(([key, item]) => [String(key), item]) : entries(value)
+      const pairs = value instanceof Map ? [...value] : entries(value)
       return Object.fromEntries(pairs.map(([key, item]) => {
-        if (!key.isWellFormed()) throw new Fault('bad_text', `column '${at}' has a key with half a surrogate pair`)
-        return [key, write(shape.map, item, `${at}["${key}"]`)]
+        const name = String(key)
+        if (!name.isWellFormed()) throw new Fault('bad_text', `a key of '${at}' has half a surrogate pair`)
+        return [name, write(shape.map, item, `${at}["${name}"]`)]
       }))
     }
     if (shape.struct) {
       if (isArray(value)) misfit(at, value, 'an object')
       const made = Object.fromEntries(shape.struct.map(([name, inner]) =>
         [name, write(inner, hasOwn(value, name) ? value[name] : null, `${at}.${name}`)]))
-      for (const name in value) if (!hasOwn(made, name) && value[name] !== undefined) extra(`${at}.${name}`, shape.struct.map(([n]) => n))
+      for (const name in value) {
+        if (!hasOwn(made, name) && value[name] !== undefined) extra(`${at}.${name}`, shape.struct)
+      }
       return made
     }
     return misfit(at, value, 'a simple value')
@@ -260,10 +267,14 @@
   const TEXT = "typeof v === 'string' && v.isWellFormed()"
 
   const collector = columns => {
-    const reads = columns.map(([name, shape], i) => `
-        v = ${name in prototype ? `hasOwn(event, "${name}") ? ` : ''}event[${stringify(name)}]${name in prototype ? ' : undefined' : ''}
+    const reads = columns.map(([name, shape], i) => {
+      const read = `event[${stringify(name)}]`
+      const plain = typeof shape === 'string' ? `${PLAIN[shape] ?? TEXT} ? v : ` : ''
+      return `
+        v = ${name in prototype ? `hasOwn(event, "${name}") ? ${read} : undefined` : read}
         if (v !== undefined) seen++
-        c${i}[j] = v === undefined || v === null ? null : ${typeof shape === 'string' ? `${PLAIN[shape] ?? TEXT} ? v : ` : ''}slow(j, ${i}, v)`)
+        c${i}[j] = v === undefined || v === null ? null : ${plain}slow(j, ${i}, v)`
+    })
     return new Function('events', 'columns', 'rows', 'slow', 'check', 'hasOwn', 'ROW', `
       const [${columns.map((_, i) => `c${i}`).join()}] = columns
       for (let j = 0; j < events.length; j++) {
@@ -277,6 +288,14 @@
       }`)
   }
 
+  const noEvent = (value, inside) => {
+    const nothing = value === null || value === undefined
+    const what = nothing ? String(value) : isArray(value) ? 'an array' : `a ${typeof value}`
+    const found = (inside ? 'an array with ' : '') + what
+    const hint = nothing ? '; use filter to drop events' : ''
+    throw new Fault('wrong_type', `processBatch returned ${found} in place of an event${hint}`)
+  }
+
   const listed = (result, events) => {
     if (result === undefined || result === null) return events
     if (typeof result?.then === 'function') {
@@ -285,11 +304,7 @@
     const made = isArray(result) ? result : [result]
     for (let j = 0; j < made.length; j++) {
       const event = made[j]
-      if (typeof event !== 'object' || event === null || isArray(event)) {
-        const what = event === null || event === undefined ? String(event) : isArray(event) ? 'an array' : `a ${typeof event}`
-        const hint = event === null || event === undefined ? '; use filter to drop events' : ''
-        throw new Fault('wrong_type', `processBatch returned ${isArray(result) ? 'an array with ' : ''}${what} in place of an event${hint}`)
-      }
+      if (typeof event !== 'object' || event === null || isArray(event)) noEvent(event, isArray(result))
     }
     return made
   }
@@ -314,7 +329,7 @@
     const check = (j, event) => guarded(j, () => {
       for (const name in event) {
         if (name !== '$meta' && event[name] !== undefined && !columns.some(([other]) => other === name)) {
-          extra(name, columns.map(([other]) => other))
+          extra(name, columns)
         }
       }
     })
@@ -351,7 +366,9 @@
       throw new Error(described(error))
     }
     if (typeof processBatch !== 'function') throw new Error('there is no function processBatch(events)')
-    if (processBatch instanceof AsyncFunction) throw new Error('processBatch is async, and nothing in it may be')
+    if (processBatch instanceof AsyncFunction) {
+      throw new Error('processBatch is async, and nothing in it may be')
+    }
     const build = builder(config.input)
     const gather = collector(config.output)
     return text => {
