@@ -1,10 +1,11 @@
 """Dead letters: what a flow could not process, to be read, edited and replayed."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, ValidationError
 
+from penstock.api.bodies import OneBody, described
 from penstock.api.errors import failures
 from penstock.api.kinds import Kind
 from penstock.api.letter_views import LettersView, LetterView, letter_view, letters_view
@@ -16,7 +17,11 @@ from penstock.engine.letterbox import Wanted
 from penstock.engine.marks import STATES, State
 from penstock.engine.redelivery import ReplayResult
 from penstock.errors import Invalid, Problem
+from penstock.specs.base import Spec
 from penstock.specs.positions import LAST_OFFSET, PositionText, parse_position
+from penstock.specs.problems import problems_of
+
+S = TypeVar("S", bound=Spec)
 
 MOST = 10_000
 """Letters that one request replays."""
@@ -37,18 +42,14 @@ letter. A replay that was cut off goes on with the same request, and no sink tha
 event twice. One request replays at most 10,000 letters: `next` tells where to go on."""
 
 
-class EditBody(BaseModel):
+class LetterEdit(Spec):
     """Another event in the place of a letter's."""
-
-    model_config = ConfigDict(extra="forbid")
 
     event: dict[str, Any] = Field(description="The columns that the step is to be given.")
 
 
-class LetterFilter(BaseModel):
+class LetterFilter(Spec):
     """Which letters."""
-
-    model_config = ConfigDict(extra="forbid")
 
     step: str | None = Field(default=None, max_length=400, description="Of this step or sink.")
     code: str | None = Field(default=None, max_length=400, description="With this code.")
@@ -60,10 +61,8 @@ class LetterFilter(BaseModel):
     )
 
 
-class ReplayBody(BaseModel):
+class LettersOrder(Spec):
     """Which letters to replay, and how: `offsets`, or a `filter`, or `all` that are new."""
-
-    model_config = ConfigDict(extra="forbid")
 
     offsets: list[Annotated[int, Field(ge=0, le=LAST_OFFSET)]] | None = Field(
         default=None, min_length=1, max_length=MOST, description="Offsets of the letters."
@@ -111,13 +110,14 @@ def letter_routes(service: Service, kind: Kind) -> APIRouter:
         summary=f"Replay dead letters of {kind.one}",
         description=_REPLAY,
         operation_id=f"replay{kind.name}DeadLetters",
-        responses=failures(403, 404, 409, 422),
+        responses=failures(400, 403, 404, 409, 413, 422),
+        openapi_extra=described(_schema(LettersOrder)),
     )
-    def replay(name: Name, body: ReplayBody) -> ReplayResult:
-        return letters.replay(_request(kind.name, name, body))
+    def replay(name: Name, raw: OneBody) -> ReplayResult:
+        return letters.replay(_request(kind.name, name, _read(raw, LettersOrder)))
 
     @router.get(
-        "/{offset}",
+        "/{offset:int}",
         summary=f"Get a dead letter of {kind.one}",
         operation_id=f"get{kind.name}DeadLetter",
         responses=failures(404, 409, 422),
@@ -126,17 +126,18 @@ def letter_routes(service: Service, kind: Kind) -> APIRouter:
         return letter_view(letters.get(kind.name, name, offset))
 
     @router.put(
-        "/{offset}",
+        "/{offset:int}",
         summary=f"Edit a dead letter of {kind.one}",
         description="The letter keeps its original; to put that back ends the edit.",
         operation_id=f"edit{kind.name}DeadLetter",
-        responses=failures(403, 404, 409, 422),
+        responses=failures(400, 403, 404, 409, 413, 422),
+        openapi_extra=described(_schema(LetterEdit)),
     )
-    def edit(name: Name, offset: Offset, body: EditBody) -> LetterView:
-        return letter_view(letters.edit(kind.name, name, offset, body.event))
+    def edit(name: Name, offset: Offset, raw: OneBody) -> LetterView:
+        return letter_view(letters.edit(kind.name, name, offset, _read(raw, LetterEdit).event))
 
     @router.delete(
-        "/{offset}",
+        "/{offset:int}",
         summary=f"Discard a dead letter of {kind.one}",
         description="It stays in its stream, and no replay takes it until it is restored.",
         operation_id=f"discard{kind.name}DeadLetter",
@@ -146,7 +147,7 @@ def letter_routes(service: Service, kind: Kind) -> APIRouter:
         return letter_view(letters.discard(kind.name, name, offset))
 
     @router.post(
-        "/{offset}/restore",
+        "/{offset:int}/restore",
         summary=f"Restore a dead letter of {kind.one} that was discarded",
         operation_id=f"restore{kind.name}DeadLetter",
         responses=failures(403, 404, 409, 422),
@@ -157,7 +158,31 @@ def letter_routes(service: Service, kind: Kind) -> APIRouter:
     return router
 
 
-def _request(kind: str, name: str, body: ReplayBody) -> ReplayRequest:
+def _read(raw: Any, model: type[S]) -> S:
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        raise Invalid(*problems_of(error, model)) from None
+
+
+def _schema(model: type[Spec]) -> dict[str, Any]:
+    """The schema of a body, with the parts in their places."""
+
+    def placed(node: Any) -> Any:
+        if isinstance(node, list):
+            return [placed(each) for each in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            return placed(parts[node["$ref"].rpartition("/")[2]])
+        return {name: placed(each) for name, each in node.items() if name != "$defs"}
+
+    schema = model.model_json_schema()
+    parts = schema.get("$defs", {})
+    return dict(placed(schema))
+
+
+def _request(kind: str, name: str, body: LettersOrder) -> ReplayRequest:
     if body.offsets is None and body.filter is None and not body.all:
         hint = "give offsets, a filter, or all: true"
         raise Invalid(Problem(code="nothing_chosen", message="no letters are named", hint=hint))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Literal
 
 from fastapi import APIRouter
@@ -9,7 +10,8 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
 
 from penstock.connectors.logs import LOGS
-from penstock.control.state import flow_name
+from penstock.control.state import flow_directory, flow_name
+from penstock.control.streams import dead_letters_id
 from penstock.engine.entries import Begin
 from penstock.engine.letterbox import Letter, Letterbox, Wanted
 from penstock.engine.marks import Marks, State, alone
@@ -76,18 +78,18 @@ def redelivery_routes(worker: Worker) -> APIRouter:
 def redeliver(worker: Worker, request: ReplayRequest) -> ReplayResult:
     """Replay letters through the present revision of their flow."""
     record = worker.registry.get(request.kind, request.id)
-    flow = worker.resolve(record)
-    site = flow.site
-    assert site.state is not None
-    place = site.stream(site.dead)
-    with alone(site.state), Marks.open(site.state, life_of(place)) as marks:
+    directory = flow_directory(worker.settings, record)
+    place = worker.streams.place(dead_letters_id(record))
+    with alone(directory), Marks.open(directory, life_of(place)) as marks:
         box = Letterbox(LOGS.log(place.directory), flow_name(record), marks)
         marks.forget_before(box.log.bounds().first)
         letters, refused, next = _selected(box, request)
-        redelivery = Redelivery(flow, worker.spark, box, worker.permitted)
-        result = redelivery.replay(letters, request.begin, dry_run=request.dry_run)
-    result.refused += refused
-    result.next = next
+        result = ReplayResult(
+            request=uuid.uuid4().hex[:12], dry_run=request.dry_run, refused=refused, next=next
+        )
+        if letters:
+            flow = worker.resolve(record)
+            Redelivery(flow, worker.spark, box, worker.permitted).replay(letters, request.begin, result)
     return result
 
 

@@ -8,10 +8,9 @@ a letter again before the old one counts as replayed (invariant 7).
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import structlog
@@ -25,6 +24,7 @@ from penstock.engine.flow import Flow, Part
 from penstock.engine.ledger import NOTES
 from penstock.engine.letterbox import Letter, Letterbox
 from penstock.engine.letters import Letters
+from penstock.engine.limits import POOL
 from penstock.engine.marks import Outcome, Slice
 from penstock.engine.notes import Note, Watcher
 from penstock.engine.plan import Plan, plan_flow, plan_frame
@@ -97,22 +97,29 @@ class Redelivery:
         self._entries = Entries(self._plan, session)
         self._letters = Letters(self._flow)
 
-    def replay(self, letters: Sequence[Letter], begin: Begin, *, dry_run: bool = False) -> ReplayResult:
-        """Replay letters, and go on with slices of theirs that were cut off."""
-        result = ReplayResult(request=uuid.uuid4().hex[:12], dry_run=dry_run)
-        begun = [each for each in self._marks.unfinished() if {n.offset for n in letters} & {*each.offsets}]
+    def replay(self, letters: Sequence[Letter], begin: Begin, result: ReplayResult) -> None:
+        """Replay letters, go on with slices of theirs that were cut off, and say so in the result."""
+        context: Any = self._spark.sparkContext
+        context.setLocalProperty("spark.scheduler.pool", POOL)  # live batches come first
+        try:
+            self._replay_all(letters, begin, result)
+        finally:
+            context.setLocalProperty("spark.scheduler.pool", None)
+
+    def _replay_all(self, letters: Sequence[Letter], begin: Begin, result: ReplayResult) -> None:
+        asked = {letter.offset for letter in letters}
+        begun = [slice for slice in self._marks.unfinished() if asked & {*slice.offsets}]
         under_way = {offset for slice in begun for offset in slice.offsets}
         new = self._slices([each for each in letters if each.offset not in under_way], begin, result)
         for slice in (*begun, *new):
             try:
-                self._check(slice, result) if dry_run else self._replay(slice, result)
+                self._check(slice, result) if result.dry_run else self._replay(slice, result)
             except Unfit as unfit:
                 _refuse(result, slice.offsets, unfit.problem)
             except Exception as error:
                 result.error = failure_of(error).problem
                 log.warning("replay ended", flow=self._flow.id, request=slice.request, error=str(error))
                 break
-        return result
 
     def _slices(self, letters: Sequence[Letter], begin: Begin, result: ReplayResult) -> Iterator[Slice]:
         """Letters by where they enter."""

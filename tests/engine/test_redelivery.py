@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,7 +79,9 @@ def replay(
     with box(flow) as found:
         waiting = found.page(0, end, Wanted(states=frozenset({"new", "replaying"}))).letters
         chosen = [letter for letter in waiting if letter.offset < end]
-        return Redelivery(flow, spark, found).replay(chosen, begin, dry_run=dry_run)
+        result = ReplayResult(request=uuid.uuid4().hex, dry_run=dry_run)
+        Redelivery(flow, spark, found).replay(chosen, begin, result)
+        return result
 
 
 def states(flow: Flow) -> list[str]:
