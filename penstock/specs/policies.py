@@ -40,7 +40,7 @@ class Effort(Spec):
     """How hard the engine tries to deliver a batch to one sink."""
 
     deadline_ms: int = Field(
-        default=30_000,
+        default=60_000,
         ge=1,
         description="A batch that is not acknowledged by then, after all attempts, counts as not delivered. "
         "Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.",
