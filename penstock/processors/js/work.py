@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -14,15 +11,7 @@ from penstock.connectors.faults import Fault
 from penstock.processors.base import EVENT, BadEvent, Outcome, Refused
 from penstock.processors.js.sandbox import Program, Unloadable, sandbox_for
 from penstock.processors.js.values import decode, encode
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The events of one call: a whole batch, or one window of it."""
-
-    start: int
-    batch: pa.RecordBatch
-    window: str | None
+from penstock.processors.parts import Part, merged, one_batch, parts
 
 
 class ScriptWork:
@@ -34,17 +23,9 @@ class ScriptWork:
 
     def __call__(self, batch: pa.RecordBatch) -> Outcome:
         """What the script makes of a batch, or of each of the windows in it."""
-        outcomes = [self._call(part) for part in _parts(batch)]
-        if len(outcomes) == 1:
-            return outcomes[0]
-        made = pa.Table.from_batches([each.batch for each in outcomes], self._schema(batch))
-        return Outcome(
-            _one_batch(made),
-            [bad for each in outcomes for bad in each.bad],
-            [line for each in outcomes for line in each.logs],
-        )
+        return merged([self._call(part) for part in parts(batch)], self._schema(batch))
 
-    def _call(self, part: _Part) -> Outcome:
+    def _call(self, part: Part) -> Outcome:
         try:
             answer = self.sandbox.run(encode(part.batch, meta=self.program.meta))
         except Unloadable as error:  # it could be read when the flow was planned
@@ -69,7 +50,7 @@ class ScriptWork:
             batch = batch.filter(pa.array([row not in bad for row in rows], pa.bool_()))
         return Outcome(batch, list(bad.values()), logs)
 
-    def _failed(self, part: _Part, code: str, message: str, logs: list[str]) -> Outcome:
+    def _failed(self, part: Part, code: str, message: str, logs: list[str]) -> Outcome:
         """The whole part is bad, if it cannot be divided; else that is tried.
 
         Half a window is another window. Where there is one event only, what it has printed is kept.
@@ -77,7 +58,7 @@ class ScriptWork:
         if part.window is None and part.batch.num_rows > 1:
             raise Refused(code, message)
         rows = range(part.start, part.start + part.batch.num_rows)
-        empty = _one_batch(pa.Table.from_batches([], self._schema(part.batch)))
+        empty = one_batch(pa.Table.from_batches([], self._schema(part.batch)))
         return Outcome(empty, [BadEvent(row, code, message) for row in rows], logs)
 
     def _columns(self, answer: dict[str, Any]) -> tuple[list[pa.Array], dict[int, tuple[str, str]]]:
@@ -97,20 +78,7 @@ class ScriptWork:
         return pa.schema([*self.output, batch.schema.field(EVENT)])
 
 
-def _parts(batch: pa.RecordBatch) -> Iterator[_Part]:
-    windows = pc.struct_field(batch.column(EVENT), "batch")
-    if windows.null_count == len(windows):
-        if batch.num_rows:
-            yield _Part(0, batch, None)
-        return
-    start = 0
-    for window, run in groupby(windows.to_pylist()):
-        count = sum(1 for _ in run)
-        yield _Part(start, batch.slice(start, count), window)
-        start += count
-
-
-def _event(part: _Part, rows: list[int], changes: list[Any]) -> pa.StructArray:
+def _event(part: Part, rows: list[int], changes: list[Any]) -> pa.StructArray:
     """What is known of the events that come out: of a copy the same as of its original."""
     event = part.batch.column(EVENT)
     kept = event.take(pa.array([row if row >= 0 else None for row in rows], pa.int32()))
@@ -135,8 +103,3 @@ def _logs(answer: dict[str, Any]) -> list[str]:
     if answer["omitted"]:
         lines.append(f"{answer['omitted']} more lines of this batch were left out")
     return lines
-
-
-def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
