@@ -81,7 +81,7 @@ rate: 50
     schema_: str | None = Field(
         default=None, alias="schema", description="Fields of the answer, as Spark DDL. Default: its text."
     )
-    retry: Retry = Field(default_factory=Retry, description="When a call is made again.")
+    retry: Retry = Field(default_factory=Retry, description="How a call that fails is made again.")
     cache: Cache | None = Field(default=None, description="Remember answers. Default: every event is a call.")
     rate: float | None = Field(
         default=None, gt=0, description="Calls a second, over all that this machine works on for the flow."
