@@ -8,6 +8,7 @@ that asks the outside lives on the answers that were given.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -140,7 +141,8 @@ class _Run:
         self.run.result.steps.append(self.told(part, step, table, made, notes, ms))
         if not renderable(step.frame.schema):
             return step.frame, made
-        return self.session.createDataFrame(made, step.frame.schema.toNullable()), made
+        rows = made if made.num_rows else []  # PySpark fails on a table without a chunk
+        return self.session.createDataFrame(rows, step.frame.schema.toNullable()), made
 
     def collect(self, step: Step, part: Part[Processor]) -> tuple[pa.Table, list[Note]]:
         """The events that leave a step, and its notes."""
@@ -166,8 +168,7 @@ class _Run:
         plan = Plan(self.flow, self.input, self.steps, {})
         faults = explained([note for note in notes if note.kind == "fault"], plan, self.session)
         late = [note for note in notes if note.kind == "late"]
-        left = {note.event.get("offset") for note in (*faults, *late)}
-        dropped, which = _dropped(taken, made, left, len(faults) + len(late))
+        dropped, which = _dropped(taken, made, [note.event.get("offset") for note in (*faults, *late)])
         return StepResult(
             id=part.id,
             type=part.component.type,  # type: ignore[attr-defined]
@@ -206,16 +207,19 @@ class _Run:
             raise Invalid(sink.place.locate(failure_of(error).problem)) from None
 
 
-def _dropped(taken: pa.Table, made: pa.Table, left: set[Any], noted: int) -> tuple[int, list[int]]:
-    """How many events a step has dropped, and which, where they can be told by their offsets."""
+def _dropped(taken: pa.Table, made: pa.Table, noted: Sequence[int | None]) -> tuple[int, list[int]]:
+    """How many events a step has dropped, and which of them, where that can be told by their offsets.
+
+    Several may have the same one: a step before has made them of one sample.
+    """
     before, after = offsets(taken), offsets(made)
     if None in before:
-        return max(0, len(before) - len(after) - noted), []
+        return max(0, len(before) - len(after) - len(noted)), []
     if None in after:
         return 0, []  # it makes new events of several, as a window does
-    gone = set(before) - set(after) - left
-    which = [i for i, offset in enumerate(before) if offset in gone]
-    return len(which), which
+    left = Counter(after) + Counter(noted)
+    gone = Counter(before) - left
+    return gone.total(), [i for i, offset in enumerate(before) if offset in gone and offset not in left]
 
 
 def _runnable(raw: Mapping[str, Any]) -> Mapping[str, Any]:

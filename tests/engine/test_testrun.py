@@ -197,6 +197,32 @@ def test_a_struct_that_may_be_null_while_its_fields_may_not(spark: SparkSession)
     assert plain(result.steps[0].output) == [{"s": None}, {"s": None}, {"s": {"a": 1}}]
 
 
+def test_what_is_dropped_of_events_that_come_from_one_sample(spark: SparkSession) -> None:
+    steps = [
+        {"id": "two", "type": "sql", "query": "SELECT id, explode(array(id, 5)) AS n FROM input"},
+        {"id": "some", "type": "filter", "where": "n < 3 AND id < 3"},
+    ]
+    two, some = tried(spark, pipeline(source=ORDERS, processors=steps), SAMPLES).steps
+    assert (two.dropped, len(two.output)) == (0, 6)
+    assert (some.dropped, plain(some.output)) == (4, [{"id": 1, "n": 1}, {"id": 2, "n": 2}])
+    assert plain(some.dropped_events) == [{"id": 3, "n": 3}, {"id": 3, "n": 5}]
+
+
+def test_steps_after_one_that_lets_nothing_pass(spark: SparkSession) -> None:
+    steps = [
+        {"id": "bad", "type": "map", "set": {"x": "1 / 0"}},
+        {"id": "none", "type": "filter", "where": "id > 1"},
+        {"id": "last", "type": "window", "time": "at", "size": "1m", "aggregates": {"n": "count(*)"}},
+    ]
+    result = tried(spark, pipeline(source=ORDERS, processors=steps), SAMPLES)
+    assert (result.ok, result.output) == (True, {"drop": []}), result.errors
+    assert [(len(step.errors), step.dropped, step.output) for step in result.steps] == [
+        (3, 0, []),
+        (0, 0, []),
+        (0, 0, []),
+    ]
+
+
 def test_no_events_at_all(spark: SparkSession) -> None:
     (step,) = tried(spark, pipeline(processors=[{"type": "filter", "where": "seq > 1"}]), []).steps
     assert (step.output, step.dropped) == ([], 0)
