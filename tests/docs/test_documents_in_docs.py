@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.cli.samples import read_file
 from penstock.control.lifecycle import Keeper
 from penstock.engine.analysis import analyse, offline
 from penstock.engine.flow import resolve_flow
+from penstock.engine.golden import cases_of, run_case
+from penstock.engine.testrun import Bench
 from penstock.specs.text import read_all, read_path
 from tests.flows import NO_STREAMS
 
@@ -71,6 +74,17 @@ def test_an_example_runs(
     assert (state.outcome, state.error) == ("completed", None)
     assert all(sink["events"] for sink in state.ops["sinks"].values())
     assert not any(sink["missed_batches"] for sink in state.ops["sinks"].values())
+
+
+@pytest.mark.parametrize("page", [*EXAMPLES, ROOT / "docs" / "testing.md"], ids=lambda path: path.stem)
+def test_its_tests_pass(spark: SparkSession, page: Path) -> None:
+    text = page.read_text()
+    documents = read_all("\n---\n".join(BLOCK.findall(text)) if page.suffix == ".md" else text)
+    bench = Bench(spark, *offline(documents))
+    for document in documents:
+        for case in cases_of(document):
+            result = run_case(bench, document, case, lambda path: read_file(page.parent / path))
+            assert result.passed, (case.name, result.differences, result.errors)
 
 
 def test_the_demo_is_what_it_says(
