@@ -88,7 +88,7 @@ def test_a_transaction_that_is_too_large_fails_the_pipeline(
     log.append(numbers(0, 1000), tx=[(0, 1000, "big", True)])
     kept = reading(tmp_path, streams, max_events=100, max_tx_bytes=4000).keeper(spark)
     kept.start()
-    kept.join(60)
+    kept.join(180)
     assert kept.state.error is not None
     assert (kept.state.outcome, kept.state.error["code"]) == ("failed", "transaction_too_large")
     assert "max_tx_bytes" in kept.state.error["message"]

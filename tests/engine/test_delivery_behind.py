@@ -83,14 +83,14 @@ def test_without_a_stream_the_batch_itself_is_kept(spark: SparkSession, tmp_path
     flow = Faulty(tmp_path, {"lake": {}, "mirror": BEST_EFFORT})
     kept = flow.keeper(spark, mirror=["fail", "fail", "fail"])
     kept.start()
-    kept.join(60)
+    kept.join(180)
     assert kept.state.outcome == "completed"
     standing = flow.standing("mirror")
     assert [(gap.kept, gap.batches, gap.events) for gap in standing.gaps] == [("file", 1, 10)]
     assert len(list((tmp_path / "state" / "behind").glob("*/*.arrow"))) == 1
     again = flow.keeper(spark)
     again.start()
-    again.join(60)
+    again.join(180)
     assert again.state.outcome == "completed"
     assert sorted(flow.ids("mirror")) == list(range(10))
     assert flow.standing("mirror").gaps == ()
@@ -102,7 +102,7 @@ def test_what_finds_no_room_is_lost_and_said_to_be(spark: SparkSession, tmp_path
     flow.site = replace(flow.site, behind_bytes=10)
     kept = flow.keeper(spark, mirror=["fail"])
     kept.start()
-    kept.join(60)
+    kept.join(180)
     assert kept.state.outcome == "completed"
     (gap,) = flow.standing("mirror").gaps
     assert (gap.kept, gap.batches, gap.events) == ("lost", 1, 10)
