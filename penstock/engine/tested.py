@@ -76,10 +76,14 @@ def rendered(df: DataFrame) -> DataFrame:
     """The frame as it can be collected: columns of other types, such as VARIANT, are text."""
     from pyspark.sql import functions as f
 
-    # Arrow does not take a struct that is null while its fields may not be.
-    fields = df.schema.toNullable().fields
-    kinds = {field.name: "string" if _is_odd(field) else field.dataType for field in fields}
-    return df.select(*(f.col(quote(name)).cast(kind).alias(name) for name, kind in kinds.items()))
+    changed = {}
+    for have, loose in zip(df.schema.fields, df.schema.toNullable().fields, strict=True):
+        if _is_odd(have):
+            changed[have.name] = f.col(quote(have.name)).cast("string")
+        elif have.dataType != loose.dataType:
+            # Arrow does not take a struct that is null while its fields may not be.
+            changed[have.name] = f.col(quote(have.name)).cast(loose.dataType)
+    return df.withColumns(changed) if changed else df
 
 
 def sorted_out(table: pa.Table) -> tuple[pa.Table, list[Note]]:
