@@ -93,7 +93,7 @@ def timed(
         for each in df.schema.fields
     ]
     both = df.withColumn(TICK, f.lit(False)).union(clock.select(*nothing, f.lit(True).alias(TICK)))
-    marked = both.withWatermark(name, f"{delay_ms} milliseconds")
+    marked = both.withWatermark(quote(name), f"{delay_ms} milliseconds")
     # A condition that names the time stays above the watermark; Spark would put any other below it, and the
     # ticks would move nothing.
     real = ~f.col(quote(TICK)) | (at < f.lit("0001-01-01").cast("timestamp"))

@@ -150,7 +150,7 @@ aggregates:
         groups = [self._window(time).alias(WINDOW), *(column.alias(name) for name, column in keys.items())]
         if self.kind == "session" and not keys:
             # Spark has no sessions without a key, and would see through a constant.
-            groups.append(f.unix_micros(time).bitwiseAND(f.lit(0)).alias(ALL))
+            groups.append(f.unix_micros(quote(time)).bitwiseAND(f.lit(0)).alias(ALL))
         together = _rows(df, time) if self.emit == "events" else tried(df, *_numbered(aggregates))
         windows = df.groupBy(*groups).agg(together.alias(MADE))
         bounds = [

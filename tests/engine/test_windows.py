@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.control.lifecycle import Keeper
+from penstock.processors.base import EVENT, NOTE
+from penstock.processors.window import WindowProcessor
 from penstock.streams.log import Log
 from tests.engine.test_streams import wait_for
 from tests.flows import Streams, json_rows, keeper, letters, pipeline, run, running
+from tests.processors.kit import stage, with_event
 
 BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 SCHEMA = "id BIGINT, at TIMESTAMP, who STRING"
@@ -86,3 +92,99 @@ def test_a_finite_input_closes_its_last_window_and_goes_on_later(spark: SparkSes
     assert found(tmp_path / "out")[3:] == [("01:10", 1)]
     assert run(spark, raw, tmp_path / "ck").outcome == "completed"
     assert len(found(tmp_path / "out")) == 4
+
+
+STEPS = [
+    count(kind="hopping", size="20s", slide="5s", offset="1s", allowed_lateness="5s", keys=["who"]),
+    count(kind="session", size=None, gap="4s", allowed_lateness="5s", aggregates=None, emit="events"),
+]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=["hopping", "events of sessions"])
+def test_old_data_gives_the_same_windows_as_live_data(
+    spark: SparkSession, streams: Streams, tmp_path: Path, step: dict[str, Any]
+) -> None:
+    """In one batch, in many small ones, and while it comes in: all as if the events had been a table."""
+    whole = events(*(i * 1.7 + (i % 3) * 1.5 + i // 20 * 9 for i in range(60)), 300)  # the last closes all
+    expected = _of_table(spark, whole, step)
+    streams.make("in", schema=SCHEMA).append(whole)
+    live = streams.make("live", schema=SCHEMA)
+    ways: dict[str, dict[str, Any]] = {
+        "big": {},
+        "small": {"batch": {"max_ms": 10, "max_events": 7, "max_inflight": 1}},
+        "live": {"source": {"type": "stream", "stream": "live"}},
+    }
+    with contextlib.ExitStack() as stack:
+        for name, spec in ways.items():
+            site = streams.site(f"pipeline:{name}")
+            stack.enter_context(
+                running(keeper(spark, flow(tmp_path / name, step, **spec), tmp_path / name / "ck", site=site))
+            )
+        for first in range(0, len(whole), 10):
+            live.append(whole.slice(first, 10))
+            time.sleep(0.2)
+        for name in ways:
+            wait_for(name, lambda at=tmp_path / name / "out": len(json_rows(at)) >= len(expected))
+    assert len(expected) > 10
+    for name in ways:
+        assert sorted(map(str, json_rows(tmp_path / name / "out"))) == expected
+
+
+def _of_table(spark: SparkSession, whole: pa.RecordBatch, step: dict[str, Any]) -> list[str]:
+    """What a window makes of a table, without what the last event is in."""
+    processor = WindowProcessor.model_validate({k: v for k, v in step.items() if k != "id"})
+    frame = with_event(spark.createDataFrame(pa.Table.from_batches([whole])))
+    made = processor.apply(frame, stage(testing=True)).drop(EVENT, NOTE)
+    rows = made.filter("window_end < '2024-01-01T00:04:50Z'").toJSON().collect()
+    return sorted(str(json.loads(row)) for row in rows)
+
+
+def test_late_events_are_kept_and_counted(spark: SparkSession, streams: Streams, tmp_path: Path) -> None:
+    log, side = streams.make("in", schema=SCHEMA), streams.make("late")
+    raw = flow(tmp_path, count(late="late", allowed_lateness="2s"))
+    with running(keeper(spark, raw, tmp_path / "ck", site=streams.site())) as kept:
+        for batch in (events(1, 25), events(26, None), events(3, 18, 24, 60), events(70)):
+            append(log, batch, kept)
+        wait_for("windows", lambda: len(found(tmp_path / "out")) == 2)
+        wait_for("count", lambda: kept.state.ops["processors"]["w"]["dropped"] == 2)
+    assert found(tmp_path / "out") == [("00:00", 1), ("00:20", 3)]
+    assert [json.loads(value)["at"][14:19] for value in values(side)] == ["00:03", "00:18"]
+    assert [letter["code"] for letter in letters(streams)] == ["no_time"]
+    assert kept.state.ops["processors"]["w"]["errors"] == 1
+
+
+def test_late_events_are_counted_where_nobody_keeps_them(
+    spark: SparkSession, streams: Streams, tmp_path: Path
+) -> None:
+    log = streams.make("in", schema=SCHEMA)
+    with running(keeper(spark, flow(tmp_path, count()), tmp_path / "ck", site=streams.site())) as kept:
+        for batch in (events(1, 25), events(26), events(3, 18, 24, 60)):
+            append(log, batch, kept)
+        wait_for("count", lambda: kept.state.ops["processors"]["w"]["dropped"] == 2)
+
+
+def test_windows_of_system_time_are_closed_by_the_clock(
+    spark: SparkSession, streams: Streams, tmp_path: Path
+) -> None:
+    log = streams.make("in", schema=SCHEMA)
+    log.append(events(1, 2, 3))
+    raw = flow(tmp_path, count(time="system", size="1s"))
+    with running(keeper(spark, raw, tmp_path / "ck", site=streams.site())) as kept:
+        wait_for("windows", lambda: sum(n for _, n in found(tmp_path / "out")) == 3)
+        log.append(events(4))
+        wait_for("window", lambda: sum(n for _, n in found(tmp_path / "out")) == 4)
+        assert kept.state.ops["input_events"] == 4
+        assert kept.state.ops["processors"]["w"]["dropped"] == 0
+
+
+def append(log: Log, batch: pa.RecordBatch, kept: Keeper) -> None:
+    """Events that make a batch of their own."""
+    expected = kept.state.ops.get("input_events", 0) + len(batch)
+    log.append(batch)
+    wait_for("batch", lambda: kept.state.ops.get("input_events") == expected)
+
+
+def values(log: Log) -> list[bytes]:
+    """The raw events of a stream."""
+    chunks = [chunk.batch for chunk in log.read(log.bounds().first)]
+    return [value for batch in chunks if batch is not None for value in batch.column("value").to_pylist()]
