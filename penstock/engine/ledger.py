@@ -202,7 +202,9 @@ class Ledger:
             for table in ("sinks", "gaps", "lost"):
                 known = {sink for (sink,) in db.execute(f"SELECT DISTINCT sink FROM {table}")}
                 for gone in known - set(sinks):
-                    db.execute(f"DELETE FROM {table} WHERE sink = ?", (gone,))
+                    count = db.execute(f"DELETE FROM {table} WHERE sink = ?", (gone,)).rowcount
+                    if table == "gaps":  # invariant 5
+                        log.warning("sink removed with batches it had missed", sink=gone, batches=count)
 
     # How a sink is
 

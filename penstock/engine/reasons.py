@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 EXPLAINED = 3
-"""Of so many events of a step and batch the exact reason is found out; it is mostly the same for the rest."""
+"""Of so many events of a step and batch the exact reason is found out."""
+
+UNEXPLAINED = "an expression of this step raises on this event"
 
 
 def inputs_of(plan: Plan) -> Mapping[str, StructType]:
@@ -30,17 +32,16 @@ def inputs_of(plan: Plan) -> Mapping[str, StructType]:
 def explained(faults: Sequence[Note], plan: Plan, spark: SparkSession) -> list[Note]:
     """The notes with the reasons of those that come from SQL."""
     known: dict[str, int] = {}
-    reasons: dict[str, tuple[str, str]] = {}
     told = []
     for note in faults:
         if note.code != SQL_FAILED:
             told.append(note)
             continue
         known[note.step] = known.get(note.step, 0) + 1
+        code, message = SQL_FAILED, UNEXPLAINED
         if known[note.step] <= EXPLAINED:
             part = next(part for part in plan.flow.processors if part.id == note.step)
-            reasons[note.step] = reason(part, inputs_of(plan)[note.step], note.row or "{}", spark)
-        code, message = reasons[note.step]
+            code, message = reason(part, inputs_of(plan)[note.step], note.row or "{}", spark)
         told.append(replace(note, code=code, message=message))
     return told
 
@@ -56,4 +57,4 @@ def reason(part: Part[Processor], schema: StructType, row: str, spark: SparkSess
     except Exception as error:
         problem = failure_of(error).problem
         return problem.code, problem.message
-    return SQL_FAILED, "an expression of this step raises on this event"
+    return SQL_FAILED, UNEXPLAINED
