@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock.control.registry.records import Record
 from penstock.control.raw import merge_patch
+from penstock.control.registry.records import Record
 from penstock.control.service import Service
 from penstock.errors import Conflict, Invalid, PreconditionFailed
 from tests.cli.commands import wait_for
