@@ -21,10 +21,11 @@ KEPT, ROW = "$kept", "$row"
 class DedupeProcessor(FrameProcessor):
     """Lets the first of several events with the same keys pass, if they are no further apart than `within`.
 
-    What has to be remembered is bounded: a key is forgotten when the latest time of all events so far is past
-    its first event by twice `within`. An event that is older than the latest one by more than `within` can
-    not be judged any more and is left out. What is left out is counted. An event without a time goes to the
-    dead letters.
+    Two that are further apart both pass, unless they come so close after each other that the first is still
+    remembered. What has to be remembered is bounded: a key is forgotten when the latest time of all events so
+    far is past its first event by twice `within`. An event that is older than the latest one by more than
+    `within` can not be judged any more and is left out. What is left out is counted. An event without a time
+    goes to the dead letters.
     """
 
     example: ClassVar[str] = """\

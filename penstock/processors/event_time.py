@@ -85,7 +85,6 @@ def timed(
     name = TIME if time == SYSTEM else _field(df, time, field).name
     df = df.withColumn(TIME, column) if time == SYSTEM else df
     at = f.col(quote(name))
-    df = df.observe(observed, f.max(f.unix_millis(at)).alias("latest"))
     behind = stage.batch.max_ms + IDLE_MS
     clock = ticks(df.sparkSession, stage.site.state, system=time == SYSTEM, behind_ms=behind)
     nothing = [
@@ -97,7 +96,10 @@ def timed(
     # A condition that names the time stays above the watermark; Spark would put any other below it, and the
     # ticks would move nothing.
     real = ~f.col(quote(TICK)) | (at < f.lit("0001-01-01").cast("timestamp"))
-    return marked.filter(real).drop(TICK), name
+    # Spark also finds conditions by itself, such as that a key to join by is not NULL, which it is in a tick.
+    # It puts none of them below what is observed.
+    latest = f.max(f.unix_millis(at)).alias("latest")
+    return marked.filter(real).drop(TICK).observe(observed, latest), name
 
 
 def _has_watermark(df: DataFrame) -> bool:

@@ -73,6 +73,7 @@ def _pipeline(spec: dict[str, Any]) -> Found:
     yield from _end(spec.get("source"), "Source", "spec.source")
     for i, task in enumerate(_list(spec.get("tasks"))):
         yield "Task", task, f"spec.tasks[{i}]"
+    yield from _steps(spec)
     for i, sink in enumerate(_list(spec.get("sinks"))):
         yield from _end(sink, "Sink", f"spec.sinks[{i}]")
     yield "Stream", spec.get("dead_letters"), "spec.dead_letters"
@@ -86,9 +87,18 @@ def _end(end: Any, kind: str, path: str) -> Found:
 
 def _task(spec: dict[str, Any]) -> Found:
     yield "Stream", spec.get("input"), "spec.input"
+    yield from _steps(spec)
     for i, output in enumerate(_list(spec.get("outputs"))):
         if isinstance(output, dict):
             yield "Stream", output.get("stream"), f"spec.outputs[{i}].stream"
+
+
+def _steps(spec: dict[str, Any]) -> Found:
+    """The streams that processors name: one to join with, one for events that are late."""
+    for i, step in enumerate(_list(spec.get("processors"))):
+        for field in ("stream", "late"):
+            if isinstance(step, dict):
+                yield "Stream", step.get(field), f"spec.processors[{i}].{field}"
 
 
 def _bound(spec: dict[str, Any]) -> Found:

@@ -25,9 +25,12 @@ def test_every_place_that_names_another_document() -> None:
         Reference("Stream", "mirror", "spec.sinks[1].stream"),
         Reference("Stream", "dead", "spec.dead_letters"),
     ]
-    task = {"kind": "Task", "spec": {"input": "a", "outputs": [{"stream": "b"}]}}
+    steps = [{"type": "join", "stream": "Other"}, {"type": "filter"}, {"type": "window", "late": "late"}]
+    task = {"kind": "Task", "spec": {"input": "a", "processors": steps, "outputs": [{"stream": "b"}]}}
     assert references_of(task) == [
         Reference("Stream", "a", "spec.input"),
+        Reference("Stream", "other", "spec.processors[0].stream"),
+        Reference("Stream", "late", "spec.processors[2].late"),
         Reference("Stream", "b", "spec.outputs[0].stream"),
     ]
 
