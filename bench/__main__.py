@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from bench import delivery, ingest, javascript, log, streams, throughput, workers
+from bench import delivery, ingest, javascript, log, streams, throughput, windows, workers
 
 MEASUREMENTS: dict[str, tuple[str, Callable[[Path, int], list[str]]]] = {
     "throughput": ("Throughput", throughput.measure),
@@ -21,6 +21,7 @@ MEASUREMENTS: dict[str, tuple[str, Callable[[Path, int], list[str]]]] = {
     "ingest": ("Ingest", lambda work, _: ingest.measure(work)),
     "streams": ("Streams through Spark", streams.measure),
     "javascript": ("JavaScript", javascript.measure),
+    "windows": ("Windows", lambda work, _: windows.measure(work)),
 }
 
 
