@@ -95,6 +95,7 @@ def test_two_streams_are_joined_and_those_without_a_partner_come_later(
     assert [cursor.reader for cursor in payments.storage.cursors()] == ["pipeline:test/join"]
 
 
+@pytest.mark.slow
 def test_a_finite_input_waits_for_no_partner_in_the_end(
     spark: SparkSession, streams: Streams, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 
 from penstock.control.lifecycle import Keeper
 from penstock.processors.base import EVENT, NOTE
@@ -69,6 +70,7 @@ def write(directory: Path, name: str, *seconds: float) -> None:
     (directory / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+@pytest.mark.slow
 def test_a_finite_input_closes_its_last_window_and_goes_on_later(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in", "1.json", 1, 5, 12, 27)
     source = {
@@ -100,6 +102,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS, ids=["hopping", "events of sessions"])
 def test_old_data_gives_the_same_windows_as_live_data(
     spark: SparkSession, streams: Streams, tmp_path: Path, step: dict[str, Any]
@@ -135,8 +138,8 @@ def _of_table(spark: SparkSession, whole: pa.RecordBatch, step: dict[str, Any]) 
     processor = WindowProcessor.model_validate({k: v for k, v in step.items() if k != "id"})
     frame = with_event(spark.createDataFrame(pa.Table.from_batches([whole])))
     made = processor.apply(frame, stage(testing=True)).drop(EVENT, NOTE)
-    rows = made.filter("window_end < '2024-01-01T00:04:50Z'").toJSON().collect()
-    return sorted(str(json.loads(row)) for row in rows)
+    rows = made.filter("window_end < '2024-01-01T00:04:50Z'").select(f.to_json(f.struct("*"))).collect()
+    return sorted(str(json.loads(row[0])) for row in rows)
 
 
 def test_late_events_are_kept_and_counted(spark: SparkSession, streams: Streams, tmp_path: Path) -> None:

@@ -125,12 +125,12 @@ def test_what_cannot_be_computed_is_noted(events: DataFrame) -> None:
     )
     found, notes = applied(step, events)
     assert [(note["code"], note["event"]["offset"], note["row"]) for note in notes] == [
-        ("aggregate_failed", 0, '{"at":"2024-01-01T00:00:40.000Z","who":"a","n":0}'),
+        ("aggregate_failed", 0, '{"at":"2024-01-01T00:00:40.000000Z","who":"a","n":0}'),
         ("no_time", 9, '{"who":"a","n":9}'),
         (
             "aggregate_failed",
             None,
-            '{"window_start":"2024-01-01T00:00:10.000Z","window_end":"2024-01-01T00:00:20.000Z"}',
+            '{"window_start":"2024-01-01T00:00:10.000000Z","window_end":"2024-01-01T00:00:20.000000Z"}',
         ),
     ]
     assert [(event["inverse"], round(event["share"], 3)) for event in found] == [(1.5, -0.667)]
