@@ -3,10 +3,10 @@ from __future__ import annotations
 import httpx
 import jsonschema
 import pytest
-import yaml
 
 from penstock.api import catalogue
 from penstock.specs.catalog import Catalog
+from penstock.specs.text import read_one
 from tests.api.kit import codes
 
 
@@ -22,7 +22,7 @@ def test_connectors_describe_themselves(client: httpx.Client) -> None:
         assert component["error"] is None, component
         assert component["summary"], component
         jsonschema.Draft202012Validator.check_schema(component["schema"])
-        jsonschema.validate(yaml.safe_load(component["example"]), component["schema"])
+        jsonschema.validate(read_one(component["example"]), component["schema"])
 
 
 def test_one_of_them(client: httpx.Client) -> None:
