@@ -40,6 +40,7 @@ def test_a_document_has_the_defaults_of_its_kind() -> None:
         "max_bytes": 16_777_216,
         "max_ms": 50,
         "respect_source_tx": True,
+        "max_tx_bytes": 268_435_456,
         "max_inflight": "auto",
     }
     assert document.spec.commit_policy.mode == "required"
