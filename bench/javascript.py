@@ -69,7 +69,7 @@ def _alone() -> list[str]:
 
 def _step(events: pa.RecordBatch) -> Work:
     def nowhere(id: str) -> StreamPlace:
-        raise NotImplementedError(id)
+        raise LookupError(id)
 
     processor = JavascriptProcessor.model_validate({"inline": SCRIPT, "schema": OUTPUT})
     processor.output(as_struct(events.schema), Stage("bench", Site("bench", 0, nowhere, "bench.in"), Batch()))
