@@ -33,10 +33,13 @@ class Summary:
     sinks: dict[str, Any]
     error: dict[str, Any] | None
     resumed: bool
+    dead_letters: int
+    dead_letters_in: str
+    """The stream that has them."""
 
     @classmethod
-    def of(cls, pipeline: str, state: State, seconds: float, resumed: bool) -> Self:
-        """The summary of a flow that is at rest."""
+    def of(cls, pipeline: str, state: State, seconds: float, resumed: bool, dead: str) -> Self:
+        """The summary of a flow that is at rest, and whose dead letters are in the stream `dead`."""
         return cls(
             pipeline,
             state.outcome or "stopped",
@@ -46,6 +49,8 @@ class Summary:
             state.ops.get("sinks", {}),
             state.error if state.outcome == "failed" else None,
             resumed,
+            state.ops.get("dead_letters", 0),
+            dead,
         )
 
 
@@ -163,6 +168,9 @@ def show_summary(summary: Summary) -> None:
         trouble = f", {plural(sink['failures'], 'failure')}" if sink["failures"] else ""
         missed = f", {plural(sink['missed_batches'], 'batch')} missed" if sink["missed_batches"] else ""
         note(f"  {name}: {plural(sink['events'], 'event')} delivered ({sink['guarantee']}){trouble}{missed}")
+    if summary.dead_letters:
+        failed = plural(summary.dead_letters, "event")
+        note(f"  {failed} could not be processed, kept in the stream {summary.dead_letters_in}")
     if summary.error:
         known = Problem.model_fields.keys() & summary.error.keys()
         show_problems([Problem(**{key: summary.error[key] for key in known})])

@@ -236,7 +236,7 @@ def _run(project: Project, settings: Settings, shown: Plain, fresh: bool) -> Sum
         while not keeper.ended:
             shown.update(flow.id, keeper.state)
             keeper.join(POLL_S)
-        return Summary.of(flow.id, keeper.state, time.monotonic() - started, resumed)
+        return Summary.of(flow.id, keeper.state, time.monotonic() - started, resumed, flow.site.dead)
 
 
 COMMANDS = (run,)

@@ -114,7 +114,7 @@ def test_a_run_that_fails_says_why(penstock: Penstock) -> None:
 kind: Pipeline
 metadata: {name: strict}
 spec:
-  source: {type: file, path: in, format: json, schema: id BIGINT, finite: true}
+  source: {type: file, path: in, format: json, schema: id BIGINT, finite: true, malformed: fail}
   restart: {policy: never}
   sinks: [{type: drop}]
 """,
