@@ -124,6 +124,7 @@ def refusals(given: str, **spec: Any) -> list[Problem]:
 
 @contextmanager
 def no_processes_left() -> Iterator[None]:
+    close_all()  # those of other tests
     try:
         yield
     finally:
