@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from penstock.connectors.base import Rejected
 from penstock.errors import Problem, did_you_mean
 from penstock.processors.base import EVENT, visible
+from penstock.sql.names import quote
 from penstock.streams.casting import is_wider
 from penstock.streams.events import HEADERS, KEY, META, VALUE, conform, payload_schema
 from penstock.streams.frames import Body, encode_body, slices
@@ -47,14 +48,14 @@ class Form:
         from pyspark.sql import functions as f
 
         def named(columns: dict[str, str]) -> list[Column]:
-            return [f.col(_quoted(source)).alias(target) for target, source in columns.items()]
+            return [f.col(quote(source)).alias(target) for target, source in columns.items()]
 
         payload = named(self.payload)
         if self.as_json:
             payload = [f.to_json(f.struct(*payload)).alias(VALUE)]
         hidden: list[Column] = []
         if EVENT in df.columns:
-            known = f.col(_quoted(EVENT))
+            known = f.col(quote(EVENT))
             travels = {KEY: known["key"], HEADERS: known["headers"]}
             hidden = [column.alias(name) for name, column in travels.items() if name not in self.beside]
             hidden += [known] if event else []
@@ -173,7 +174,3 @@ def _arrow(schema: StructType, names: set[str]) -> pa.Schema:
 
 def _misfit(code: str, message: str, hint: str | None = None) -> Problem:
     return Problem(code=code, message=message, path="stream", hint=hint)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

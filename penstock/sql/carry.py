@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from penstock.sql import plans
+from penstock.sql.names import quote
 from penstock.sql.rows import to_json
 
 MARK = "$input"
@@ -51,7 +52,7 @@ def carry(df: DataFrame, hidden: str, step: Callable[[DataFrame], DataFrame]) ->
     If the step can raise, a column `$failed` comes last: for an event it raised on, what the step was given,
     as JSON, while the visible columns mean nothing; else null.
     """
-    shown = df.select(*(f.col(_quoted(name)) for name in df.columns if name != hidden)).alias(MARK)
+    shown = df.select(*(f.col(quote(name)) for name in df.columns if name != hidden)).alias(MARK)
     result: Any = step(shown)
     builder = _Builder(df.sparkSession, hidden)
     plan = result._jdf.queryExecution().analyzed()
@@ -244,7 +245,3 @@ def _harmless(expression: Any) -> bool:
 
 def _id(named: Any) -> int:
     return int(named.exprId().id())
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

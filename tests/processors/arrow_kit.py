@@ -64,7 +64,7 @@ def stage(
     *, given: Any = None, testing: bool = False, state: Path | None = None, allow_python: bool = False
 ) -> Stage:
     def nowhere(id: str) -> StreamPlace:
-        raise NotImplementedError(id)
+        raise LookupError(id)
 
     site = Site("pipeline:test:1", 0, nowhere, "test.in", state=state, allow_python=allow_python)
     return Stage("step", site, Batch(), testing=testing, given=given)

@@ -25,7 +25,7 @@ def stage(sinks: tuple[str, ...] = (), **known: Any) -> Stage:
     """Where a step named `step` is planned."""
 
     def nowhere(id: str) -> StreamPlace:
-        raise NotImplementedError(id)
+        raise LookupError(id)
 
     site = known.pop("site", Site("pipeline:test:1", 0, nowhere, "test.in"))
     return Stage("step", site, Batch(), sinks, **known)
