@@ -15,7 +15,8 @@ from penstock.engine.flow import Flow, Part
 from penstock.engine.notes import SOURCE, watch
 from penstock.engine.steps import Step, Watch, cleared, make_steps, with_event
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import EVENT, visible
+from penstock.processors.base import EVENT
+from penstock.processors.noting import shown
 from penstock.sql.frames import condition
 from penstock.sql.names import quote
 
@@ -72,11 +73,6 @@ def plan_frame(flow: Flow, df: DataFrame, watch: Watch | None, *, first: int = 0
     """Plan the processors of a flow from the `first` on, and its sinks, over a frame with `$event`."""
     steps = list(make_steps(flow, df, watch, first=first))
     return Plan(flow, df, steps, _conditions(flow, shown(steps[-1].frame if steps else df)))
-
-
-def shown(df: DataFrame) -> DataFrame:
-    """The frame as people see it."""
-    return df.select(*map(quote, visible(df.columns)))
 
 
 def pinned(flow: Flow, spark: SparkSession) -> Flow:

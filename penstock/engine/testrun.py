@@ -20,7 +20,7 @@ from penstock.engine.analysis import analyse
 from penstock.engine.failures import failure_of
 from penstock.engine.flow import Flow, Lookup, Part, resolve_flow
 from penstock.engine.notes import Note
-from penstock.engine.plan import Plan, plan_frame, shown
+from penstock.engine.plan import Plan, plan_frame
 from penstock.engine.reasons import explained
 from penstock.engine.samples import Given, read_samples
 from penstock.engine.sites import declared_site
@@ -40,6 +40,7 @@ from penstock.engine.tested import (
 )
 from penstock.errors import Invalid, Problem, did_you_mean
 from penstock.processors.base import BatchProcessor, Processor
+from penstock.processors.noting import shown
 from penstock.specs.documents import derive_id, runs
 from penstock.specs.validation import Known
 
