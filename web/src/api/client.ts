@@ -1,0 +1,73 @@
+import createClient from "openapi-fetch";
+import type { components, paths } from "./schema";
+
+/** The REST API; every path, parameter and answer is typed by the server's own OpenAPI document. */
+// `fetch` is looked up at each call, so that a test can put another in its place.
+export const api = createClient<paths>({ baseUrl: "/", fetch: (request) => globalThis.fetch(request) });
+
+export type Schemas = components["schemas"];
+export type Problem = Schemas["Problem"];
+
+/** What the server refused, with all of its problems. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly problems: Problem[],
+  ) {
+    super(problems[0]?.message ?? `the server answered ${status}`);
+    this.name = "ApiError";
+  }
+
+  get code(): string {
+    return this.problems[0]?.code ?? "unknown";
+  }
+}
+
+interface Answer<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
+}
+
+/** The body of an answer; throws ApiError unless it is a good one. */
+export async function body<T>(answer: Promise<Answer<T>>): Promise<T> {
+  return (await whole(answer)).data as T;
+}
+
+/** An answer with its headers; throws ApiError unless it is a good one. */
+export async function whole<T>(answer: Promise<Answer<T>>): Promise<Answer<T>> {
+  let found: Answer<T>;
+  try {
+    found = await answer;
+  } catch {
+    throw unreachable();
+  }
+  if (!found.response.ok) throw refusal(found.response.status, found.error);
+  return found;
+}
+
+/** The problems of anything that was thrown, to be shown to a person. */
+export function problemsOf(error: unknown): Problem[] {
+  if (error instanceof ApiError) return error.problems;
+  const message = error instanceof Error ? error.message : String(error);
+  return [{ code: "unexpected", message, path: null, hint: null }];
+}
+
+function refusal(status: number, error: unknown): ApiError {
+  const given = error as Partial<Schemas["ErrorBody"]> | undefined;
+  if (given?.errors?.length) return new ApiError(status, given.errors);
+  return new ApiError(status, [
+    { code: "http_error", message: `the server answered ${status}`, path: null, hint: null },
+  ]);
+}
+
+function unreachable(): ApiError {
+  return new ApiError(0, [
+    {
+      code: "unreachable",
+      message: "the server does not answer",
+      path: null,
+      hint: "nothing was changed; try again when it is back",
+    },
+  ]);
+}

@@ -1,0 +1,27 @@
+import { Alert } from "@mantine/core";
+import { IconPlugConnectedX } from "@tabler/icons-react";
+import { useEffect, useRef } from "react";
+import { useConnection } from "#/api/live";
+import { done } from "#/components/notify";
+
+/** Says when the server is gone, and when it is back: what is on the page may be old meanwhile. */
+export function ConnectionBanner() {
+  const connection = useConnection();
+  const lost = useRef(false);
+  useEffect(() => {
+    if (connection === "open" && lost.current) done("The server is back. Everything is up to date again.");
+    lost.current = connection === "lost";
+  }, [connection]);
+  if (connection !== "lost") return null;
+  return (
+    <Alert
+      color="orange"
+      variant="light"
+      mb="md"
+      icon={<IconPlugConnectedX />}
+      title="The server does not answer"
+    >
+      This page shows what was known last and goes on by itself when the server is back.
+    </Alert>
+  );
+}

@@ -1,0 +1,163 @@
+import {
+  ActionIcon,
+  Anchor,
+  AppShell,
+  Burger,
+  Group,
+  Kbd,
+  NavLink,
+  ScrollArea,
+  Text,
+  Tooltip,
+  UnstyledButton,
+  useComputedColorScheme,
+  useMantineColorScheme,
+} from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import {
+  IconArrowsRightLeft,
+  IconBinaryTree2,
+  IconDatabaseExport,
+  IconDatabaseImport,
+  IconLayoutDashboard,
+  IconMoon,
+  IconSearch,
+  IconServer,
+  IconSettings,
+  IconSun,
+  IconTimeline,
+  IconTransform,
+} from "@tabler/icons-react";
+import { type ComponentType, Suspense, useEffect } from "react";
+import { Link, Outlet, useLocation } from "react-router";
+import { useLive } from "#/api/live";
+import { usePulse } from "#/api/overview";
+import { Loading } from "#/components/Page";
+import { ConnectionBanner } from "./ConnectionBanner";
+import { openPalette, Palette } from "./Palette";
+
+interface Entry {
+  to: string;
+  label: string;
+  icon: ComponentType<{ size?: number; stroke?: number }>;
+}
+
+const ENTRIES: Entry[] = [
+  { to: "/", label: "Overview", icon: IconLayoutDashboard },
+  { to: "/topology", label: "Topology", icon: IconBinaryTree2 },
+  { to: "/pipelines", label: "Pipelines", icon: IconArrowsRightLeft },
+  { to: "/streams", label: "Streams", icon: IconTimeline },
+  { to: "/sources", label: "Sources", icon: IconDatabaseImport },
+  { to: "/tasks", label: "Tasks", icon: IconTransform },
+  { to: "/sinks", label: "Sinks", icon: IconDatabaseExport },
+  { to: "/workers", label: "Workers", icon: IconServer },
+  { to: "/settings", label: "Settings", icon: IconSettings },
+];
+
+/** What every page has around it: navigation, the state of the connection, the command palette. */
+export function Shell() {
+  useLive();
+  const [opened, { toggle, close }] = useDisclosure();
+  const { pathname } = useLocation();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu of small screens
+  useEffect(close, [pathname]);
+  return (
+    <AppShell
+      header={{ height: 52 }}
+      navbar={{ width: 208, breakpoint: "sm", collapsed: { mobile: !opened } }}
+      padding="md"
+    >
+      <a href="#content" className="skip">
+        Skip to content
+      </a>
+      <AppShell.Header>
+        <Group h="100%" px="md" justify="space-between" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap">
+            <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Navigation" />
+            <Anchor component={Link} to="/" underline="never" c="inherit">
+              <Group gap={8} wrap="nowrap">
+                <img src="/ui/favicon.svg" width={26} height={26} alt="" />
+                <Text fw={700} size="lg">
+                  Penstock
+                </Text>
+              </Group>
+            </Anchor>
+          </Group>
+          <Group gap="xs" wrap="nowrap">
+            <UnstyledButton className="search-box" onClick={openPalette} aria-label="Search and commands">
+              <IconSearch size={16} stroke={1.6} />
+              <Text size="sm" visibleFrom="sm">
+                Search and commands
+              </Text>
+              <Kbd size="xs" visibleFrom="sm">
+                Ctrl K
+              </Kbd>
+            </UnstyledButton>
+            <SchemeSwitch />
+          </Group>
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p="xs" aria-label="Main">
+        <AppShell.Section grow component={ScrollArea}>
+          {ENTRIES.map(({ to, label, icon: Icon }) => (
+            <NavLink
+              key={to}
+              component={Link}
+              to={to}
+              label={label}
+              leftSection={<Icon size={18} stroke={1.6} />}
+              active={isAt(pathname, to)}
+              aria-current={isAt(pathname, to) ? "page" : undefined}
+            />
+          ))}
+        </AppShell.Section>
+        <AppShell.Section>
+          <Version />
+        </AppShell.Section>
+      </AppShell.Navbar>
+      <AppShell.Main id="content" tabIndex={-1}>
+        <ConnectionBanner />
+        <Suspense fallback={<Loading />}>
+          <Outlet />
+        </Suspense>
+      </AppShell.Main>
+      <Palette />
+    </AppShell>
+  );
+}
+
+const isAt = (pathname: string, to: string) =>
+  to === "/" ? pathname === "/" : pathname === to || pathname.startsWith(`${to}/`);
+
+function Version() {
+  const { overview } = usePulse();
+  return (
+    <Group justify="space-between" p="xs">
+      <Text size="xs" c="dimmed">
+        {overview ? `Penstock ${overview.version}` : " "}
+      </Text>
+      <Anchor href="/docs" target="_blank" size="xs">
+        REST API
+      </Anchor>
+    </Group>
+  );
+}
+
+function SchemeSwitch() {
+  const { setColorScheme } = useMantineColorScheme();
+  const scheme = useComputedColorScheme("light");
+  const next = scheme === "dark" ? "light" : "dark";
+  return (
+    <Tooltip label={`Use the ${next} theme`}>
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        size="lg"
+        aria-label={`Use the ${next} theme`}
+        onClick={() => setColorScheme(next)}
+      >
+        {scheme === "dark" ? <IconSun size={18} /> : <IconMoon size={18} />}
+      </ActionIcon>
+    </Tooltip>
+  );
+}

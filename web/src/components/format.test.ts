@@ -1,0 +1,26 @@
+import { describe, expect, it } from "vitest";
+import { ago, bytes, count, duration, rate } from "./format";
+
+describe("format", () => {
+  it("shows bytes in powers of 1024", () => {
+    expect(bytes(0)).toBe("0 B");
+    expect(bytes(1536)).toBe("1.5 KiB");
+    expect(bytes(64 * 1024 * 1024)).toBe("64 MiB");
+    expect(bytes(null)).toBe("–");
+  });
+
+  it("shows small counts exactly and large ones short", () => {
+    expect(count(9999)).toBe("9,999");
+    expect(count(12_345)).toBe("12.3 k");
+    expect(count(1_234_567)).toBe("1.23 M");
+    expect(rate(0.04)).toBe("0/s");
+    expect(rate(99.96)).toBe("100/s");
+  });
+
+  it("shows durations by their two largest units", () => {
+    expect(duration(250)).toBe("250 ms");
+    expect(duration(90_000)).toBe("1 min 30 s");
+    expect(duration(604_800_000)).toBe("7 d");
+    expect(ago(1_000, 4_500)).toBe("3 s ago");
+  });
+});

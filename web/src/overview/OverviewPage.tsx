@@ -1,0 +1,5 @@
+import { Page } from "#/components/Page";
+
+export default function OverviewPage() {
+  return <Page title="Overview">.</Page>;
+}

@@ -1,0 +1,5 @@
+import { Page } from "#/components/Page";
+
+export default function StreamPage() {
+  return <Page title="Stream">.</Page>;
+}

@@ -1,0 +1,5 @@
+import { Page } from "#/components/Page";
+
+export default function TopologyPage() {
+  return <Page title="Topology">.</Page>;
+}

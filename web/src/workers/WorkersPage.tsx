@@ -1,0 +1,5 @@
+import { Page } from "#/components/Page";
+
+export default function WorkersPage() {
+  return <Page title="Workers">.</Page>;
+}

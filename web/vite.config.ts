@@ -1,0 +1,50 @@
+/// <reference types="vitest/config" />
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import react from "@vitejs/plugin-react";
+import { defineConfig, type Plugin } from "vite";
+
+const server = process.env.PENSTOCK_SERVER ?? "http://127.0.0.1:8080";
+
+/** Writes `file.gz` beside each text file, so that the server need not compress anything. */
+function compressed(): Plugin {
+  let directory = "";
+  return {
+    name: "compressed",
+    apply: "build",
+    configResolved(config) {
+      directory = join(config.root, config.build.outDir);
+    },
+    closeBundle() {
+      for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
+        if (entry.isFile() && /\.(js|css|svg|json|html)$/.test(entry.name)) {
+          const path = join(entry.parentPath, entry.name);
+          writeFileSync(`${path}.gz`, gzipSync(readFileSync(path), { level: 9 }));
+        }
+      }
+    },
+  };
+}
+
+export default defineConfig({
+  base: "/ui/",
+  resolve: { alias: { "#": new URL("./src", import.meta.url).pathname } },
+  plugins: [react(), compressed()],
+  build: {
+    outDir: "../penstock/ui",
+    emptyOutDir: true,
+    target: "es2022",
+    chunkSizeWarningLimit: 1500, // the grid; it loads on demand
+  },
+  server: {
+    port: 5173,
+    strictPort: true,
+    proxy: { "^/(?!ui/)": { target: server } },
+  },
+  test: {
+    environment: "jsdom",
+    setupFiles: "./src/test/setup.ts",
+    css: false,
+  },
+});
