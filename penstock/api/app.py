@@ -29,6 +29,7 @@ from penstock.api.query import query_routes
 from penstock.api.reference import render
 from penstock.api.replays import replay_routes
 from penstock.api.revisions import revision_routes
+from penstock.api.settings_view import settings_routes
 from penstock.api.sinks import sink_routes
 from penstock.api.streams import stream_routes
 from penstock.api.testruns import test_routes
@@ -72,6 +73,7 @@ def create_app(service: Service) -> FastAPI:
     app.include_router(test_routes(service))
     app.include_router(bundle_routes(service))
     app.include_router(catalogue_routes())
+    app.include_router(settings_routes(service))
     app.include_router(event_routes(app.state.feed))
     _describe(app)
     return app

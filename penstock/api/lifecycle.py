@@ -1,4 +1,4 @@
-"""The life of what runs: pause, resume, stop, start, and what it has done."""
+"""The life of what runs: pause, resume, stop, start, restart, and what it has done."""
 
 from typing import Any
 
@@ -15,6 +15,11 @@ _ACTIONS: dict[Action, tuple[str, str]] = {
     "resume": ("Resume {} that is paused", "It goes on where it was paused."),
     "stop": ("Stop {}", "Ends after the batch in hand, until it is started again."),
     "start": ("Start {}", "Also one that has failed or completed; it goes on where it ended."),
+    "restart": (
+        "Restart {}",
+        "Ends after the batch in hand and begins again from there; what has failed, completed or was stopped "
+        "is started. What is paused has to be resumed.",
+    ),
 }
 
 

@@ -11,8 +11,9 @@ from penstock.api.errors import failures
 from penstock.control.doors import Doors
 from penstock.control.service import Service
 from penstock.control.testbench import Tested, TestRequest
-from penstock.control.testruns import ask, last_events
+from penstock.control.testruns import ask, events_of
 from penstock.engine.samples import MOST_EVENTS
+from penstock.specs.positions import LATEST, PositionText, parse_position
 
 _DESCRIPTION = """\
 Runs the steps of a document, saved or not, on sample events, with the code that a flow runs. The answer has
@@ -21,7 +22,7 @@ the source, and nothing is written; a step that asks outside needs its answers i
 
 An event is an object with the columns of the source; `$meta` in it may have `key`, `headers` and `time`. An
 event of a raw source is `{value, key, headers}`, or the text of its value. The events are given, read from
-the end of a stream, or written as they would be sent (`text`). With `run` the document's own tests are run
+a stream, or written as they would be sent (`text`). With `run` the document's own tests are run
 instead, and `cases` has how they ended. What is wrong with the document is in `errors`, and `ok` is false."""
 
 
@@ -34,6 +35,19 @@ class LastEvents(BaseModel):
     last: int = Field(ge=1, le=MOST_EVENTS, description="How many.")
 
 
+class EventsFrom(BaseModel):
+    """Events of a stream from a position on."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    stream: str = Field(min_length=1, description="Id of the Stream.")
+    begin: PositionText = Field(
+        alias="from",
+        description="`earliest`, `offset:N` or `time:` and ISO 8601; `latest` takes the last so many.",
+    )
+    count: int = Field(ge=1, le=MOST_EVENTS, description="How many.")
+
+
 class TestBody(BaseModel):
     """A document, and what to try it on."""
 
@@ -44,7 +58,7 @@ class TestBody(BaseModel):
         default="Pipeline", description="Kind of the saved document."
     )
     name: str | None = Field(default=None, min_length=1, description="Name or id of a saved document.")
-    events: list[Any] | LastEvents | None = Field(default=None, description="Sample events.")
+    events: list[Any] | LastEvents | EventsFrom | None = Field(default=None, description="Sample events.")
     text: str | None = Field(default=None, description="Sample events, as they would be sent.")
     content_type: str | None = Field(
         default=None, description="Of `text`: application/json, application/x-ndjson, text/csv, text/plain …"
@@ -81,7 +95,9 @@ def test_routes(service: Service) -> APIRouter:
         document = service.get(body.kind, body.name).document if body.name else body.document
         events = body.events
         if isinstance(events, LastEvents):
-            events = last_events(doors.find(events.stream), events.last)
+            events = events_of(doors.find(events.stream), LATEST, events.last)
+        elif isinstance(events, EventsFrom):
+            events = events_of(doors.find(events.stream), parse_position(events.begin), events.count)
         request = TestRequest(
             document=document,
             events=events,

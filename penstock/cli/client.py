@@ -98,7 +98,7 @@ class Client:
         self.call("DELETE", path_of(kind, name))
 
     def act(self, kind: str, name: str, action: str) -> dict[str, Any]:
-        """Pause, resume, stop or start what runs."""
+        """Pause, resume, stop, start or restart what runs."""
         return dict(self.call("POST", path_of(kind, name, action)))
 
     def about(self, kind: str, name: str, what: str, **params: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`penstock pause|resume|stop|start`: what pipelines and all else that runs should do."""
+"""`penstock pause|resume|stop|start|restart`: what pipelines and all else that runs should do."""
 
 from __future__ import annotations
 
@@ -43,6 +43,11 @@ def start(names: Names, server: Server = None, json: Json = False) -> None:
     _act("start", names, server, json)
 
 
+def restart(names: Names, server: Server = None, json: Json = False) -> None:
+    """End what runs after the batch in hand and begin it again; start what has ended."""
+    _act("restart", names, server, json)
+
+
 def _act(action: str, names: list[str], server: str | None, as_json: bool) -> None:
     targets = [target_of(name) for name in names]
     client = connect(server)
@@ -66,4 +71,4 @@ def _act(action: str, names: list[str], server: str | None, as_json: bool) -> No
         raise typer.Exit(INVALID if codes == {INVALID} else FAILED)
 
 
-COMMANDS = (pause, resume, stop, start)
+COMMANDS = (pause, resume, stop, start, restart)

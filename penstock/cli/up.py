@@ -17,7 +17,7 @@ from penstock.errors import PenstockError, Problem
 if TYPE_CHECKING:
     from penstock.control.processes import WorkerProcesses
     from penstock.control.service import Service
-    from penstock.settings import Settings
+    from penstock.settings import Loaded
 
 POLL_S = 0.2
 LONG_START_S = 60.0
@@ -38,23 +38,25 @@ def up(
     from penstock.cli.logs import configure
     from penstock.engine.session import require_java
 
-    settings = settled(load_settings(host=host, port=port, home=home, workers=workers))
+    loaded = load_settings(host=host, port=port, home=home, workers=workers)
+    settings = settled(loaded)
     configure(settings.log)
     if settings.workers:
         require_java()  # or each worker would say so, again and again, where nobody looks
     with Lock(settings.home / "up.lock", f"the directory {settings.home}") as lock:
-        _serve(settings, lock, ["--home", str(settings.home)] if home else [], demo)
+        _serve(loaded, lock, ["--home", str(settings.home)] if home else [], demo)
 
 
-def _serve(settings: Settings, lock: Any, arguments: list[str], demo: bool) -> None:
+def _serve(loaded: Loaded, lock: Any, arguments: list[str], demo: bool) -> None:
     from penstock.api.app import create_app
     from penstock.api.server import Server
     from penstock.cli.worker import open_registry
     from penstock.control.processes import WorkerProcesses
     from penstock.control.service import Service
 
+    settings = loaded.settings
     registry = open_registry(settings)
-    service = Service(settings, registry)
+    service = Service(loaded, registry)
     service.streams.start()
     stop = threading.Event()
     # The server runs in a thread, so that signals come here: its own end is but the first of three.

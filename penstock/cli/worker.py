@@ -81,7 +81,7 @@ def open_registry(settings: Settings) -> Registry:
     """The registry of the settings, or why it cannot be opened."""
     from sqlalchemy.exc import SQLAlchemyError
 
-    from penstock.cli.info import masked
+    from penstock.control.installation import masked
     from penstock.control.registry.store import Registry
     from penstock.errors import Problem, Unavailable
 

@@ -31,6 +31,8 @@ POKE_TIMEOUT_S = 2.0
 REPLAY_S = 600.0
 TEST_S = 600.0
 """Tests are ended in time one by one, and a document may have many."""
+RESTART_GRACE_S = 15.0
+"""A run ends in time; for a worker that does not say so it is waited this much longer."""
 QUERY_GRACE_S = 30.0
 """A worker ends a query in time; one that does not answer at all is waited for this much longer."""
 
@@ -53,6 +55,12 @@ class CatchUpRequest(BaseModel):
 
     uid: str
     sink: str
+
+
+class RestartRequest(BaseModel):
+    """A flow whose run is to end, so that another begins."""
+
+    uid: str
 
 
 class QueryRequest(BaseModel):
@@ -111,6 +119,10 @@ def _app(worker: Worker) -> FastAPI:
     @app.post("/catch-up")
     def catch_up(request: CatchUpRequest) -> bool:
         return worker.catch_up(request.uid, request.sink)
+
+    @app.post("/restart")
+    def restart(request: RestartRequest) -> bool:
+        return worker.restart(request.uid)
 
     @app.post("/analyse")
     async def analyse_(request: AnalyseRequest) -> list[Analysis]:
@@ -180,6 +192,14 @@ class RpcClient:
         """Let a sink of a flow try again now; false if the worker does not run it, or does not answer."""
         try:
             answer = self._post(worker, "/catch-up", POKE_TIMEOUT_S, {"uid": uid, "sink": sink})
+        except httpx.HTTPError:
+            return False
+        return bool(answer.json())
+
+    def restart(self, worker: WorkerInfo, uid: str, drain_s: float) -> bool:
+        """Let the run of a flow end and another begin; false if the worker has it no more, or is silent."""
+        try:
+            answer = self._post(worker, "/restart", drain_s + RESTART_GRACE_S, {"uid": uid})
         except httpx.HTTPError:
             return False
         return bool(answer.json())

@@ -21,11 +21,11 @@ from penstock.control.state import flow_name, remove_state
 from penstock.control.streams import Streams
 from penstock.engine.analysis import Analysis
 from penstock.errors import Conflict, Problem, Unavailable
-from penstock.settings import Settings
+from penstock.settings import Loaded
 from penstock.specs.documents import KINDS, RUNNABLE, runs
 from penstock.specs.references import made_stream
 
-Action = Literal["pause", "resume", "stop", "start"]
+Action = Literal["pause", "resume", "stop", "start", "restart"]
 
 SETTLE_S = 30.0
 """How long an action waits to see its effect before it answers all the same.
@@ -41,6 +41,7 @@ _FROM: dict[Action, tuple[set[str], str, str]] = {
     "resume": ({"paused", "active"}, "active", "use start"),
     "stop": ({"active", "paused", "completed", "failed", "stopped"}, "stopped", ""),
     "start": ({"active", "paused", "completed", "failed", "stopped"}, "active", ""),
+    "restart": ({"active", "completed", "failed", "stopped"}, "active", "use resume"),
 }
 
 
@@ -65,8 +66,9 @@ class Readiness:
 class Service:
     """The operations of Penstock on one registry."""
 
-    def __init__(self, settings: Settings, registry: Registry) -> None:
-        self.settings, self.registry = settings, registry
+    def __init__(self, loaded: Loaded, registry: Registry) -> None:
+        self.loaded, self.settings, self.registry = loaded, loaded.settings, registry
+        settings = loaded.settings
         self.flows = Flows(registry)
         self.rpc = RpcClient()
         self.coordinator = Coordinator(settings, self.flows, self.rpc)
@@ -229,7 +231,7 @@ class Service:
     # The life of a flow
 
     def act(self, kind: str, name: str, action: Action) -> Record:
-        """Pause, resume, stop or start what runs, and wait a while for it to happen."""
+        """Pause, resume, stop, start or restart what runs, and wait a while for it to happen."""
         record = self.registry.get(kind, name)
         allowed, aim, instead = _FROM[action]
         status = flow_of(record).status
@@ -241,13 +243,15 @@ class Service:
                     hint=instead,
                 )
             )
-        if aim == status:
+        if aim == status and action != "restart":
             return record
         if aim == "active":
             analysis = self.judge.for_saving(record.document, "active")
             if analysis.document != record.document:  # what could not be known when it was saved
                 self.registry.update(kind, record.id, analysis.document or {}, origin="inferred")
         self.flows.aim(record, aim)
+        if action == "restart":
+            self._end_run(record)
         self._poke()
         return self._settle(record, _at_rest if aim != "active" else _running)
 
@@ -333,6 +337,13 @@ class Service:
             self.flows.aim(record, "stopped")
             self._poke()
             self._settle(record, _at_rest)
+
+    def _end_run(self, record: Record) -> None:
+        """Let the worker that has a flow end its run after the batch in hand: it begins another by itself."""
+        holder = record.flow.worker if record.flow else None
+        worker = next((each for each in self.flows.workers() if each.id == holder and each.alive), None)
+        if worker is not None:
+            self.rpc.restart(worker, record.uid, self.settings.worker.drain_ms / 1000)
 
     def _settle(self, record: Record, done: Callable[[Record], bool], times: int = 1) -> Record:
         deadline = time.monotonic() + SETTLE_S * times

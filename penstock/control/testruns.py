@@ -12,6 +12,7 @@ from penstock.control.service import Service
 from penstock.control.testbench import Tested, TestRequest
 from penstock.engine.samples import META
 from penstock.errors import PenstockError, Problem
+from penstock.specs.positions import LATEST, Position
 
 
 class TestRefused(PenstockError):
@@ -32,20 +33,22 @@ def ask(service: Service, request: TestRequest) -> Tested:
     return answer.result
 
 
-def last_events(door: Door, last: int) -> list[dict[str, Any]]:
-    """The last events of a stream, as samples."""
+def events_of(door: Door, position: Position, count: int) -> list[dict[str, Any]]:
+    """Events of a stream from a position on, as samples; at its end the last so many."""
     found: list[Mapping[str, Any]] = []
-    start, end = start_of(door, None, last), door.log.bounds().next
-    while start < end and len(found) < last:
-        page = read_page(door, start, last - len(found))
+    start = start_of(door, position, count if position == LATEST else None)
+    end = door.log.bounds().next
+    while start < end and len(found) < count:
+        page = read_page(door, start, count - len(found))
         if page.next <= start:
             break
         found += page.events
         start = page.next
-    return [_sample(event) for event in found]
+    return [sample_of(event) for event in found]
 
 
-def _sample(event: Mapping[str, Any]) -> dict[str, Any]:
+def sample_of(event: Mapping[str, Any]) -> dict[str, Any]:
+    """An event of a stream as a sample."""
     meta = {"time": event["time"], "key": _text(event["key"]), "headers": event["headers"] or None}
     known = {name: value for name, value in meta.items() if value is not None}
     columns = event["columns"] if "columns" in event else {"value": _text(event["value"])}

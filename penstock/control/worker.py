@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 TICK_S = 1.0
+LOOK_S = 0.05
+
+RESTART_S = 10.0
+"""A run that was asked to end is waited for this much longer than it may take to drain."""
 
 
 Version = tuple[int, Versions]
@@ -94,6 +98,20 @@ class Worker:
         """Let a sink of a flow that is behind try again now; false if the flow does not run here."""
         held = self._held.get(uid)
         return held is not None and held.keeper.catch_up(sink)
+
+    def restart(self, uid: str) -> bool:
+        """End the run of a flow after the batch in hand, and return when another can begin.
+
+        False if the flow does not run here, or did not end in time.
+        """
+        held = self._held.get(uid)
+        if held is None:
+            return False
+        held.keeper.drain()
+        until = time.monotonic() + self.settings.worker.drain_ms / 1000 + RESTART_S
+        while self._held.get(uid) is held and time.monotonic() < until:
+            time.sleep(LOOK_S)
+        return self._held.get(uid) is not held
 
     def stop(self) -> None:
         """Ask for an orderly end."""

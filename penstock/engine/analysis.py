@@ -31,6 +31,7 @@ from penstock.specs.documents import (
 from penstock.specs.references import INPUT, made_stream
 from penstock.specs.stream import StreamSpec
 from penstock.specs.validation import Known, parse
+from penstock.streams.guarantee import guarantee
 from penstock.streams.schema import arrow_schema
 
 if TYPE_CHECKING:
@@ -68,6 +69,10 @@ class Analysis(BaseModel):
     document: dict[str, Any] | None = Field(
         default=None, description="The document with what was inferred made explicit."
     )
+    id: str | None = Field(default=None, description="Derived from its name; null if it has none.")
+    guarantee: str | None = Field(
+        default=None, description="For a valid Stream: what an acknowledgement means, in words."
+    )
 
 
 def analyse(
@@ -80,24 +85,27 @@ def analyse(
     allow_python: bool = False,
 ) -> Analysis:
     """Judge a document. Without `spark` only its structure and references are judged."""
+    id = _id(raw)
     try:
         document = parse(raw, defaults, known)
         if isinstance(document, StreamDocument):
             _check_stream(document.spec)
-        analysis = Analysis(valid=True, document=dict(raw), warnings=list(_warnings(raw, document)))
+        analysis = Analysis(valid=True, document=dict(raw), warnings=list(_warnings(raw, document)), id=id)
+        if isinstance(document, StreamDocument):
+            analysis.guarantee = guarantee(document.spec)
         if spark is not None:
             site = declared_site(raw, lookup, defaults or {}, allow_python=allow_python)
             _deepen(analysis, raw, lookup, site, defaults or {}, spark.newSession())
         return analysis
     except Invalid as error:
         kept = dict(raw) if isinstance(raw, Mapping) else None
-        return Analysis(valid=False, errors=error.problems, document=kept)
+        return Analysis(valid=False, errors=error.problems, document=kept, id=id)
     except (
         Exception
     ) as error:  # Spark and plugins may raise anything; the other documents are judged all the same
         log.warning("not judged to the end", error=str(error))
         problem = failure_of(error).problem.model_copy(update={"path": "spec"})
-        return Analysis(valid=False, errors=[problem], document=dict(raw))
+        return Analysis(valid=False, errors=[problem], document=dict(raw), id=id)
 
 
 def offline(documents: Sequence[Any]) -> tuple[Lookup, Known]:
@@ -118,6 +126,12 @@ def offline(documents: Sequence[Any]) -> tuple[Lookup, Known]:
         return {*by_kind.get(kind, {}), *inputs}
 
     return lambda kind, name: by_kind.get(kind, {}).get(name), known
+
+
+def _id(raw: Any) -> str | None:
+    metadata = raw.get("metadata") if isinstance(raw, Mapping) else None
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return derive_id(name) or None if isinstance(name, str) else None
 
 
 def _deepen(

@@ -42,10 +42,10 @@ class Api:
 @contextmanager
 def open_service(home: Path) -> Iterator[Service]:
     """A service on a new registry."""
-    settings = load({"home": home, "port": 0}, env={}, cwd=home).settings
-    registry = Registry.open(settings.registry_url)
+    loaded = load({"home": home, "port": 0}, env={}, cwd=home)
+    registry = Registry.open(loaded.settings.registry_url)
     try:
-        yield Service(settings, registry)
+        yield Service(loaded, registry)
     finally:
         registry.close()
 

@@ -21,7 +21,7 @@ DEFINED: dict[str, dict[str, Any]] = {
     "tasks": {"processors": STEPS},
     "sinks": {"type": "drop"},
 }
-ACTIONS = ("pause", "resume", "stop", "start")
+ACTIONS = ("pause", "resume", "stop", "start", "restart")
 
 places = pytest.mark.parametrize("place", RUN)
 
@@ -56,6 +56,17 @@ def test_what_runs_is_shown_with_its_flow(client: httpx.Client, place: str) -> N
     assert (progress["name"], progress["status"], progress["input_events"]) == ("orders", "active", 0)
     assert client.get("/readyz").json()[place] == {"orders": "active"}
     assert client.delete(f"/{place}/orders").status_code == 204
+
+
+def test_a_restart_starts_what_has_ended_and_leaves_what_is_paused(client: httpx.Client) -> None:
+    client.post("/sinks", json=body(RUN["sinks"], "paused"))
+    refused = client.post("/sinks/orders/restart")
+    assert (refused.status_code, codes(refused)) == (409, ["invalid_transition"])
+    assert refused.json()["hint"] == "use resume"
+    client.post("/sinks/orders/stop")
+    for _ in range(2):  # the second time it is active, and nobody runs it
+        started = client.post("/sinks/orders/restart")
+        assert (started.status_code, started.json()["phase"]) == (200, "waiting"), started.text
 
 
 @places

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from tests.api.kit import Api, codes, pipeline, stream
+from tests.flows import json_rows
 
 pytestmark = pytest.mark.slow
 
@@ -59,6 +60,23 @@ def test_the_life_of_a_pipeline(client: httpx.Client, tmp_path: Path) -> None:
 
     assert client.delete("/pipelines/Main line").status_code == 204
     assert client.get("/pipelines/Main line").status_code == 404
+
+
+def test_a_restart_goes_on_where_it_was(client: httpx.Client, tmp_path: Path) -> None:
+    sink = {"id": "out", "type": "file", "path": str(tmp_path / "out"), "format": "json"}
+    client.post("/pipelines", json=pipeline("again", "active", sinks=[sink]))
+    before = until(client, "again", lambda info: info["ops"]["input_events"] > 0)
+    answer = client.post("/pipelines/again/restart")
+    assert answer.status_code == 200, answer.text
+    after = answer.json()
+    assert (after["status"], after["phase"], after["revision"]) == ("active", "running", 1)
+    assert after["worker"] == before["worker"]
+    until(client, "again", lambda info: info["ops"]["batches"] > after["ops"]["batches"])
+    assert client.post("/pipelines/again/stop").json()["status"] == "stopped"
+    numbers = sorted(row["seq"] for row in json_rows(tmp_path / "out"))
+    assert numbers == list(range(len(numbers))), "each event once, whatever was restarted"
+    assert client.post("/pipelines/again/restart").json()["status"] == "active"
+    assert client.delete("/pipelines/again").status_code == 204
 
 
 def test_a_stale_delete_does_not_even_stop(client: httpx.Client) -> None:

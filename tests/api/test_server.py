@@ -26,9 +26,9 @@ from penstock.control.service import Service
 from penstock.settings import load
 
 server.GRACE_S = 100
-settings = load({"home": Path(sys.argv[1]), "port": 0}, env={}, cwd=Path(sys.argv[1])).settings
-service = Service(settings, Registry.open(settings.registry_url))
-server.Server(create_app(service), settings, lambda url: print(url, flush=True)).run()
+loaded = load({"home": Path(sys.argv[1]), "port": 0}, env={}, cwd=Path(sys.argv[1]))
+service = Service(loaded, Registry.open(loaded.settings.registry_url))
+server.Server(create_app(service), loaded.settings, lambda url: print(url, flush=True)).run()
 print("cleaned up", flush=True)
 """
 

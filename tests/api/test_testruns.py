@@ -55,6 +55,10 @@ def test_documents_are_tried(live: Api) -> None:
     found = test(name="Tried", events={"stream": "tried_on", "last": 2}).json()
     assert [event["id"] for event in found["output"]["drop"]] == [3, 4]
     assert found["output"]["drop"][0]["$meta"]["time"]
+    middle = test(name="Tried", events={"stream": "tried_on", "from": "offset:3", "count": 1}).json()
+    assert [event["id"] for event in middle["output"]["drop"]] == [3]
+    latest = test(name="Tried", events={"stream": "tried_on", "from": "latest", "count": 2}).json()
+    assert latest["output"] == found["output"]
     csv = test(name="tried", text="id,amount\n7,51\n", content_type="text/csv").json()
     assert [event["id"] for event in csv["output"]["drop"]] == [7]
 
@@ -90,6 +94,8 @@ def test_documents_are_tried(live: Api) -> None:
         {"name": "x", "document": {}, "events": []},
         {"name": "x", "events": [], "text": ""},
         {"name": "x", "events": {"stream": "s", "last": 0}},
+        {"name": "x", "events": {"stream": "s", "from": "newest", "count": 1}},
+        {"name": "x", "events": {"stream": "s", "from": "latest", "last": 1}},
         {"name": "x", "run": "some"},
         {"name": "x", "events": [], "colour": "red"},
     ],

@@ -22,9 +22,9 @@ from tests.cli.commands import Penstock, completed
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home = tmp_path_factory.mktemp("client")
-    settings = load({"home": home, "port": 0}, env={}, cwd=home).settings
-    registry = Registry.open(settings.registry_url)
-    service = Service(settings, registry)
+    loaded = load({"home": home, "port": 0}, env={}, cwd=home)
+    registry = Registry.open(loaded.settings.registry_url)
+    service = Service(loaded, registry)
     with judging(service), running(service) as api:
         yield api.url
     registry.close()

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli.info import masked
 from penstock.cli.kinds import PLURALS, kind_of
 from penstock.cli.main import app
 from penstock.cli.output import Usage
 from penstock.cli.text import plural, rate, when
+from penstock.control.installation import masked
 from penstock.specs.documents import KINDS
 from tests.cli.commands import Penstock, completed, quiet_environment
 

@@ -17,10 +17,10 @@ from penstock.settings import load
 def service(spark: SparkSession, tmp_path: Path) -> Iterator[Service]:
     """A registry, a coordinator and a worker that shares the Spark session of the tests."""
     overrides = {"home": tmp_path / "home", "worker.drain_ms": 10_000}
-    settings = load(overrides, env={}, cwd=tmp_path).settings
-    registry = Registry.open(settings.registry_url)
-    service = Service(settings, registry)
-    worker = Worker(settings, registry, spark)
+    loaded = load(overrides, env={}, cwd=tmp_path)
+    registry = Registry.open(loaded.settings.registry_url)
+    service = Service(loaded, registry)
+    worker = Worker(loaded.settings, registry, spark)
     thread = threading.Thread(target=worker.run)
     thread.start()
     service.coordinator.start()

@@ -47,6 +47,18 @@ def test_what_a_sink_cannot_take_is_told_at_the_sink(spark: SparkSession) -> Non
     assert (error.code, error.path) == ("unknown_column", "spec.sinks[0].partition_by[0]")
 
 
+def test_the_id_and_the_promise_of_a_stream() -> None:
+    raw = {"kind": "Stream", "metadata": {"name": "Orders raw"}, "spec": {"wal": {"sync": True}}}
+    analysis = judged(None, raw)
+    assert analysis.id == "orders_raw"
+    assert "power loss" in (analysis.guarantee or "")
+    wrong = judged(None, {**raw, "spec": {"wal": {"sync": "sometimes"}}})
+    assert (wrong.valid, wrong.id, wrong.guarantee) == (False, "orders_raw", None)
+    for nameless in ({}, {"metadata": []}, {"metadata": {"name": 7}}, {"metadata": {"name": " "}}, 7):
+        assert judged(None, nameless).id is None
+    assert judged(None, pipeline("a b")).guarantee is None
+
+
 def test_an_inferred_schema_is_pinned_in_the_document(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"id": 1, "who": {"name": "x"}}\n')
     file = {"type": "file", "path": str(tmp_path), "format": "json"}
