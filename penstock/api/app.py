@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
@@ -25,6 +26,7 @@ from penstock.api.letters import letter_routes
 from penstock.api.lifecycle import lifecycle_routes
 from penstock.api.openapi import openapi
 from penstock.api.origin import SameOrigin
+from penstock.api.packing import Packing
 from penstock.api.query import query_routes
 from penstock.api.reference import render
 from penstock.api.replays import replay_routes
@@ -33,6 +35,7 @@ from penstock.api.settings_view import settings_routes
 from penstock.api.sinks import sink_routes
 from penstock.api.streams import stream_routes
 from penstock.api.testruns import test_routes
+from penstock.api.ui import BUILT, Doorman, ui_routes
 from penstock.control.service import Service
 
 THREADS = 100
@@ -41,8 +44,8 @@ THREADS = 100
 DESCRIPTION = "Streaming data pipelines on Apache Spark. Bodies are JSON or YAML, whichever you prefer."
 
 
-def create_app(service: Service) -> FastAPI:
-    """The REST API of a service."""
+def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
+    """The REST API of a service, and the web app that was built into the directory `ui`."""
     app = FastAPI(
         title="Penstock",
         version=__version__,
@@ -56,6 +59,8 @@ def create_app(service: Service) -> FastAPI:
     app.state.feed = Feed(service.registry)
     errors.install(app)
     app.add_middleware(SameOrigin)
+    app.add_middleware(Packing)
+    app.add_middleware(Doorman)
     app.include_router(ingest_routes(service))  # first: routes are tried in order, and this one is busy
     app.include_router(health_routes(service))
     for kind in KINDS:
@@ -75,6 +80,7 @@ def create_app(service: Service) -> FastAPI:
     app.include_router(catalogue_routes())
     app.include_router(settings_routes(service))
     app.include_router(event_routes(app.state.feed))
+    app.include_router(ui_routes(ui))
     _describe(app)
     return app
 

@@ -50,6 +50,7 @@ def up(
 def _serve(loaded: Loaded, lock: Any, arguments: list[str], demo: bool) -> None:
     from penstock.api.app import create_app
     from penstock.api.server import Server
+    from penstock.api.ui import BUILT
     from penstock.cli.worker import open_registry
     from penstock.control.processes import WorkerProcesses
     from penstock.control.service import Service
@@ -66,6 +67,10 @@ def _serve(loaded: Loaded, lock: Any, arguments: list[str], demo: bool) -> None:
     on_stop(stop.set)
     thread.start()
     say(("Penstock ", "bold"), f"{__version__} listens on ", (server.url, "bold cyan"))
+    if (BUILT / "index.html").exists():
+        say("open ", (f"{server.url}/ui/", "bold cyan"), " in a browser")
+    else:
+        note("the web app is not built; `make web` builds it")
     service.coordinator.start()
     processes = WorkerProcesses(settings, service.flows, arguments)
     processes.start()

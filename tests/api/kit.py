@@ -15,6 +15,7 @@ import httpx
 
 from penstock.api.app import create_app
 from penstock.api.server import Server
+from penstock.api.ui import BUILT
 from penstock.control.edits import Planner
 from penstock.control.registry import Registry
 from penstock.control.rpc import RpcServer
@@ -51,10 +52,10 @@ def open_service(home: Path) -> Iterator[Service]:
 
 
 @contextmanager
-def running(service: Service) -> Iterator[Api]:
+def running(service: Service, ui: Path = BUILT) -> Iterator[Api]:
     """A server on a free port."""
     ready = threading.Event()
-    server = Server(create_app(service), service.settings, lambda _: ready.set())
+    server = Server(create_app(service, ui), service.settings, lambda _: ready.set())
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
