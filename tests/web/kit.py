@@ -1,0 +1,82 @@
+"""What tests of the web app do with a page: open a screen, look for faults, measure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import ConsoleMessage, Page
+
+ROOT = Path(__file__).parents[2]
+
+_AXE = """async () => {
+    const found = await axe.run(document, { resultTypes: ["violations"] })
+    return found.violations.filter((each) => ["serious", "critical"].includes(each.impact))
+}"""
+
+
+@dataclass
+class Faults:
+    """What a page complained about. A test that provokes something says so with `allow`."""
+
+    found: list[str] = field(default_factory=list)
+    allowed: list[str] = field(default_factory=list)
+
+    def allow(self, pattern: str) -> None:
+        """Expect complaints that this pattern is found in, such as `status of 422`."""
+        self.allowed.append(pattern)
+
+    def watch(self, page: Page) -> None:
+        """Keep what goes wrong in a page from now on."""
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.found.append(f"uncaught: {error.stack or error.message}"))
+
+    def unexpected(self) -> list[str]:
+        """The complaints that nobody allowed."""
+        return [each for each in self.found if not any(re.search(p, each) for p in self.allowed)]
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.found.append(f"console: {message.text} ({message.location.get('url')})")
+
+
+def goto(page: Page, path: str) -> None:
+    """Open a screen, such as `/streams`, and wait until it is there."""
+    page.goto(f"/ui{path}")
+    heading(page).wait_for()
+
+
+def heading(page: Page) -> Any:
+    """The title of the screen."""
+    return page.get_by_role("main").get_by_role("heading", level=1)
+
+
+def axe(page: Page) -> None:
+    """Assert that nothing on the screen is a serious obstacle to people who see, hear or move otherwise."""
+    page.evaluate(_axe_script())  # not by a script element: the policy of the page would refuse it
+    found = page.evaluate(_AXE)
+    assert not found, "\n".join(map(_violation, found))
+
+
+def transferred(page: Page) -> dict[str, int]:
+    """The bytes that came over the wire for what the page has loaded so far, by path."""
+    entries = page.evaluate(
+        """() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+            .map((entry) => [new URL(entry.name).pathname, entry.transferSize])"""
+    )
+    return {str(path): int(size) for path, size in entries}
+
+
+@cache
+def _axe_script() -> str:
+    return (ROOT / "web/node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
+
+
+def _violation(found: dict[str, Any]) -> str:
+    places = [
+        f"    {node['target']}: {node['failureSummary']}\n    {node['html']}" for node in found["nodes"]
+    ]
+    return "\n".join([f"{found['impact']} {found['id']}: {found['help']}", *places])
