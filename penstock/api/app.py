@@ -19,13 +19,16 @@ from penstock.api.documents import document_routes
 from penstock.api.edits import plan_routes
 from penstock.api.events import event_routes
 from penstock.api.feed import Feed
+from penstock.api.functions import function_routes
 from penstock.api.health import health_routes
+from penstock.api.history import history_routes
 from penstock.api.ingest import ingest_routes
 from penstock.api.kinds import KINDS
 from penstock.api.letters import letter_routes
 from penstock.api.lifecycle import lifecycle_routes
 from penstock.api.openapi import openapi
 from penstock.api.origin import SameOrigin
+from penstock.api.overview import Followers, overview_routes
 from penstock.api.packing import Packing
 from penstock.api.query import query_routes
 from penstock.api.reference import render
@@ -35,7 +38,9 @@ from penstock.api.settings_view import settings_routes
 from penstock.api.sinks import sink_routes
 from penstock.api.streams import stream_routes
 from penstock.api.testruns import test_routes
+from penstock.api.topology import topology_routes
 from penstock.api.ui import BUILT, Doorman, ui_routes
+from penstock.control.pulse import Pulse
 from penstock.control.service import Service
 
 THREADS = 100
@@ -57,6 +62,8 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
         responses=errors.failures(500, 503),
     )
     app.state.feed = Feed(service.registry)
+    app.state.pulse = pulse = Pulse(service)
+    app.state.followers = Followers(pulse)
     errors.install(app)
     app.add_middleware(SameOrigin)
     app.add_middleware(Packing)
@@ -78,8 +85,12 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
     app.include_router(test_routes(service))
     app.include_router(bundle_routes(service))
     app.include_router(catalogue_routes())
+    app.include_router(function_routes(service))
     app.include_router(settings_routes(service))
     app.include_router(event_routes(app.state.feed))
+    app.include_router(overview_routes(pulse, app.state.followers))
+    app.include_router(topology_routes(service))
+    app.include_router(history_routes(service, pulse))
     app.include_router(ui_routes(ui))
     _describe(app)
     return app
@@ -101,4 +112,7 @@ def _describe(app: FastAPI) -> None:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     to_thread.current_default_thread_limiter().total_tokens = THREADS
+    app.state.followers.open()
+    app.state.pulse.start()
     yield
+    app.state.pulse.stop()

@@ -58,6 +58,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End. Those who follow events would stay for ever, so they are sent away first."""
         self._app.state.feed.close()
+        self._app.state.followers.close()
         await super().shutdown(sockets)
 
     @contextmanager

@@ -9,12 +9,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from penstock.control.service import Service
+from penstock.control.streams import Streams
 from penstock.specs.documents import derive_id
 from penstock.specs.stream import StreamSpec
 from penstock.streams.config import config_version, read_config
 from penstock.streams.events import payload_schema
 from penstock.streams.guarantee import guarantee
-from penstock.streams.home import dead_id
+from penstock.streams.home import StreamPlace, dead_id
 from penstock.streams.log import Log
 
 FRESH_S = 1.0
@@ -68,21 +69,25 @@ class Doors:
 
     def find(self, name: str) -> Door:
         """The door of a stream; NotFound if there is no such stream. Asks the registry."""
-        streams = self._service.streams
-        place = streams.place(name)
+        place = self._service.streams.place(name)
         version = config_version(place.directory)
-        dead = read_config(place.directory).dead_letters
-        door = Door(
-            place.id,
-            place.spec,
-            place.directory,
-            streams.log_at(place.directory),
-            payload_schema(place.spec.schema_),
-            guarantee(place.spec),
-            dead_id(place.id) if dead else None,
-            streams.log_at(dead) if dead else None,
-        )
+        door = door_at(self._service.streams, place)
         if len(self._known) > 10_000:  # streams come and go: what is still used is soon known again
             self._known = {}
         self._known[place.id] = _Known(door, version, time.monotonic() + FRESH_S)
         return door
+
+
+def door_at(streams: Streams, place: StreamPlace) -> Door:
+    """The door of a stream in its place."""
+    dead = read_config(place.directory).dead_letters
+    return Door(
+        place.id,
+        place.spec,
+        place.directory,
+        streams.log_at(place.directory),
+        payload_schema(place.spec.schema_),
+        guarantee(place.spec),
+        dead_id(place.id) if dead else None,
+        streams.log_at(dead) if dead else None,
+    )

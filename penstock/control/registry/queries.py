@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, selec
 
 from penstock.control.registry.content import fold, storable
 from penstock.control.registry.links import dependents_of, known_ids, suggestion
-from penstock.control.registry.records import FlowState, Page, Record, Revision
+from penstock.control.registry.records import FlowState, Page, Record, Revision, Running
 from penstock.control.registry.tables import documents, flow_phase, flow_status, flows, labels, revisions
 from penstock.errors import Invalid, NotFound, Problem, did_you_mean
 from penstock.specs.documents import NAME, RUNNABLE, derive_id
@@ -104,6 +104,12 @@ def statuses(conn: Connection) -> dict[str, dict[str, str]]:
     return found
 
 
+def running(conn: Connection) -> list[Running]:
+    """The flow of all that runs, without the documents."""
+    rows = select(documents.c.kind, documents.c.name, *_FLOW).join(flows, flows.c.uid == documents.c.uid)
+    return [Running(row.kind, row.name, _flow(row)) for row in conn.execute(rows.order_by(*_BY_KIND))]
+
+
 def list_revisions(conn: Connection, uid: str) -> list[Revision]:
     """Every revision of a document, newest first."""
     rows = conn.execute(_select_revisions(uid).order_by(revisions.c.revision.desc()))
@@ -127,15 +133,17 @@ def get_revision(conn: Connection, record: Record, number: int) -> Revision:
 def to_record(row: Row[Any]) -> Record:
     """A row of `select_records` as a record."""
     values = row._mapping
-    flow = None
-    if values["flow_uid"] is not None:
-        flow = FlowState(**{column.name: values[f"flow_{column.name}"] for column in flows.c})
     return Record(
         **{name: values[name] for name in ("uid", "kind", "id", "name", "revision", "document")},
         created_at=values["created_at"],
         updated_at=values["updated_at"],
-        flow=flow,
+        flow=_flow(row) if values["flow_uid"] is not None else None,
     )
+
+
+def _flow(row: Row[Any]) -> FlowState:
+    values = row._mapping
+    return FlowState(**{column.name: values[f"flow_{column.name}"] for column in flows.c})
 
 
 def _select_revisions(uid: str) -> Select[Any]:

@@ -58,6 +58,15 @@ class Record:
 
 
 @dataclass(frozen=True)
+class Running:
+    """A flow, and whose it is: a record without its document."""
+
+    kind: str
+    name: str
+    flow: FlowState
+
+
+@dataclass(frozen=True)
 class Page:
     """A part of a list, and how long the whole list is."""
 

@@ -19,6 +19,7 @@ from penstock.control.registry.records import (
     Record,
     Referrer,
     Revision,
+    Running,
     Versions,
 )
 from penstock.errors import Conflict, Problem
@@ -180,6 +181,11 @@ class Registry:
         """The status of all that runs, by kind and name."""
         with self.engine.connect() as conn:
             return queries.statuses(conn)
+
+    def running(self) -> builtins.list[Running]:
+        """The flow of all that runs, in one query."""
+        with self.engine.connect() as conn:
+            return queries.running(conn)
 
     # Revisions
 

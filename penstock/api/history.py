@@ -1,0 +1,86 @@
+"""Numbers over time, for charts."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from penstock.api.errors import failures
+from penstock.api.ingest import StreamName
+from penstock.api.kinds import KINDS, Kind
+from penstock.api.params import Name
+from penstock.api.views import View
+from penstock.control.history import FINE_MINUTES, MOST_MINUTES
+from penstock.control.layout import key_of
+from penstock.control.pulse import TOTALS, Pulse
+from penstock.control.service import Service, flow_of
+
+_DESCRIPTION = """\
+Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
+server does, and is then shorter. {}"""
+
+_ALL = "Series `in_rate`, `out_rate`, `lag_events`, `dead_letters` (per second), `stream_bytes`."
+_FLOW = """\
+Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+and `sink:ID` (events per second) for each sink."""
+_STREAM = """\
+Series `in_rate`, `bytes`, `segments`, `events`, `lag_events`, `dropped` (per second), and `drop:REASON`."""
+
+Minutes = Annotated[int, Query(ge=1, le=MOST_MINUTES, description="How far back.")]
+
+
+class History(View):
+    """Numbers by column: `at` has the moments, and each series a number for each of them."""
+
+    step_ms: int
+    at: list[int] = Field(description="Milliseconds since 1970.")
+    series: dict[str, list[float | None]] = Field(description="Null where a number is not known.")
+
+
+def history_routes(service: Service, pulse: Pulse) -> APIRouter:
+    """The history of all together, of each flow and of each stream."""
+    router = APIRouter()
+
+    @router.get(
+        "/history",
+        tags=["overview"],
+        summary="Get the numbers of all together over time",
+        description=_DESCRIPTION.format(_ALL),
+        operation_id="getHistory",
+        responses=failures(422),
+    )
+    def totals(minutes: Minutes = FINE_MINUTES) -> History:
+        return _history(pulse, TOTALS, minutes)
+
+    @router.get(
+        "/streams/{name}/history",
+        tags=["streams"],
+        summary="Get the numbers of a stream over time",
+        description=_DESCRIPTION.format(_STREAM),
+        operation_id="getStreamHistory",
+        responses=failures(404, 422),
+    )
+    def stream(name: StreamName, minutes: Minutes = FINE_MINUTES) -> History:
+        return _history(pulse, key_of("Stream", service.streams.place(name).id), minutes)
+
+    def add(kind: Kind) -> None:
+        @router.get(
+            f"/{kind.place}/{{name}}/history",
+            tags=[kind.place],
+            summary=f"Get the numbers of {kind.one} over time",
+            description=_DESCRIPTION.format(_FLOW),
+            operation_id=f"get{kind.name}History",
+            responses=failures(404, 409, 422),
+        )
+        def flow(name: Name, minutes: Minutes = FINE_MINUTES) -> History:
+            found = flow_of(service.registry.get(kind.name, name))
+            return _history(pulse, key_of(kind.name, found.id), minutes)
+
+    for kind in KINDS:
+        if kind.runs:
+            add(kind)
+    return router
+
+
+def _history(pulse: Pulse, key: str, minutes: int) -> History:
+    return History.model_validate(vars(pulse.read(key, minutes)))

@@ -1,0 +1,71 @@
+"""The whole registry as a graph."""
+
+from typing import Literal
+
+from fastapi import APIRouter
+from pydantic import ConfigDict, Field
+
+from penstock.api.views import View
+from penstock.control.service import Service
+from penstock.control.topology import EdgeKind, topology_of
+
+
+class Node(View):
+    """A document, or an end that is written inside one."""
+
+    key: str = Field(description="`Kind/id`; of an end inside one `Pipeline/id#source` or `…#sinks/id`.")
+    kind: Literal["Source", "Stream", "Task", "Pipeline", "Sink"]
+    id: str
+    name: str
+    type: str | None = Field(description="Of a source or a sink: the connector.")
+    status: str | None = Field(description="Null if it does not run by itself.")
+    inline: bool = Field(description="Whether it is no document of its own.")
+    owner: str | None = Field(description="The key of the document that it belongs to.")
+
+
+class Edge(View):
+    """A way that events take, or a document that describes a part of another."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    key: str
+    from_: str = Field(alias="from")
+    to: str
+    flow: str = Field(
+        description="Whose numbers it shows: the rate of its `sink`, else what comes in. The key of a stream "
+        "where no flow moves the events."
+    )
+    sink: str | None
+    kind: EdgeKind
+
+
+class Topology(View):
+    """The graph. Edges lead only to nodes that are there."""
+
+    nodes: list[Node]
+    edges: list[Edge]
+
+
+def topology_routes(service: Service) -> APIRouter:
+    """The graph."""
+    router = APIRouter(tags=["overview"])
+
+    @router.get("/topology", summary="Get the registry as a graph", operation_id="getTopology")
+    def topology() -> Topology:
+        found = topology_of(service)
+        return Topology(
+            nodes=[Node.model_validate(vars(node)) for node in found.nodes],
+            edges=[
+                Edge(
+                    key=edge.key,
+                    from_=edge.begin,
+                    to=edge.end,
+                    flow=edge.flow,
+                    sink=edge.sink,
+                    kind=edge.kind,
+                )
+                for edge in found.edges
+            ],
+        )
+
+    return router

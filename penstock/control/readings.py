@@ -1,0 +1,142 @@
+"""How everything is at a moment: what the sampler finds, and others show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from penstock.control.flows import WorkerInfo
+from penstock.control.registry.records import JsonObject
+from penstock.engine.standings import State
+
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True)
+class SinkPulse:
+    """A sink of a flow."""
+
+    id: str
+    type: str
+    state: State | None
+    rate: float
+    events: int
+    failures: int
+
+
+@dataclass(frozen=True)
+class FlowPulse:
+    """A flow. Rates are events per second over the last seconds."""
+
+    key: str
+    kind: str
+    id: str
+    name: str
+    status: str
+    phase: str
+    worker: str | None
+    in_rate: float
+    out_rate: float
+    lag_events: int | None
+    lag_ms: int | None
+    latency_ms: float | None
+    batch_ms: float | None
+    input_events: int
+    dead_letters: int
+    sinks: tuple[SinkPulse, ...]
+    error: JsonObject | None
+    updated_at: datetime
+
+
+@dataclass(frozen=True)
+class ReaderPulse:
+    """A reader of a stream; `key` is its flow, if it is one."""
+
+    reader: str
+    key: str | None
+    rate: float
+    lag_events: int
+    lag_ms: int | None
+
+
+@dataclass(frozen=True)
+class StreamPulse:
+    """A stream; `lag_events` is the largest of its readers."""
+
+    key: str
+    id: str
+    name: str
+    in_rate: float
+    events: int
+    bytes: int
+    segments: int
+    next: int
+    lag_events: int
+    full: str | None
+    dropped: int
+    transient: bool
+    readers: tuple[ReaderPulse, ...]
+
+
+@dataclass(frozen=True)
+class WorkerPulse(WorkerInfo):
+    """A worker, what it and its children use, and the flows it has."""
+
+    cpu_percent: float | None = None
+    memory_bytes: int | None = None
+    flow_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Totals:
+    """All flows and streams together, and the disk they are on."""
+
+    in_rate: float
+    out_rate: float
+    lag_events: int
+    dead_letters: int
+    stream_bytes: int
+    disk_free_bytes: int
+    disk_total_bytes: int
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Something that a person should look at, and what to do about it."""
+
+    severity: Severity
+    code: str
+    message: str
+    advice: str
+    key: str | None = None
+    kind: str | None = None
+    id: str | None = None
+    name: str | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Lately:
+    """What changed over the last minutes, as no single look can tell."""
+
+    letters: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """New dead letters of a flow, and since when."""
+    lost: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Events of a stream that were dropped or removed unread, and since when."""
+    growing: dict[str, float] = field(default_factory=dict)
+    """Flows whose lag has grown at every look, and since when."""
+    gone: tuple[tuple[str, int, float], ...] = ()
+    """Workers that are gone without a farewell, with the flows they had, and since when."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at everything."""
+
+    at: datetime
+    totals: Totals
+    flows: dict[str, FlowPulse]
+    streams: dict[str, StreamPulse]
+    workers: tuple[WorkerPulse, ...]
+    lately: Lately = field(default_factory=Lately)
