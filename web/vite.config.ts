@@ -44,6 +44,7 @@ export default defineConfig({
   },
   test: {
     environment: "jsdom",
+    testTimeout: 30_000, // finding things by role is slow in jsdom on a busy machine
     setupFiles: "./src/test/setup.ts",
     css: false,
   },
