@@ -24,6 +24,7 @@ from penstock.processors.base import (
     Stage,
     visible,
 )
+from penstock.processors.noting import note
 from penstock.sql.carry import FAILED, carry
 from penstock.sql.names import quote
 
@@ -124,7 +125,7 @@ class _Maker:
         from pyspark.sql.types import StructType
 
         shown = df.select(*map(quote, visible(df.columns))).schema
-        event, note = _hidden(df.sparkSession)
+        event, hidden = _hidden(df.sparkSession)
         columns, steps = [], []
         for part in parts:
             processor = part.component
@@ -136,9 +137,9 @@ class _Maker:
             columns.append(shown)
             arrow = to_arrow_schema(StructType([*_nullable(shown), event]), timezone="UTC")
             steps.append(PythonStep(part.id, processor, arrow, self.given.get(part.id)))
-        arrow_note = to_arrow_schema(StructType([note]), timezone="UTC").field(0)
+        arrow_note = to_arrow_schema(StructType([hidden]), timezone="UTC").field(0)
         work = PythonSteps(self.flow.site.flow, steps, arrow_note, testing=self.testing)
-        return columns, df.mapInArrow(work, StructType([*_nullable(shown), event, note]))
+        return columns, df.mapInArrow(work, StructType([*_nullable(shown), event, hidden]))
 
     def stage(self, part: Part[Processor]) -> Stage:
         flow = self.flow
@@ -152,11 +153,11 @@ def cleared(noted: DataFrame, name: str, watch: Watch | None) -> DataFrame:
     """The events alone, after figures were taken of all that passed."""
     if NOTE not in noted.columns:
         return watch(noted, name, [f.count(f.lit(1)).alias("given")]) if watch else noted
-    note = f.col(quote(NOTE))
+    written = f.col(quote(NOTE))
     if watch:
-        figures = [f.count_if(note.isNull()).alias("given"), f.collect_list(note).alias("notes")]
+        figures = [f.count_if(written.isNull()).alias("given"), f.collect_list(written).alias("notes")]
         noted = watch(noted, name, figures)
-    return noted.filter(note.isNull()).drop(NOTE)
+    return noted.filter(written.isNull()).drop(NOTE)
 
 
 def _noted(df: DataFrame, step: str) -> DataFrame:
@@ -164,16 +165,8 @@ def _noted(df: DataFrame, step: str) -> DataFrame:
     if FAILED not in df.columns:
         return df
     failed = f.col(quote(FAILED))
-    values = {
-        "kind": f.lit("fault"),
-        "step": f.lit(step),
-        "code": f.lit(SQL_FAILED),
-        "row": failed,
-        "event": f.col(quote(EVENT)),
-    }
-    fields = ("kind", "step", "code", "message", "row", "event", "taken", "given", "ms")
-    note = f.struct(*(values.get(name, f.lit(None)).alias(name) for name in fields)).cast(NOTE_TYPE)
-    return df.withColumn(NOTE, f.when(failed.isNotNull(), note)).drop(FAILED)
+    made = note("fault", step, SQL_FAILED, row=failed, event=f.col(quote(EVENT)))
+    return df.withColumn(NOTE, f.when(failed.isNotNull(), made)).drop(FAILED)
 
 
 def _hidden(spark: SparkSession) -> list[StructField]:

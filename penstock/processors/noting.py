@@ -34,15 +34,29 @@ def noted(
     df: DataFrame, step: str, code: str, message: Column, *, kind: Literal["fault", "late"] = "fault"
 ) -> Column:
     """The note of an event of `df` that a step does not let pass."""
+    return note(kind, step, code, message=message, row=row_of(df), event=f.col(quote(EVENT)))
+
+
+def note(
+    kind: str,
+    step: str,
+    code: str,
+    *,
+    row: Column,
+    message: Column | None = None,
+    event: Column | None = None,
+) -> Column:
+    """A note of what is not let pass: why, and what it was."""
     nothing = f.lit(None)
-    return f.struct(
-        f.lit(kind).alias("kind"),
-        f.lit(step).alias("step"),
-        f.lit(code).alias("code"),
-        message.alias("message"),
-        row_of(df).alias("row"),
-        f.col(quote(EVENT)).alias("event"),
-        nothing.cast("bigint").alias("taken"),
-        nothing.cast("bigint").alias("given"),
-        nothing.cast("double").alias("ms"),
-    )
+    values = {
+        "kind": f.lit(kind),
+        "step": f.lit(step),
+        "code": f.lit(code),
+        "message": nothing if message is None else message,
+        "row": row,
+        "event": nothing if event is None else event,
+        "taken": nothing,
+        "given": nothing,
+        "ms": nothing,
+    }
+    return f.struct(*(value.alias(name) for name, value in values.items())).cast(NOTE_TYPE)
