@@ -330,6 +330,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/pipelines/{name}/restart": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restart a pipeline
+         * @description Ends after the batch in hand and begins again from there; what has failed, completed or was stopped is started. What is paused has to be resumed.
+         */
+        post: operations["restartPipeline"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/pipelines/{name}/progress": {
         parameters: {
             query?: never;
@@ -430,6 +450,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/pipelines/{name}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the log of a pipeline
+         * @description What a flow has said of itself: starts and ends, failed attempts, failed deliveries, dead letters, late
+         *     events, and what scripts print. The log outlives restarts and the worker; about 2 MiB of it are kept, and at
+         *     most 50 lines of a level in a second.
+         */
+        get: operations["readPipelineLog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{name}/logs/follow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow the log of a pipeline
+         * @description Server-sent events: each message `lines` has as data an array of log lines, the oldest first. The first one
+         *     has the last 100 lines there are, also when there are none. Ends when the flow is deleted.
+         */
+        get: operations["followPipelineLog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/pipelines/{name}/sinks": {
         parameters: {
             query?: never;
@@ -496,6 +559,28 @@ export interface paths {
         };
         /** List the replays of a pipeline */
         get: operations["listPipelineReplays"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{name}/story": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tell what becomes of an event in a pipeline
+         * @description Reads the event again from the stream and lets it go through the steps of the saved document, as a test run
+         *     does: nothing is written, and no step asks the outside. Beside that are the dead letters it has left, and how
+         *     far each sink has come with it. A step that remembers events sees this one alone; a warning says so.
+         */
+        get: operations["tellPipelineStory"];
         put?: never;
         post?: never;
         delete?: never;
@@ -848,6 +933,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sources/{name}/restart": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restart a source
+         * @description Ends after the batch in hand and begins again from there; what has failed, completed or was stopped is started. What is paused has to be resumed.
+         */
+        post: operations["restartSource"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/sources/{name}/progress": {
         parameters: {
             query?: never;
@@ -942,6 +1047,49 @@ export interface paths {
         put?: never;
         /** Restore a dead letter of a source that was discarded */
         post: operations["restoreSourceDeadLetter"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sources/{name}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the log of a source
+         * @description What a flow has said of itself: starts and ends, failed attempts, failed deliveries, dead letters, late
+         *     events, and what scripts print. The log outlives restarts and the worker; about 2 MiB of it are kept, and at
+         *     most 50 lines of a level in a second.
+         */
+        get: operations["readSourceLog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sources/{name}/logs/follow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow the log of a source
+         * @description Server-sent events: each message `lines` has as data an array of log lines, the oldest first. The first one
+         *     has the last 100 lines there are, also when there are none. Ends when the flow is deleted.
+         */
+        get: operations["followSourceLog"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1197,6 +1345,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tasks/{name}/restart": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restart a task
+         * @description Ends after the batch in hand and begins again from there; what has failed, completed or was stopped is started. What is paused has to be resumed.
+         */
+        post: operations["restartTask"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tasks/{name}/progress": {
         parameters: {
             query?: never;
@@ -1297,6 +1465,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tasks/{name}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the log of a task
+         * @description What a flow has said of itself: starts and ends, failed attempts, failed deliveries, dead letters, late
+         *     events, and what scripts print. The log outlives restarts and the worker; about 2 MiB of it are kept, and at
+         *     most 50 lines of a level in a second.
+         */
+        get: operations["readTaskLog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tasks/{name}/logs/follow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow the log of a task
+         * @description Server-sent events: each message `lines` has as data an array of log lines, the oldest first. The first one
+         *     has the last 100 lines there are, also when there are none. Ends when the flow is deleted.
+         */
+        get: operations["followTaskLog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tasks/{name}/sinks": {
         parameters: {
             query?: never;
@@ -1363,6 +1574,28 @@ export interface paths {
         };
         /** List the replays of a task */
         get: operations["listTaskReplays"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tasks/{name}/story": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tell what becomes of an event in a task
+         * @description Reads the event again from the stream and lets it go through the steps of the saved document, as a test run
+         *     does: nothing is written, and no step asks the outside. Beside that are the dead letters it has left, and how
+         *     far each sink has come with it. A step that remembers events sees this one alone; a warning says so.
+         */
+        get: operations["tellTaskStory"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1583,6 +1816,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sinks/{name}/restart": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restart a sink
+         * @description Ends after the batch in hand and begins again from there; what has failed, completed or was stopped is started. What is paused has to be resumed.
+         */
+        post: operations["restartSink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/sinks/{name}/progress": {
         parameters: {
             query?: never;
@@ -1677,6 +1930,49 @@ export interface paths {
         put?: never;
         /** Restore a dead letter of a sink that was discarded */
         post: operations["restoreSinkDeadLetter"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sinks/{name}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the log of a sink
+         * @description What a flow has said of itself: starts and ends, failed attempts, failed deliveries, dead letters, late
+         *     events, and what scripts print. The log outlives restarts and the worker; about 2 MiB of it are kept, and at
+         *     most 50 lines of a level in a second.
+         */
+        get: operations["readSinkLog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sinks/{name}/logs/follow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow the log of a sink
+         * @description Server-sent events: each message `lines` has as data an array of log lines, the oldest first. The first one
+         *     has the last 100 lines there are, also when there are none. Ends when the flow is deleted.
+         */
+        get: operations["followSinkLog"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1820,7 +2116,7 @@ export interface paths {
          *
          *     An event is an object with the columns of the source; `$meta` in it may have `key`, `headers` and `time`. An
          *     event of a raw source is `{value, key, headers}`, or the text of its value. The events are given, read from
-         *     the end of a stream, or written as they would be sent (`text`). With `run` the document's own tests are run
+         *     a stream, or written as they would be sent (`text`). With `run` the document's own tests are run
          *     instead, and `cases` has how they ended. What is wrong with the document is in `errors`, and `ok` is false.
          */
         post: operations["test"];
@@ -1942,6 +2238,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the settings of the server
+         * @description Those of `penstock.toml`, `PENSTOCK_*` variables and the command line that started it. They are read when it starts.
+         */
+        get: operations["getSettings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -1957,6 +2273,192 @@ export interface paths {
          *     comes back later than that is told first, by an event `gap` with `{missed}`, how many are gone.
          */
         get: operations["followEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get how everything is right now */
+        get: operations["getOverview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/overview/follow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow how everything is
+         * @description The first message is `overview`, with all there is. About every two seconds a message `change` follows: an
+         *     overview whose `flows` and `streams` hold only those that changed, and `gone` the keys of those that are no
+         *     more. After a break the first message is again `overview`.
+         */
+        get: operations["followOverview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/topology": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the registry as a graph */
+        get: operations["getTopology"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the numbers of all together over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
+         *     server does, and is then shorter. Series `in_rate`, `out_rate`, `lag_events`, `dead_letters` (per second), `stream_bytes`.
+         */
+        get: operations["getHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/streams/{name}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the numbers of a stream over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
+         *     server does, and is then shorter. Series `in_rate`, `bytes`, `segments`, `events`, `lag_events`, `dropped` (per second), and `drop:REASON`.
+         */
+        get: operations["getStreamHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{name}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the numbers of a pipeline over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
+         *     server does, and is then shorter. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+         *     and `sink:ID` (events per second) for each sink.
+         */
+        get: operations["getPipelineHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sources/{name}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the numbers of a source over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
+         *     server does, and is then shorter. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+         *     and `sink:ID` (events per second) for each sink.
+         */
+        get: operations["getSourceHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tasks/{name}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the numbers of a task over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
+         *     server does, and is then shorter. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+         *     and `sink:ID` (events per second) for each sink.
+         */
+        get: operations["getTaskHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sinks/{name}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the numbers of a sink over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
+         *     server does, and is then shorter. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+         *     and `sink:ID` (events per second) for each sink.
+         */
+        get: operations["getSinkHistory"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2027,6 +2529,16 @@ export interface components {
             document?: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * Id
+             * @description Derived from its name; null if it has none.
+             */
+            id?: string | null;
+            /**
+             * Guarantee
+             * @description For a valid Stream: what an acknowledgement means, in words.
+             */
+            guarantee?: string | null;
         };
         /**
          * Attempt
@@ -2062,6 +2574,36 @@ export interface components {
             problems?: components["schemas"]["Problem"][];
             /** Attempt */
             attempt: number;
+        };
+        /**
+         * Attention
+         * @description Something that a person should look at.
+         */
+        Attention: {
+            /**
+             * Severity
+             * @enum {string}
+             */
+            severity: "error" | "warning" | "info";
+            /** Code */
+            code: string;
+            /** Key */
+            key: string | null;
+            /** Kind */
+            kind: string | null;
+            /** Id */
+            id: string | null;
+            /** Name */
+            name: string | null;
+            /** Message */
+            message: string;
+            /**
+             * Advice
+             * @description What to do next.
+             */
+            advice: string;
+            /** Since */
+            since: string | null;
         };
         /**
          * BufferView
@@ -2322,6 +2864,30 @@ export interface components {
             offset: number;
         };
         /**
+         * Edge
+         * @description A way that events take, or a document that describes a part of another.
+         */
+        Edge: {
+            /** Key */
+            key: string;
+            /** From */
+            from: string;
+            /** To */
+            to: string;
+            /**
+             * Flow
+             * @description Whose numbers it shows: the rate of its `sink`, else what comes in. The key of a stream where no flow moves the events.
+             */
+            flow: string;
+            /** Sink */
+            sink: string | null;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "data" | "dead_letters" | "join" | "definition";
+        };
+        /**
          * EditPlanView
          * @description What an edit would do. Nothing was changed.
          */
@@ -2416,6 +2982,27 @@ export interface components {
             };
         };
         /**
+         * EventsFrom
+         * @description Events of a stream from a position on.
+         */
+        EventsFrom: {
+            /**
+             * Stream
+             * @description Id of the Stream.
+             */
+            stream: string;
+            /**
+             * From
+             * @description `earliest`, `offset:N` or `time:` and ISO 8601; `latest` takes the last so many.
+             */
+            from: string;
+            /**
+             * Count
+             * @description How many.
+             */
+            count: number;
+        };
+        /**
          * EventsView
          * @description Events in a row.
          */
@@ -2429,6 +3016,74 @@ export interface components {
             next: number;
             /** @description What is missing before them. */
             gap: components["schemas"]["GapView"] | null;
+        };
+        /**
+         * FlowPulse
+         * @description A flow as it is now.
+         */
+        FlowPulse: {
+            /**
+             * Key
+             * @description Kind and id, such as `Pipeline/orders`.
+             */
+            key: string;
+            /** Kind */
+            kind: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "active" | "paused" | "completed" | "failed" | "stopped";
+            /** Phase */
+            phase: string;
+            /** Worker */
+            worker: string | null;
+            /**
+             * In Rate
+             * @description Events per second over the last ten seconds or so.
+             */
+            in_rate: number;
+            /**
+             * Out Rate
+             * @description Events per second over the last ten seconds or so.
+             */
+            out_rate: number;
+            /**
+             * Lag Events
+             * @description Events of its stream that wait for it; null: it reads none.
+             */
+            lag_events: number | null;
+            /**
+             * Lag Ms
+             * @description For how long the oldest of them has waited.
+             */
+            lag_ms: number | null;
+            /**
+             * Latency Ms
+             * @description How old the oldest event of the last batch was when it was delivered.
+             */
+            latency_ms: number | null;
+            /**
+             * Batch Ms
+             * @description How long the last batch took.
+             */
+            batch_ms: number | null;
+            /** Input Events */
+            input_events: number;
+            /** Dead Letters */
+            dead_letters: number;
+            /** Sinks */
+            sinks: components["schemas"]["SinkPulse"][];
+            error: components["schemas"]["RunError"] | null;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
         };
         /**
          * GapInfo
@@ -2492,6 +3147,26 @@ export interface components {
              * @constant
              */
             status: "ok";
+        };
+        /**
+         * History
+         * @description Numbers by column: `at` has the moments, and each series a number for each of them.
+         */
+        History: {
+            /** Step Ms */
+            step_ms: number;
+            /**
+             * At
+             * @description Milliseconds since 1970.
+             */
+            at: number[];
+            /**
+             * Series
+             * @description Null where a number is not known.
+             */
+            series: {
+                [key: string]: (number | null)[];
+            };
         };
         /**
          * ImportResult
@@ -2653,6 +3328,49 @@ export interface components {
             complete: boolean;
         };
         /**
+         * LogLine
+         * @description Something that a flow has said of itself.
+         */
+        LogLine: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * Level
+             * @enum {string}
+             */
+            level: "debug" | "info" | "warning" | "error";
+            /** Message */
+            message: string;
+            /**
+             * Step
+             * @description The processor it is about.
+             */
+            step: string | null;
+            /**
+             * Sink
+             * @description The sink it is about.
+             */
+            sink: string | null;
+            /**
+             * Fields
+             * @description Further details by name, such as `batch`, `code` or `error`.
+             */
+            fields: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * LogView
+         * @description The newest lines of a log, the oldest of them first.
+         */
+        LogView: {
+            /** Lines */
+            lines: components["schemas"]["LogLine"][];
+        };
+        /**
          * MetadataInfo
          * @description Who a document is.
          */
@@ -2722,6 +3440,46 @@ export interface components {
             dead_letters?: components["schemas"]["Range"] | null;
         };
         /**
+         * Node
+         * @description A document, or an end that is written inside one.
+         */
+        Node: {
+            /**
+             * Key
+             * @description `Kind/id`; of an end inside one `Pipeline/id#source` or `…#sinks/id`.
+             */
+            key: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "Source" | "Stream" | "Task" | "Pipeline" | "Sink";
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Type
+             * @description Of a source or a sink: the connector.
+             */
+            type: string | null;
+            /**
+             * Status
+             * @description Null if it does not run by itself.
+             */
+            status: string | null;
+            /**
+             * Inline
+             * @description Whether it is no document of its own.
+             */
+            inline: boolean;
+            /**
+             * Owner
+             * @description The key of the document that it belongs to.
+             */
+            owner: string | null;
+        };
+        /**
          * Ops
          * @description What a flow has done so far, over all of its runs.
          */
@@ -2762,6 +3520,42 @@ export interface components {
             };
         } & {
             [key: string]: unknown;
+        };
+        /**
+         * Overview
+         * @description How everything is right now.
+         */
+        Overview: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Version */
+            version: string;
+            /**
+             * Started At
+             * Format: date-time
+             * @description When this server began; so did what it remembers.
+             */
+            started_at: string;
+            totals: components["schemas"]["Totals"];
+            /** Flows */
+            flows: components["schemas"]["FlowPulse"][];
+            /** Streams */
+            streams: components["schemas"]["StreamPulse"][];
+            /** Workers */
+            workers: components["schemas"]["WorkerPulse"][];
+            /**
+             * Attention
+             * @description The most urgent first.
+             */
+            attention: components["schemas"]["Attention"][];
+            /**
+             * Gone
+             * @description Keys that are no more, in a message `change`.
+             */
+            gone: string[];
         };
         /**
          * PipeInfo
@@ -3029,6 +3823,28 @@ export interface components {
              * @description Text, or `{base64}` if it is not UTF-8.
              */
             value: unknown;
+        };
+        /**
+         * ReaderPulse
+         * @description A reader of a stream.
+         */
+        ReaderPulse: {
+            /** Reader */
+            reader: string;
+            /**
+             * Key
+             * @description Kind and id of its flow, if it is one.
+             */
+            key: string | null;
+            /**
+             * Rate
+             * @description Events per second over the last ten seconds or so.
+             */
+            rate: number;
+            /** Lag Events */
+            lag_events: number;
+            /** Lag Ms */
+            lag_ms: number | null;
         };
         /**
          * ReaderView
@@ -3372,6 +4188,77 @@ export interface components {
             offset: number;
         };
         /**
+         * SettingInfo
+         * @description A setting in force.
+         */
+        SettingInfo: {
+            /** Name */
+            name: string;
+            /**
+             * Value
+             * @description Secrets are masked.
+             */
+            value: unknown;
+            /**
+             * Default
+             * @description The built-in value.
+             */
+            default: unknown;
+            /**
+             * Origin
+             * @description What has set it: a file, a variable, the command line, or `built-in`.
+             */
+            origin: string;
+            /**
+             * Variable
+             * @description The environment variable that sets it.
+             */
+            variable: string;
+            /** Description */
+            description: string;
+            /**
+             * Choices
+             * @description All values it can have; empty if they cannot be listed.
+             */
+            choices: string[];
+        };
+        /**
+         * SettingsView
+         * @description The settings of the server, and the versions of what it runs on.
+         */
+        SettingsView: {
+            /**
+             * File
+             * @description The `penstock.toml` that was read.
+             */
+            file: string | null;
+            /** Settings */
+            settings: components["schemas"]["SettingInfo"][];
+            /**
+             * Warnings
+             * @description What looks wrong about them.
+             */
+            warnings: components["schemas"]["Problem"][];
+            versions: components["schemas"]["Versions"];
+        };
+        /**
+         * SinkFate
+         * @description How an event fared at a sink.
+         */
+        SinkFate: {
+            /** Id */
+            id: string;
+            /** Type */
+            type: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "delivered" | "waiting" | "behind" | "not_chosen" | "failed" | "unknown";
+            /** Why */
+            why: string;
+        };
+        /**
          * SinkInfo
          * @description A sink of a flow, and how it is.
          */
@@ -3433,6 +4320,30 @@ export interface components {
             last_ack_at: string | null;
         } & {
             [key: string]: unknown;
+        };
+        /**
+         * SinkPulse
+         * @description A sink of a flow.
+         */
+        SinkPulse: {
+            /** Id */
+            id: string;
+            /** Type */
+            type: string;
+            /**
+             * State
+             * @description Null until its ledger was read.
+             */
+            state: ("in_sync" | "behind" | "catching_up") | null;
+            /**
+             * Rate
+             * @description Events per second over the last ten seconds or so.
+             */
+            rate: number;
+            /** Events */
+            events: number;
+            /** Failures */
+            failures: number;
         };
         /**
          * StatsView
@@ -3582,6 +4493,99 @@ export interface components {
             columns: components["schemas"]["Column"][];
         };
         /**
+         * StoryView
+         * @description What becomes of an event.
+         */
+        StoryView: {
+            /**
+             * Stream
+             * @description The stream that the flow reads.
+             */
+            stream: string;
+            /** Offset */
+            offset: number;
+            /**
+             * Time
+             * @description When it was appended.
+             */
+            time: string | null;
+            /**
+             * Event
+             * @description As the first step sees it; `$meta` has what is beside it.
+             */
+            event: {
+                [key: string]: unknown;
+            };
+            /**
+             * Revision
+             * @description Of the document whose steps are shown.
+             */
+            revision: number;
+            /** Steps */
+            steps: components["schemas"]["StepResult"][];
+            /**
+             * Letters
+             * @description The dead letters it has left.
+             */
+            letters: components["schemas"]["LetterView"][];
+            /** Sinks */
+            sinks: components["schemas"]["SinkFate"][];
+            /** Warnings */
+            warnings: components["schemas"]["Problem"][];
+            /**
+             * Errors
+             * @description Why the steps could not be shown to the end.
+             */
+            errors: components["schemas"]["Problem"][];
+        };
+        /**
+         * StreamPulse
+         * @description A stream as it is now: a registered one, or one that a flow has of its own.
+         */
+        StreamPulse: {
+            /**
+             * Key
+             * @description Kind and id, such as `Pipeline/orders`.
+             */
+            key: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * In Rate
+             * @description Events per second over the last ten seconds or so.
+             */
+            in_rate: number;
+            /** Events */
+            events: number;
+            /** Bytes */
+            bytes: number;
+            /** Segments */
+            segments: number;
+            /** Next */
+            next: number;
+            /**
+             * Lag Events
+             * @description The largest of its readers.
+             */
+            lag_events: number;
+            /**
+             * Full
+             * @description The limit that makes its producers wait now.
+             */
+            full: string | null;
+            /**
+             * Dropped
+             * @description Events that nobody will read: dropped, or removed unread.
+             */
+            dropped: number;
+            /** Transient */
+            transient: boolean;
+            /** Readers */
+            readers: components["schemas"]["ReaderPulse"][];
+        };
+        /**
          * TestBody
          * @description A document, and what to try it on.
          */
@@ -3609,7 +4613,7 @@ export interface components {
              * Events
              * @description Sample events.
              */
-            events?: unknown[] | components["schemas"]["LastEvents"] | null;
+            events?: unknown[] | components["schemas"]["LastEvents"] | components["schemas"]["EventsFrom"] | null;
             /**
              * Text
              * @description Sample events, as they would be sent.
@@ -3673,6 +4677,51 @@ export interface components {
             cases?: components["schemas"]["CaseResult"][] | null;
         };
         /**
+         * Topology
+         * @description The graph. Edges lead only to nodes that are there.
+         */
+        Topology: {
+            /** Nodes */
+            nodes: components["schemas"]["Node"][];
+            /** Edges */
+            edges: components["schemas"]["Edge"][];
+        };
+        /**
+         * Totals
+         * @description All flows and streams together.
+         */
+        Totals: {
+            /**
+             * In Rate
+             * @description Events per second over the last ten seconds or so.
+             */
+            in_rate: number;
+            /**
+             * Out Rate
+             * @description Events per second over the last ten seconds or so.
+             */
+            out_rate: number;
+            /**
+             * Lag Events
+             * @description Events that wait for a flow.
+             */
+            lag_events: number;
+            /**
+             * Dead Letters
+             * @description Events that flows could not process, since they were made.
+             */
+            dead_letters: number;
+            /** Stream Bytes */
+            stream_bytes: number;
+            /**
+             * Disk Free Bytes
+             * @description Of the disk that streams are on.
+             */
+            disk_free_bytes: number;
+            /** Disk Total Bytes */
+            disk_total_bytes: number;
+        };
+        /**
          * TypedEvent
          * @description An event of a typed stream.
          */
@@ -3714,6 +4763,65 @@ export interface components {
              * @description In the order in which they were sent.
              */
             documents: components["schemas"]["Analysis"][];
+        };
+        /**
+         * Versions
+         * @description What runs here.
+         */
+        Versions: {
+            /** Penstock */
+            penstock: string;
+            /** Python */
+            python: string;
+            /**
+             * Java
+             * @description Null if no Java was found.
+             */
+            java: string | null;
+            /** Spark */
+            spark: string;
+        };
+        /**
+         * WorkerPulse
+         * @description A worker as it is now.
+         */
+        WorkerPulse: {
+            /** Id */
+            id: string;
+            /** Host */
+            host: string;
+            /** Pid */
+            pid: number;
+            /** State */
+            state: string;
+            /** Alive */
+            alive: boolean;
+            /** Flows */
+            flows: number;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /** Info */
+            info: {
+                [key: string]: unknown;
+            };
+            /**
+             * Cpu Percent
+             * @description Of one core, with its children; null if not known.
+             */
+            cpu_percent: number | null;
+            /**
+             * Memory Bytes
+             * @description With its children; null if not known.
+             */
+            memory_bytes: number | null;
+            /**
+             * Flow Keys
+             * @description The flows that it has.
+             */
+            flow_keys: string[];
         };
         /**
          * WorkerView
@@ -8826,6 +9934,83 @@ export interface operations {
             };
         };
     };
+    restartPipeline: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipeInfo"];
+                };
+            };
+            /** @description The request was made by a page of another site. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     getPipelineProgress: {
         parameters: {
             query?: never;
@@ -9545,6 +10730,150 @@ export interface operations {
             };
         };
     };
+    readPipelineLog: {
+        parameters: {
+            query?: {
+                /** @description At most so many, the newest. */
+                limit?: number;
+                /** @description Only lines that are at least so severe. */
+                level?: "debug" | "info" | "warning" | "error";
+            };
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogView"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    followPipelineLog: {
+        parameters: {
+            query?: {
+                /** @description Only lines that are at least so severe. */
+                level?: "debug" | "info" | "warning" | "error";
+            };
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lines. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     listPipelineStandings: {
         parameters: {
             query?: never;
@@ -9886,6 +11215,86 @@ export interface operations {
             };
             /** @description There is no such thing. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    tellPipelineStory: {
+        parameters: {
+            query: {
+                /** @description Of the event, in the stream that the flow reads. */
+                offset: number;
+            };
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoryView"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It took longer than it may. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12096,6 +13505,83 @@ export interface operations {
             };
         };
     };
+    restartSource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
+            /** @description The request was made by a page of another site. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     getSourceProgress: {
         parameters: {
             query?: never;
@@ -12766,6 +14252,150 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    readSourceLog: {
+        parameters: {
+            query?: {
+                /** @description At most so many, the newest. */
+                limit?: number;
+                /** @description Only lines that are at least so severe. */
+                level?: "debug" | "info" | "warning" | "error";
+            };
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogView"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    followSourceLog: {
+        parameters: {
+            query?: {
+                /** @description Only lines that are at least so severe. */
+                level?: "debug" | "info" | "warning" | "error";
+            };
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lines. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
                 };
             };
             /** @description There is no such thing. */
@@ -14204,6 +15834,83 @@ export interface operations {
             };
         };
     };
+    restartTask: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
+            /** @description The request was made by a page of another site. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     getTaskProgress: {
         parameters: {
             query?: never;
@@ -14923,6 +16630,150 @@ export interface operations {
             };
         };
     };
+    readTaskLog: {
+        parameters: {
+            query?: {
+                /** @description At most so many, the newest. */
+                limit?: number;
+                /** @description Only lines that are at least so severe. */
+                level?: "debug" | "info" | "warning" | "error";
+            };
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogView"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    followTaskLog: {
+        parameters: {
+            query?: {
+                /** @description Only lines that are at least so severe. */
+                level?: "debug" | "info" | "warning" | "error";
+            };
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lines. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     listTaskStandings: {
         parameters: {
             query?: never;
@@ -15264,6 +17115,86 @@ export interface operations {
             };
             /** @description There is no such thing. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    tellTaskStory: {
+        parameters: {
+            query: {
+                /** @description Of the event, in the stream that the flow reads. */
+                offset: number;
+            };
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoryView"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It took longer than it may. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -16542,6 +18473,83 @@ export interface operations {
             };
         };
     };
+    restartSink: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
+            /** @description The request was made by a page of another site. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     getSinkProgress: {
         parameters: {
             query?: never;
@@ -17212,6 +19220,150 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    readSinkLog: {
+        parameters: {
+            query?: {
+                /** @description At most so many, the newest. */
+                limit?: number;
+                /** @description Only lines that are at least so severe. */
+                level?: "debug" | "info" | "warning" | "error";
+            };
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogView"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    followSinkLog: {
+        parameters: {
+            query?: {
+                /** @description Only lines that are at least so severe. */
+                level?: "debug" | "info" | "warning" | "error";
+            };
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lines. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
                 };
             };
             /** @description There is no such thing. */
@@ -18187,6 +20339,44 @@ export interface operations {
             };
         };
     };
+    getSettings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingsView"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     followEvents: {
         parameters: {
             query?: {
@@ -18209,6 +20399,516 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getOverview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overview"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    followOverview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The messages. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getTopology: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Topology"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getHistory: {
+        parameters: {
+            query?: {
+                /** @description How far back. */
+                minutes?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["History"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getStreamHistory: {
+        parameters: {
+            query?: {
+                /** @description How far back. */
+                minutes?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["History"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getPipelineHistory: {
+        parameters: {
+            query?: {
+                /** @description How far back. */
+                minutes?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["History"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getSourceHistory: {
+        parameters: {
+            query?: {
+                /** @description How far back. */
+                minutes?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["History"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getTaskHistory: {
+        parameters: {
+            query?: {
+                /** @description How far back. */
+                minutes?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["History"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getSinkHistory: {
+        parameters: {
+            query?: {
+                /** @description How far back. */
+                minutes?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The name or the id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["History"];
+                };
+            };
+            /** @description There is no such thing. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state forbids it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description What was sent is not valid: all of its problems. */

@@ -1,0 +1,33 @@
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { api, body, type Schemas } from "./client";
+import type { Place } from "./kinds";
+
+/** Numbers over time by column, ready for a chart; null where nothing is known. */
+export type History = Schemas["History"];
+
+const NOTHING: History = { step_ms: 2000, at: [], series: {} };
+
+/** The last minutes of a flow or stream, or of all together without a place; new numbers every few seconds. */
+export function useHistory(place: Place | null, id: string | null, minutes: number): History {
+  const { data } = useQuery({
+    queryKey: place === null || id === null ? ["history", minutes] : ["below", place, id, "history", minutes],
+    queryFn: () => fetchHistory(place, id, minutes),
+    // Longer times have a number for each minute only.
+    refetchInterval: minutes <= 15 ? 5_000 : 30_000,
+    placeholderData: keepPreviousData,
+  });
+  return data ?? NOTHING;
+}
+
+/** A column of a history; all unknown if it is not there. */
+export function column(history: History, name: string): (number | null)[] {
+  return history.series[name] ?? history.at.map(() => null);
+}
+
+async function fetchHistory(place: Place | null, id: string | null, minutes: number): Promise<History> {
+  if (place === null || id === null) {
+    return body(api.GET("/history", { params: { query: { minutes } } }));
+  }
+  const path = `/${place}/{name}/history` as "/pipelines/{name}/history";
+  return body(api.GET(path, { params: { path: { name: id }, query: { minutes } } }));
+}

@@ -1,0 +1,152 @@
+import type uPlot from "uplot";
+import { bytes } from "./format";
+
+/** A line of a chart. */
+export interface ChartSeries {
+  name: string;
+  label: string;
+  /** A colour of the theme, such as `red`; else the next one of the palette. */
+  color?: string;
+  /** One for each moment; null where nothing is known. */
+  values: readonly (number | null)[];
+}
+
+/** How the lines look: never by their colour alone. */
+export interface Look {
+  label: string;
+  color: string;
+  dash: number[];
+}
+
+const PALETTE = ["penstock", "orange", "grape", "green", "indigo", "pink"];
+const DASHES = [[], [7, 4], [2, 3], [10, 3, 2, 3]];
+
+/** The looks of lines, as CSS colours that read well on the scheme's background. */
+export function looks(series: readonly ChartSeries[], scheme: "light" | "dark"): Look[] {
+  const shade = scheme === "dark" ? 4 : 7;
+  return series.map(({ label, color }, place) => ({
+    label,
+    color: `var(--mantine-color-${color ?? PALETTE[place % PALETTE.length]}-${shade})`,
+    dash: DASHES[place % DASHES.length]!,
+  }));
+}
+
+/** The last, least and largest value of a line; null if nothing is known of it. */
+export function extent(
+  values: readonly (number | null)[],
+): { last: number; min: number; max: number } | null {
+  let last: number | null = null;
+  let min = Number.POSITIVE_INFINITY;
+  let max = Number.NEGATIVE_INFINITY;
+  for (const value of values) {
+    if (value === null) continue;
+    last = value;
+    min = Math.min(min, value);
+    max = Math.max(max, value);
+  }
+  return last === null ? null : { last, min, max };
+}
+
+/** A line in a sentence, for those who do not see it. */
+export function sentence(series: ChartSeries, format: (value: number) => string): string {
+  const found = extent(series.values);
+  if (found === null) return `${series.label}: nothing is known yet.`;
+  const { last, min, max } = found;
+  return `${series.label}: ${format(last)} now, between ${format(min)} and ${format(max)}.`;
+}
+
+/** The value at a place, or the last one that is known. */
+export function valueAt(values: readonly (number | null)[], place: number | null): number | null {
+  return place === null ? (extent(values)?.last ?? null) : (values[place] ?? null);
+}
+
+interface Drawing {
+  width: number;
+  height: number;
+  looks: readonly Look[];
+  format: (value: number) => string;
+  /** Minutes that the time axis spans; else just what there is. */
+  minutes?: number;
+  sync?: string;
+  onCursor: (place: number | null) => void;
+}
+
+/** The options of uPlot. `element` is where it will be: it has the colours of the theme. */
+export function options(element: Element, drawing: Drawing): uPlot.Options {
+  const style = getComputedStyle(element);
+  const colour = (value: string) => style.getPropertyValue(value.slice(4, -1)).trim();
+  const text = colour("var(--mantine-color-dimmed)");
+  const axis = {
+    stroke: text,
+    font: `11px ${style.fontFamily}`,
+    grid: { stroke: colour("var(--mantine-color-default-border)"), width: 1 },
+    ticks: { show: false },
+  };
+  const { minutes, format, sync } = drawing;
+  return {
+    width: drawing.width,
+    height: drawing.height,
+    ms: 1,
+    legend: { show: false },
+    padding: [8, 8, 0, 0],
+    cursor: {
+      y: false,
+      drag: { x: false, y: false },
+      points: { size: 6 },
+      ...(sync === undefined ? {} : { sync: { key: sync, scales: ["x", null] } }),
+    },
+    scales: {
+      x: { range: (_, min, max) => [minutes ? max - minutes * 60_000 : min, max > min ? max : min + 1000] },
+      y: { range: (_, min, max) => [Math.min(0, min), max > 0 ? max * 1.1 : 1] },
+    },
+    axes: [
+      {
+        ...axis,
+        size: 28,
+        space: 70,
+        values: (_, splits, __, ___, step) => splits.map((at) => clock(at, step)),
+      },
+      { ...axis, size: widest, space: 34, incrs: steps(format), values: (_, splits) => splits.map(format) },
+    ],
+    series: [
+      {},
+      ...drawing.looks.map((look) => ({
+        label: look.label,
+        stroke: colour(look.color),
+        dash: look.dash,
+        width: 1.75,
+        points: { show: false, filter: lonely, size: 5 },
+      })),
+    ],
+    hooks: { setCursor: [(plot) => drawing.onCursor(plot.cursor.idx ?? null)] },
+  };
+}
+
+/** Points are drawn only where a line would not show: a value between two gaps. */
+const lonely: uPlot.Series.Points.Filter = (plot, place) => {
+  const values = plot.data[place]!;
+  const found: number[] = [];
+  for (let at = 0; at < values.length; at++) {
+    if (values[at] != null && values[at - 1] == null && values[at + 1] == null) found.push(at);
+  }
+  return found;
+};
+
+const POWERS_OF_TWO = Array.from({ length: 50 }, (_, power) => 2 ** power);
+
+/** Bytes are read in powers of two: 64 MiB, not 61.04 MiB. */
+const steps = (format: (value: number) => string) => (format === bytes ? POWERS_OF_TWO : undefined);
+
+const pad = (part: number) => String(part).padStart(2, "0");
+
+/** A moment of the time axis in the reader's time zone; seconds where the steps are that small. */
+export function clock(at: number, step: number): string {
+  const date = new Date(at);
+  const short = `${pad(date.getHours())}:${pad(date.getMinutes())}`;
+  return step < 60_000 ? `${short}:${pad(date.getSeconds())}` : short;
+}
+
+const widest: uPlot.Axis.Size = (_, labels) => {
+  const longest = Math.max(0, ...(labels ?? []).map((label) => label.length));
+  return Math.max(36, longest * 6.5 + 14);
+};
