@@ -1,0 +1,29 @@
+/** What an editor can highlight. */
+export type Language = "sql" | "javascript" | "yaml" | "json" | "text";
+
+export interface Column {
+  name: string;
+  type: string;
+}
+
+/** Something that is wrong with a text, marked where it is known where. */
+export interface Mark {
+  line?: number;
+  column?: number;
+  message: string;
+  level?: "error" | "warning";
+}
+
+export interface EditorProps {
+  language: Language;
+  value: string;
+  onChange?: (value: string) => void;
+  readOnly?: boolean;
+  /** The accessible name. */
+  label: string;
+  /** Columns of the events that come in: completed in SQL and JavaScript. */
+  columns?: Column[];
+  problems?: Mark[];
+  minHeight?: number;
+  maxHeight?: number;
+}
