@@ -19,6 +19,7 @@ from penstock.api.documents import document_routes
 from penstock.api.edits import plan_routes
 from penstock.api.events import event_routes
 from penstock.api.feed import Feed
+from penstock.api.flow_logs import log_routes
 from penstock.api.functions import function_routes
 from penstock.api.health import health_routes
 from penstock.api.history import history_routes
@@ -36,6 +37,7 @@ from penstock.api.replays import replay_routes
 from penstock.api.revisions import revision_routes
 from penstock.api.settings_view import settings_routes
 from penstock.api.sinks import sink_routes
+from penstock.api.story import story_routes
 from penstock.api.streams import stream_routes
 from penstock.api.testruns import test_routes
 from penstock.api.topology import topology_routes
@@ -77,9 +79,11 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
         if kind.runs:
             app.include_router(lifecycle_routes(service, kind))
             app.include_router(letter_routes(service, kind))
+            app.include_router(log_routes(service, kind, app.state.feed))
             app.include_router(sink_routes(service, kind))
         if kind.name in ("Pipeline", "Task"):
             app.include_router(replay_routes(service, kind))
+            app.include_router(story_routes(service, kind))
     app.include_router(stream_routes(service, app.state.feed))
     app.include_router(query_routes(service))
     app.include_router(test_routes(service))

@@ -14,6 +14,7 @@ from penstock.cli import (
     apply,
     bundle,
     documents,
+    flow_logs,
     info,
     letters,
     lifecycle,
@@ -22,6 +23,7 @@ from penstock.cli import (
     revisions,
     run,
     sinks,
+    story,
     stream,
     test,
     up,
@@ -61,7 +63,17 @@ app = typer.Typer(
 
 PANELS = {
     "Run": (up, worker, run, validate, test),
-    "Documents on a server": (apply, documents, lifecycle, sinks, replay, revisions, bundle),
+    "Documents on a server": (
+        apply,
+        documents,
+        lifecycle,
+        flow_logs,
+        story,
+        sinks,
+        replay,
+        revisions,
+        bundle,
+    ),
     "Streams": (query,),
     "About": (info,),
 }

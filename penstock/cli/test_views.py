@@ -41,7 +41,7 @@ def show_result(result: TestResult) -> None:
     """What each step made of the events, and what each sink would get."""
     show_problems(result.warnings, level="warning")
     for step in result.steps:
-        _show_step(step)
+        show_step(step)
     for sink, events in result.output.items():
         say((f"→ {sink}", "bold"), f": {plural(len(events), 'event')}")
     show_problems(result.errors)
@@ -94,7 +94,8 @@ def _line(difference: Difference) -> str:
     return "; ".join([f"{difference.where}: {difference.message}", *told])
 
 
-def _show_step(step: StepResult) -> None:
+def show_step(step: StepResult) -> None:
+    """What a step made of events."""
     figures = [plural(len(step.output), "event")]
     figures += [f"{step.dropped} dropped"] if step.dropped else []
     figures += [plural(len(step.errors), "error")] if step.errors else []
@@ -112,6 +113,11 @@ def _show_step(step: StepResult) -> None:
     for line in step.logs:
         say(("  log     ", "cyan"), line)
     say("")
+
+
+def show_event(event: dict[str, Any]) -> str:
+    """An event on one line."""
+    return _json(_plain(event))
 
 
 def _plain(event: dict[str, Any]) -> dict[str, Any]:

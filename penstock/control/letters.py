@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,15 @@ from penstock.control.service import Service
 from penstock.control.state import flow_directory, flow_name
 from penstock.control.streams import dead_letters_id
 from penstock.engine.census import Census, Counts
-from penstock.engine.letterbox import Letter, Letterbox, Wanted
+from penstock.engine.letterbox import Found, Letter, Letterbox, Wanted
 from penstock.engine.marks import Marks, State, alone
 from penstock.engine.redelivery import ReplayResult
 from penstock.errors import Conflict, NotFound, PenstockError, Problem, Unavailable
 from penstock.specs.positions import Position
 from penstock.streams.home import StreamPlace
+
+MOST_OF_ONE = 1000
+"""Letters that are looked for of one event."""
 
 MOST_COUNTED = 1000
 """Flows whose letters are counted and remembered."""
@@ -61,6 +65,18 @@ class DeadLetters:
             states = box.marks.states()
         new = max(0, counts.total - sum(states.values()))
         return LetterPage(found.letters, found.next, counts, {"new": new, **states})
+
+    def of_event(self, kind: str, name: str, offset: int, time: datetime) -> Found:
+        """The letters of the event that the flow read at an offset, and that was appended at that time.
+
+        None is older than the event. `next` is where a search that takes too long has ended.
+        """
+        with self._box(kind, name, write=False) as box:
+            start = box.log.resolve(Position("time", time=time))
+            found = box.page(start, MOST_OF_ONE, Wanted(source_offset=offset))
+        # The flow may have read another stream before, with offsets of its own.
+        same = [each for each in found.letters if _moment(each.event["time"] or time) == _moment(time)]
+        return Found(same, found.next)
 
     def get(self, kind: str, name: str, offset: int) -> Letter:
         """One letter."""
@@ -138,6 +154,10 @@ class DeadLetters:
         if known is None or known.log is not box.log:  # its document names another stream now
             known = self._censuses[box.flow] = Census(box.log, box.flow)
         return known
+
+
+def _moment(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def parsed(text: bytes | str) -> Any:

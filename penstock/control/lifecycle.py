@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from penstock.engine.counters import Counters
 from penstock.engine.failures import Failure, failure_of
 from penstock.engine.flow import Flow
+from penstock.engine.flow_log import NO_LOG, FlowLog
 from penstock.engine.run import Run
 from penstock.engine.session import is_alive
 
@@ -69,10 +70,11 @@ class Keeper:
         drain_s: float = 30.0,
         permitted: Callable[[], None] = lambda: None,
         on_change: Callable[[State], None] = lambda _: None,
+        log: FlowLog = NO_LOG,
     ) -> None:
         self._resolve, self._spark, self._checkpoint = resolve, spark, checkpoint
         self._earlier_ops, self._trial, self._drain_s = earlier_ops, trial, drain_s
-        self._permitted, self._on_change = permitted, on_change
+        self._permitted, self._on_change, self._log = permitted, on_change, log
         self._stop = threading.Event()
         self._abort = threading.Event()
         self._wake = threading.Event()
@@ -132,8 +134,13 @@ class Keeper:
                 return
             assert flow is not None
             self._become(phase="backing_off", ready=False)
-            self._stop.wait(backoff_s(flow, self._failures))
+            wait = backoff_s(flow, self._failures)
+            self._log.info(f"tries again in {wait:g} s", attempt=self._failures + 1)
+            self._stop.wait(wait)
         if self._stop.is_set():
+            self._log.info(
+                "given up: it is not for this worker any more" if self._abort.is_set() else "drained"
+            )
             self._become(phase="idle", ready=False)
 
     def _attempt(self) -> tuple[Failure | None, Flow | None]:
@@ -152,6 +159,7 @@ class Keeper:
             )
             run.start()
             self._started_at = time.monotonic()
+            self._log.info("started")
         except Exception as error:
             return failure_of(error), flow
         self._run = run
@@ -163,6 +171,7 @@ class Keeper:
             self._run = None
             run.close()
         if run.end == "completed":
+            self._log.info("completed: the input has come to its end")
             self._become(phase="idle", outcome="completed", ready=True)
         return (run.failure if run.end == "failed" else None), flow
 
@@ -181,6 +190,7 @@ class Keeper:
         if self._abort.is_set():
             run.stop()
         else:
+            self._log.info("draining: the batch in hand comes to its end")
             self._become(phase="draining")
             run.drain(self._drain_s)
         self._take_notice(run)
@@ -194,6 +204,8 @@ class Keeper:
             self._trial = False
         phase: Phase = "running" if run.ready and self.state.phase == "starting" else self.state.phase
         ready = self.state.ready or (run.ready and not self._trial)
+        if ready and not self.state.ready:
+            self._log.info("ready")
         if ops != self.state.ops or phase != self.state.phase or ready != self.state.ready:
             self._become(phase=phase, ready=ready, ops=ops)
 
@@ -216,6 +228,9 @@ class Keeper:
 
     def _note(self, failure: Failure) -> None:
         self._failures += 1
+        problem = failure.problem
+        about = {"code": problem.code, "path": problem.path, "hint": problem.hint}
+        self._log.error(f"failed: {problem.message}", **about, attempt=self._failures)
         error = {**failure.problem.model_dump(), "at": time.time()}
         attempts = [*self.state.attempts, {**error, "attempt": self._failures}][-KEPT_ATTEMPTS:]
         self._become(error=error, attempts=attempts)

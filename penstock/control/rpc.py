@@ -22,6 +22,7 @@ from penstock.control.testbench import TestAnswer, TestRequest, test_routes
 from penstock.engine.analysis import Analysis, analyse, offline
 from penstock.engine.query import Queries, QueryResult
 from penstock.errors import PenstockError, Problem
+from penstock.sql.described import FunctionInfo, described
 
 if TYPE_CHECKING:
     from penstock.control.worker import Worker
@@ -128,6 +129,10 @@ def _app(worker: Worker) -> FastAPI:
     async def analyse_(request: AnalyseRequest) -> list[Analysis]:
         return await run_in_threadpool(_analyse, worker, request)
 
+    @app.post("/functions")
+    def functions() -> list[FunctionInfo]:
+        return list(described(worker.spark.sparkContext._jvm))
+
     @app.post("/plan")
     async def plan(request: PlanRequest) -> list[FlowPlan]:
         planner = Planner(worker.settings, worker.registry, worker.streams, worker.spark)
@@ -187,6 +192,11 @@ class RpcClient:
         """What would become of flows if these documents were saved."""
         answer = self._post(worker, "/plan", ANALYSE_TIMEOUT_S, {"documents": documents})
         return [FlowPlan.model_validate(item) for item in answer.json()]
+
+    def functions(self, worker: WorkerInfo) -> list[FunctionInfo]:
+        """The functions that SQL may call."""
+        answer = self._post(worker, "/functions", ANALYSE_TIMEOUT_S)
+        return [FunctionInfo.model_validate(item) for item in answer.json()]
 
     def catch_up(self, worker: WorkerInfo, uid: str, sink: str) -> bool:
         """Let a sink of a flow try again now; false if the worker does not run it, or does not answer."""

@@ -22,6 +22,7 @@ from penstock.control.rpc import RpcServer
 from penstock.control.state import checkpoint_of, flow_name, remove_state, retire_others, site_of
 from penstock.control.streams import Streams
 from penstock.engine.flow import Flow, resolve_flow
+from penstock.engine.flow_log import FlowLog, flow_log
 from penstock.engine.session import is_alive
 from penstock.errors import Fatal, PenstockError
 from penstock.settings import Settings
@@ -107,6 +108,7 @@ class Worker:
         held = self._held.get(uid)
         if held is None:
             return False
+        self._log(held.record).info("asked to restart")
         held.keeper.drain()
         until = time.monotonic() + self.settings.worker.drain_ms / 1000 + RESTART_S
         while self._held.get(uid) is held and time.monotonic() < until:
@@ -126,6 +128,9 @@ class Worker:
     def site(self, record: Record) -> Site:
         """What a flow may know of the place where it runs."""
         return site_of(self.settings, self.streams, record)
+
+    def _log(self, record: Record) -> FlowLog:
+        return flow_log(self.site(record))
 
     def resolve(self, record: Record) -> Flow:
         """The flow of a document as this worker would run it."""
@@ -193,6 +198,8 @@ class Worker:
     def _take(self, record: Record, version: Version) -> None:
         flow = record.flow
         assert flow is not None
+        log = self._log(record)
+        log.begin()
 
         def checkpoint(resolved: Flow) -> str:
             held.checkpoint = checkpoint_of(self.settings, record, resolved, self.spark)
@@ -208,9 +215,10 @@ class Worker:
             drain_s=self.settings.worker.drain_ms / 1000,
             permitted=self.permitted,
             on_change=lambda _: self.poke(),
+            log=log,
         )
         self._held[record.uid] = held = Held(record, version, self._content(record, version), keeper)
-        log.info("flow taken", flow=_title(record), revision=record.revision, epoch=flow.epoch)
+        log.info("taken by a worker", worker=self.id, revision=record.revision, epoch=flow.epoch)
         keeper.start()
 
     def _ended(self, held: Held, record: Record) -> None:
@@ -218,7 +226,7 @@ class Worker:
         self._report()  # its last words, which may be younger than the last report
         state, fallback = held.keeper.state, record.flow.running_revision if record.flow else None
         del self._held[record.uid]
-        log.info("flow ended", flow=_title(record), outcome=state.outcome, error=state.error)
+        self._log(record).info("ended", outcome=state.outcome, revision=held.record.revision)
         if state.rejected and fallback is not None:
             self._roll_back(held.record, fallback, state)
         if not _should_run(record):
@@ -231,8 +239,9 @@ class Worker:
         problem = {**error, "code": "rolled_back", "message": message + str(error.get("message"))}
         try:
             self.registry.rollback(record.kind, record.id, fallback, expected=record.etag, error=problem)
+            self._log(record).warning(problem["message"], code="rolled_back")
         except PenstockError as refused:  # the user was faster with yet another revision
-            log.warning("no rollback", flow=_title(record), why=str(refused))
+            self._log(record).warning(f"no way back to revision {fallback}: {refused}")
 
     def _report(self) -> None:
         reports = []
@@ -266,7 +275,7 @@ class Worker:
         try:
             retire_others(self.settings, held.record, checkpoint, self.spark)
         except Exception as error:  # they are found again at its next start
-            log.warning("an old checkpoint stays", flow=_title(held.record), error=str(error))
+            self._log(held.record).warning(f"an old checkpoint stays: {error}")
 
     def _versions(self, records: list[Record]) -> dict[str, Version]:
         """For each flow something that changes when its document does, or anything that this refers to."""
@@ -300,10 +309,6 @@ class Worker:
                     del self._held[uid]
             time.sleep(0.05)
         self.flows.leave(self.id)
-
-
-def _title(record: Record) -> str:
-    return f"{record.kind.lower()}/{record.id}"
 
 
 def _should_run(record: Record) -> bool:

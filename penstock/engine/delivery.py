@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.counters import Counters
 from penstock.engine.flow import Flow
+from penstock.engine.flow_log import flow_log
 from penstock.engine.lanes import Lane, Yard
 from penstock.engine.ledger import NOTES, Ledger, Span
 from penstock.engine.missed import Missed, rereader_of
@@ -52,7 +53,8 @@ class Delivery:
         self._spark, self._chosen = spark, plan.chosen
         self._ledger = Ledger(site.state)
         self._ledger.retain(ids)
-        self._missed = Missed(self._ledger, site.state / BEHIND, flow.position_key, site.behind_bytes)
+        log = flow_log(site)
+        self._missed = Missed(self._ledger, site.state / BEHIND, flow.position_key, site.behind_bytes, log)
         self._missed.rereader = rereader_of(plan, spark)
         self._missed.tidy(ids)
         self._settling = Settling(plan, spark, self.counters)
@@ -65,6 +67,7 @@ class Delivery:
             self.permitted,
             self._settling.rejected,
             self._chosen,
+            log,
         )
         self._lanes = {sink.id: Lane(sink, self._yard) for sink in flow.sinks}
         threading.Thread(target=self._supervise, name=f"sinks of {flow.id}", daemon=True).start()

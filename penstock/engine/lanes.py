@@ -16,13 +16,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from penstock.connectors.base import Delivered, DeliveryId, Rejected, Sink, SinkWriter
 from penstock.engine.attempts import Attempts, Overdue, backoff_s
 from penstock.engine.counters import Counters
 from penstock.engine.failures import failure_of
 from penstock.engine.flow import Flow, Part
+from penstock.engine.flow_log import FlowLog
 from penstock.engine.ledger import Gap, Ledger, Span
 from penstock.engine.limits import POOL
 from penstock.engine.missed import Lost, Missed
@@ -30,8 +29,6 @@ from penstock.errors import Retryable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-log = structlog.get_logger()
 
 JOIN_S = 5.0
 """How long a lane may take to end; one that hangs is left behind, and its thread ends with the process."""
@@ -52,6 +49,7 @@ class Yard:
     """Keeps what a sink could not take."""
     chosen: Callable[[DataFrame, Part[Sink]], DataFrame]
     """What of a frame a sink gets."""
+    log: FlowLog
     changed: threading.Condition = field(default_factory=threading.Condition)
     """Guards what the lanes and the batch in hand tell one another."""
 
@@ -125,6 +123,8 @@ class Lane:
         """The batch in hand goes on without it."""
         if not self.behind:
             self.behind, self.failures, self._due = True, 0, 0.0
+            why = None if self.error is None else failure_of(self.error).problem.message
+            self.yard.log.warning("falls behind: batches go on without it", sink=self.sink.id, error=why)
             if self._order is None and self.error is not None:
                 self._back_off(self.error)
         self.yard.changed.notify_all()
@@ -176,7 +176,7 @@ class Lane:
         self.cancel()
         self._thread.join(JOIN_S)
         if self._thread.is_alive():
-            log.warning("sink does not let go", flow=self.yard.flow.id, sink=self.sink.id)
+            self.yard.log.warning("does not let go at the end of the run", sink=self.sink.id)
         elif self._writer is not None:
             self._writer.close()
 
@@ -225,6 +225,7 @@ class Lane:
                 yard.ledger.stands(sink, "in_sync" if gap is None else "catching_up")
                 if gap is None:
                     self.behind, self.failures, self.error = False, 0, None
+                    yard.log.info("has caught up", sink=sink)
                     yard.changed.notify_all()
                     return
             self._deliver_gap(gap)
@@ -244,7 +245,8 @@ class Lane:
         try:
             df, chosen = yard.missed.frame(gap, yard.spark)
         except Lost as lost:
-            log.error("missed batch lost", flow=yard.flow.id, sink=self.sink.id, why=str(lost))
+            message = f"a batch that it missed is lost: {lost}"
+            yard.log.error(message, sink=self.sink.id, batch=gap.delivery.batch)
             yard.ledger.lose(gap, str(lost))
             yard.missed.drop(gap.file)
             return
@@ -318,7 +320,6 @@ class Lane:
         if self._cancelled.is_set():
             return
         message = failure_of(error).problem.message
-        about = {"flow": self.yard.flow.id, "sink": self.sink.id, "batch": delivery.batch}
-        log.warning("delivery failed", **about, error=message)
+        self.yard.log.warning(f"delivery failed: {message}", sink=self.sink.id, batch=delivery.batch)
         self.yard.counters.failed(self.sink.id, message)
         self.yard.ledger.failed(self.sink.id, message)

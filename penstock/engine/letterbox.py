@@ -80,6 +80,8 @@ class Wanted:
     contains: str | None = None
     """Text in the event, as it lies in the stream, or in the reason."""
     states: frozenset[State] = STATES
+    source_offset: int | None = None
+    """Where the event was in the stream that the flow reads."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,8 @@ class Letterbox:
     def _fitting(self, batch: pa.RecordBatch, wanted: Wanted) -> pa.Array:
         """The rows that are asked for, whatever their state."""
         fits = pc.equal(header(batch, "flow"), self.flow)
-        for name, text in (("step", wanted.step), ("code", wanted.code)):
+        source = None if wanted.source_offset is None else str(wanted.source_offset)
+        for name, text in (("step", wanted.step), ("code", wanted.code), ("offset", source)):
             if text is not None:
                 fits = pc.and_kleene(fits, pc.equal(header(batch, name), text))
         if wanted.contains is not None:

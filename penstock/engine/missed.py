@@ -16,16 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import structlog
 
 from penstock.connectors.base import DeliveryId
+from penstock.engine.flow_log import NO_LOG, FlowLog
 from penstock.engine.ledger import Gap, Ledger, Span
 from penstock.engine.plan import Plan, plan_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-log = structlog.get_logger()
 
 FULL = "no more room for what it missed"
 GONE = "the stream does not have it any more"
@@ -64,8 +62,10 @@ class Lost(Exception):
 class Missed:
     """Keeps what sinks have missed, and gives it back."""
 
-    def __init__(self, ledger: Ledger, directory: Path, origin: str, most_bytes: int) -> None:
-        self.ledger, self.directory = ledger, directory
+    def __init__(
+        self, ledger: Ledger, directory: Path, origin: str, most_bytes: int, log: FlowLog = NO_LOG
+    ) -> None:
+        self.ledger, self.directory, self._log = ledger, directory, log
         self.origin, self.most_bytes = origin, most_bytes
         self.rereader: Rereader | None = None
 
@@ -86,7 +86,8 @@ class Missed:
                 return False
             file, size = self._write(table, delivery)
         except Exception as error:  # the others must not wait for what this one does not get
-            log.error("missed batch not kept", sink=delivery.sink, batch=delivery.batch, error=str(error))
+            message = f"a batch that it missed could not be kept: {error}"
+            self._log.error(message, sink=delivery.sink, batch=delivery.batch)
             return self.ledger.missed(delivery, span, "lost", self.origin, why=str(error)[:200])
         events, used = table.num_rows, self.ledger.kept(delivery.sink)[1]
         if used + size > self.most_bytes:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import structlog
 from pydantic import BaseModel, Field
 
 from penstock.connectors.base import Delivered, DeliveryId, Rejected, Sink
@@ -21,6 +20,7 @@ from penstock.engine.attempts import Attempts
 from penstock.engine.entries import START, Begin, Entries, Entry, Fitting, Unfit, identity
 from penstock.engine.failures import failure_of
 from penstock.engine.flow import Flow, Part
+from penstock.engine.flow_log import flow_log
 from penstock.engine.ledger import NOTES
 from penstock.engine.letterbox import Letter, Letterbox
 from penstock.engine.letters import Letters
@@ -33,8 +33,6 @@ from penstock.errors import Problem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-log = structlog.get_logger()
 
 SLICE = 1000
 """Letters that are replayed together."""
@@ -95,7 +93,7 @@ class Redelivery:
         self._flow, self._spark = self._plan.flow, session
         self._box, self._marks, self._permitted = box, box.marks, permitted
         self._entries = Entries(self._plan, session)
-        self._letters = Letters(self._flow)
+        self._letters, self._log = Letters(self._flow), flow_log(flow.site)
 
     def replay(self, letters: Sequence[Letter], begin: Begin, result: ReplayResult) -> None:
         """Replay letters, go on with slices of theirs that were cut off, and say so in the result."""
@@ -118,7 +116,8 @@ class Redelivery:
                 _refuse(result, slice.offsets, unfit.problem)
             except Exception as error:
                 result.error = failure_of(error).problem
-                log.warning("replay ended", flow=self._flow.id, request=slice.request, error=str(error))
+                message = f"the replay of dead letters ended: {result.error.message}"
+                self._log.warning(message, request=slice.request, code=result.error.code)
                 break
 
     def _slices(self, letters: Sequence[Letter], begin: Begin, result: ReplayResult) -> Iterator[Slice]:
@@ -175,7 +174,7 @@ class Redelivery:
         notes = watcher.observed().notes
         for note in notes:
             if note.kind == "log":
-                log.info("said", flow=self._flow.id, step=note.step, message=note.message)
+                self._log.said(note.step, note.message or "")
         done = self._marks.acked(run.slice)
         for sink in self._flow.sinks:
             if sink.id not in done and entry.sink in (None, sink.id):

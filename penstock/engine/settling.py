@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import structlog
 
 from penstock.connectors.base import DeliveryId, Rejected
 from penstock.connectors.logs import LOGS
 from penstock.engine.counters import Counters
+from penstock.engine.flow_log import flow_log
 from penstock.engine.letters import Letters
 from penstock.engine.notes import Note, Observed
 from penstock.engine.plan import Plan
@@ -22,15 +23,13 @@ from penstock.streams.storage import Producer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-log = structlog.get_logger()
-
 
 class Settling:
     """Does what is to be done with the notes of a flow's batches."""
 
     def __init__(self, plan: Plan, spark: SparkSession, counters: Counters) -> None:
         self._plan, self._spark, self._counters = plan, spark, counters
-        self._letters = Letters(plan.flow)
+        self._letters, self._log = Letters(plan.flow), flow_log(plan.flow.site)
         self._open_ms = sum(part.component.open_ms() for part in plan.flow.processors)
 
     def notes(self, seen: Observed, delivery: DeliveryId) -> None:
@@ -40,7 +39,7 @@ class Settling:
         self._keep_late([note for note in seen.notes if note.kind == "late"], delivery)
         for note in seen.notes:
             if note.kind == "log":
-                log.info("said", flow=self._plan.flow.id, step=note.step, message=note.message)
+                self._log.said(note.step, note.message or "")
         self._count(seen, faults)
         if seen.latest is not None and self._plan.flow.site.state is not None:
             Clock(self._plan.flow.site.state).saw(delivery.lineage, seen.latest, self._open_ms)
@@ -54,13 +53,24 @@ class Settling:
         self._keep(refused, delivery)
 
     def _keep(self, faults: Sequence[Note], delivery: DeliveryId) -> None:
-        self._counters.lettered(self._letters.write(faults, delivery))
+        written = self._letters.write(faults, delivery)
+        self._counters.lettered(written)
+        if not written:  # there are none, or they were kept before a crash
+            return
+        for (step, code), number in Counter((note.step, note.code) for note in faults).items():
+            where = {"sink" if step == delivery.sink else "step": step}
+            events = "1 event is a dead letter" if number == 1 else f"{number} events are dead letters"
+            reason = next(note.message for note in faults if (note.step, note.code) == (step, code))
+            self._log.warning(events, **where, code=code, letters=number, batch=delivery.batch, reason=reason)
 
     def _keep_late(self, late: list[Note], delivery: DeliveryId) -> None:
         site = self._plan.flow.site
         for part in self._plan.flow.processors:
             own = [note for note in late if note.step == part.id]
             stream = getattr(part.component, "late", None)
+            if own:
+                what = "1 event came" if len(own) == 1 else f"{len(own)} events came"
+                self._log.info(f"{what} too late", step=part.id, late=len(own), batch=delivery.batch)
             if not own or stream is None:
                 continue
             batch = pa.RecordBatch.from_arrays(

@@ -1,0 +1,109 @@
+"""The logs of what runs: the newest lines, and all that follow."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from pydantic import TypeAdapter
+
+from penstock.api import feed as following
+from penstock.api.errors import Responses, failures
+from penstock.api.feed import Feed
+from penstock.api.kinds import Kind
+from penstock.api.params import Name
+from penstock.api.views import View
+from penstock.control.flow_logs import reader_of
+from penstock.control.service import Service
+from penstock.engine.log_lines import Level, LogLine, LogReader
+
+FIRST = 100
+"""Lines that one who follows is told at the start."""
+
+LOOK_S = 0.5
+
+THREADS = 4
+"""For all who follow logs of a kind: requests must not wait for those who watch."""
+
+AtLeast = Annotated[Level, Query(description="Only lines that are at least so severe.")]
+
+_DESCRIPTION = """\
+What a flow has said of itself: starts and ends, failed attempts, failed deliveries, dead letters, late
+events, and what scripts print. The log outlives restarts and the worker; about 2 MiB of it are kept, and at
+most 50 lines of a level in a second."""
+
+_FOLLOW = """\
+Server-sent events: each message `lines` has as data an array of log lines, the oldest first. The first one
+has the last 100 lines there are, also when there are none. Ends when the flow is deleted."""
+
+_LINES = TypeAdapter(list[LogLine])
+_STREAM: Responses = {
+    200: {"description": "The lines.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
+
+
+class LogView(View):
+    """The newest lines of a log, the oldest of them first."""
+
+    lines: list[LogLine]
+
+
+def log_routes(service: Service, kind: Kind, feed: Feed) -> APIRouter:
+    """The routes of a kind whose documents can run."""
+    router = APIRouter(prefix=f"/{kind.place}/{{name}}/logs", tags=[kind.place])
+    threads = CapacityLimiter(THREADS)
+
+    @router.get(
+        "",
+        summary=f"Read the log of {kind.one}",
+        description=_DESCRIPTION,
+        operation_id=f"read{kind.name}Log",
+        responses=failures(404, 409, 422),
+    )
+    def lines(
+        name: Name,
+        limit: Annotated[int, Query(ge=1, le=10_000, description="At most so many, the newest.")] = 200,
+        level: AtLeast = "info",
+    ) -> LogView:
+        return LogView(lines=reader_of(service, kind.name, name, level).look()[-limit:])
+
+    @router.get(
+        "/follow",
+        summary=f"Follow the log of {kind.one}",
+        description=_FOLLOW,
+        operation_id=f"follow{kind.name}Log",
+        response_class=StreamingResponse,
+        responses={**_STREAM, **failures(404, 409, 422)},
+    )
+    async def follow(name: Name, level: AtLeast = "info") -> StreamingResponse:
+        reader = await to_thread.run_sync(reader_of, service, kind.name, name, level)
+        # Without the last header nginx would hold the lines back.
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        return StreamingResponse(
+            _follow(reader, feed, threads), media_type="text/event-stream", headers=headers
+        )
+
+    return router
+
+
+async def _follow(reader: LogReader, feed: Feed, threads: CapacityLimiter) -> AsyncIterator[bytes]:
+    yield format_sse_event(comment="connected", retry=1000)
+    lines = await to_thread.run_sync(reader.look, limiter=threads)
+    yield _message(lines[-FIRST:])
+    told = time.monotonic()
+    while not feed.closed and not reader.gone:
+        if lines := await to_thread.run_sync(reader.look, limiter=threads):
+            yield _message(lines)
+            told = time.monotonic()
+        elif time.monotonic() - told >= following.HEARTBEAT_S:
+            yield KEEPALIVE_COMMENT
+            told = time.monotonic()
+        await asyncio.sleep(LOOK_S)
+
+
+def _message(lines: Sequence[LogLine]) -> bytes:
+    return format_sse_event(event="lines", data_str=_LINES.dump_json(list(lines)).decode())

@@ -1,0 +1,24 @@
+"""The functions that SQL may call, for those who write it."""
+
+from fastapi import APIRouter
+
+from penstock.control.functions import ask
+from penstock.control.service import Service
+from penstock.sql.described import FunctionInfo
+
+
+def function_routes(service: Service) -> APIRouter:
+    """The route for functions."""
+    router = APIRouter(tags=["catalogue"])
+
+    @router.get(
+        "/functions",
+        summary="List the functions of SQL",
+        description="Those of Spark that steps and queries may call, as Spark describes them. A worker tells "
+        "them: while none is ready, the answer is 503.",
+        operation_id="listFunctions",
+    )
+    def functions() -> list[FunctionInfo]:
+        return ask(service)
+
+    return router
