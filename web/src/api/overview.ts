@@ -30,7 +30,11 @@ export function takeOverview(overview: Overview, whole: boolean): void {
   for (const listener of listeners) listener();
 }
 
-function subscribe(listener: () => void): () => void {
+/** The last pulse, for those who look at it outside of React. */
+export const currentPulse = (): Pulse => pulse;
+
+/** Calls `listener` after every pulse until the returned function is called. */
+export function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }

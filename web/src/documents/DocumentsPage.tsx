@@ -1,6 +1,129 @@
-import { KIND_LIST, type Place } from "#/api/kinds";
-import { Page } from "#/components/Page";
+import { Button, Group } from "@mantine/core";
+import { useLocalStorage } from "@mantine/hooks";
+import { useMemo, useRef, useState } from "react";
+import { Link, useNavigate, useSearchParams } from "react-router";
+import { useDocuments } from "#/api/documents";
+import { type AnyDocument, type Kind, kindAt, type Place, pageOf } from "#/api/kinds";
+import { useSchemas } from "#/api/openapi";
+import { Empty, Loading, Page } from "#/components/Page";
+import { Failure } from "#/components/Problems";
+import type { RowAction } from "./cells";
+import { filterKinds } from "./columns";
+import { DeleteDialog } from "./DeleteDialog";
+import { type FilterModel, modelOf, withModel } from "./filters";
+import { Grid } from "./Grid";
+import { type Row, rowsOf } from "./rows";
+import { Toolbar } from "./Toolbar";
+import { UploadDialog } from "./UploadDialog";
+import { ViewDrawer } from "./ViewDrawer";
 
+/** The grid of all documents of a kind. */
 export default function DocumentsPage({ place }: { place: Place }) {
-  return <Page title={KIND_LIST.find((kind) => kind.place === place)?.title ?? place}>.</Page>;
+  const kind = kindAt(place)!;
+  return <Documents key={place} kind={kind} />;
+}
+
+function Documents({ kind }: { kind: Kind }) {
+  const documents = useDocuments(kind);
+  const rows = useRows(documents.data);
+  const { search, setSearch, filters, setFilters, clear } = useAddress(kind);
+  const [times, setTimes] = useLocalStorage({ key: "penstock.times", defaultValue: false });
+  const [selected, setSelected] = useState<AnyDocument[]>([]);
+  const [doomed, setDoomed] = useState<readonly AnyDocument[] | null>(null);
+  const [viewed, setViewed] = useState<AnyDocument | null>(null);
+  const [uploading, setUploading] = useState(false);
+  const navigate = useNavigate();
+  const open = ({ kind: name, id }: AnyDocument) => navigate(pageOf(name, id));
+  const act = (action: RowAction, document: AnyDocument) => {
+    if (action === "view") setViewed(document);
+    else if (action === "delete") setDoomed([document]);
+    else if (action === "edit") navigate(`${pageOf(document.kind, document.id)}/edit`);
+    else navigate(`/${kind.place}/new?clone=${encodeURIComponent(document.id)}`);
+  };
+  return (
+    <Page title={kind.title} about={kind.about}>
+      <Toolbar
+        kind={kind}
+        search={search}
+        onSearch={setSearch}
+        filtered={search !== "" || Object.keys(filters).length > 0}
+        onClear={clear}
+        selected={selected}
+        onDelete={() => setDoomed(selected)}
+        onUpload={() => setUploading(true)}
+      />
+      <Failure error={documents.error} title={`The ${kind.title.toLowerCase()} could not be loaded`} />
+      {rows === undefined ? (
+        documents.isPending && <Loading what={`Loading ${kind.title.toLowerCase()}`} />
+      ) : rows.length === 0 ? (
+        <Nothing kind={kind} onUpload={() => setUploading(true)} />
+      ) : (
+        <Grid
+          kind={kind}
+          rows={rows}
+          search={search}
+          filters={filters}
+          onFilters={setFilters}
+          onSelected={setSelected}
+          onOpen={open}
+          onAct={act}
+          times={times}
+          onTimes={setTimes}
+        />
+      )}
+      <ViewDrawer document={viewed} onClose={() => setViewed(null)} />
+      <DeleteDialog documents={doomed} onClose={() => setDoomed(null)} />
+      <UploadDialog opened={uploading} onClose={() => setUploading(false)} />
+    </Page>
+  );
+}
+
+function useRows(documents: AnyDocument[] | undefined): Row[] | undefined {
+  const { data: schemas } = useSchemas();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: other defaults make other rows
+  const known = useMemo(() => new WeakMap<AnyDocument, Row>(), [schemas]);
+  return useMemo(() => documents && rowsOf(documents, schemas, known), [documents, schemas, known]);
+}
+
+/** Search and filters live in the address: it can be sent to somebody, and the way back leads to them. */
+function useAddress(kind: Kind) {
+  const [address, setAddress] = useSearchParams();
+  const kinds = useMemo(() => filterKinds(kind), [kind]);
+  const text = address.toString();
+  const filters = useMemo(() => modelOf(new URLSearchParams(text), kinds), [text, kinds]);
+  const now = useRef(address);
+  now.current = address;
+  const change = (next: URLSearchParams) => setAddress(next, { replace: true });
+  return {
+    search: address.get("q") ?? "",
+    filters,
+    setSearch: (search: string) => {
+      const next = new URLSearchParams(now.current);
+      if (search) next.set("q", search);
+      else next.delete("q");
+      change(next);
+    },
+    setFilters: (model: FilterModel) => change(withModel(now.current, model, kinds)),
+    clear: () => change(new URLSearchParams()),
+  };
+}
+
+function Nothing({ kind, onUpload }: { kind: Kind; onUpload: () => void }) {
+  return (
+    <Empty
+      title={`No ${kind.title.toLowerCase()} yet`}
+      action={
+        <Group>
+          <Button component={Link} to={`/${kind.place}/new`}>
+            Create a {kind.one}
+          </Button>
+          <Button variant="default" onClick={onUpload}>
+            Upload a bundle
+          </Button>
+        </Group>
+      }
+    >
+      {kind.about}
+    </Empty>
+  );
 }

@@ -1,0 +1,163 @@
+import "./gridSetup";
+import { useMediaQuery } from "@mantine/hooks";
+import { IconChevronLeft, IconChevronRight } from "@tabler/icons-react";
+import type {
+  CellKeyDownEvent,
+  FilterChangedEvent,
+  FullWidthCellKeyDownEvent,
+  GridApi,
+  RowClickedEvent,
+  SelectionChangedEvent,
+} from "ag-grid-community";
+import { AgGridReact } from "ag-grid-react";
+import { useEffect, useMemo, useRef } from "react";
+import type { AnyDocument, Kind } from "#/api/kinds";
+import { subscribe } from "#/api/overview";
+import type { GridContext, RowAction } from "./cells";
+import { columnsOf, LIVE } from "./columns";
+import type { FilterModel } from "./filters";
+import classes from "./grid.module.css";
+import { gridTheme } from "./gridSetup";
+import type { Row } from "./rows";
+
+interface Props {
+  kind: Kind;
+  rows: Row[];
+  search: string;
+  filters: FilterModel;
+  onFilters: (model: FilterModel) => void;
+  onSelected: (documents: AnyDocument[]) => void;
+  onOpen: (document: AnyDocument) => void;
+  onAct: (action: RowAction, document: AnyDocument) => void;
+  times: boolean;
+  onTimes: (shown: boolean) => void;
+}
+
+const KEYS: Record<string, RowAction> = { v: "view", e: "edit", c: "clone", Delete: "delete" };
+
+/** The documents of a kind as rows, with filters under the headers and pages below. */
+export function Grid(props: Props) {
+  const { kind, rows, search, filters, times, onTimes } = props;
+  const api = useRef<GridApi<Row> | null>(null);
+  const small = useMediaQuery("(max-width: 48em)") ?? false;
+  const columns = useMemo(() => columnsOf(kind, { times, small }), [kind, times, small]);
+  const latest = useRef(props);
+  latest.current = props;
+  const context = useMemo<GridContext>(
+    () => ({
+      act: (action, document) => latest.current.onAct(action, document),
+      toggleTimes: () => latest.current.onTimes(!latest.current.times),
+    }),
+    [],
+  );
+  useEffect(() => subscribe(() => refresh(api.current)), []);
+  useEffect(() => {
+    const grid = api.current;
+    if (grid && !same(grid.getFilterModel(), filters)) grid.setFilterModel(filters);
+  }, [filters]);
+  return (
+    <div className={classes.frame}>
+      <div className={classes.grid}>
+        <AgGridReact<Row>
+          theme={gridTheme}
+          rowData={rows}
+          columnDefs={columns}
+          defaultColDef={DEFAULTS}
+          context={context}
+          getRowId={({ data }) => data.document.id}
+          initialState={{ filter: { filterModel: filters } }}
+          quickFilterText={search}
+          cacheQuickFilter
+          rowSelection={SELECTION}
+          selectionColumnDef={{ width: 44, pinned: small ? null : "left", suppressHeaderMenuButton: true }}
+          pagination
+          paginationPageSize={50}
+          paginationPageSizeSelector={[20, 50, 100, 500]}
+          rowHeight={38}
+          headerHeight={38}
+          floatingFiltersHeight={40}
+          animateRows={false}
+          suppressCellFocus={false}
+          ensureDomOrder
+          onGridReady={({ api: ready }) => {
+            api.current = ready;
+          }}
+          onGridPreDestroyed={() => {
+            api.current = null;
+          }}
+          onFilterChanged={({ api: grid, source }: FilterChangedEvent<Row>) => {
+            if (source !== "api") latest.current.onFilters(grid.getFilterModel() as FilterModel);
+          }}
+          onSelectionChanged={({ api: grid }: SelectionChangedEvent<Row>) =>
+            latest.current.onSelected(grid.getSelectedRows().map((row) => row.document))
+          }
+          onRowClicked={(event: RowClickedEvent<Row>) => {
+            if (event.data && isPlain(event.event)) latest.current.onOpen(event.data.document);
+          }}
+          onCellKeyDown={(event) => key(event, latest.current)}
+          overlayNoRowsTemplate={`<span>There are no ${kind.title.toLowerCase()} yet.</span>`}
+        />
+      </div>
+      <div className={classes.side}>
+        <button
+          type="button"
+          className={classes.sideButton}
+          aria-pressed={times}
+          onClick={() => onTimes(!times)}
+        >
+          {times ? <IconChevronRight size={14} /> : <IconChevronLeft size={14} />}
+          {times ? "Hide times" : "Show times"}
+        </button>
+      </div>
+    </div>
+  );
+}
+
+const DEFAULTS = {
+  sortable: true,
+  resizable: true,
+  floatingFilter: true,
+  suppressHeaderFilterButton: true,
+  suppressHeaderMenuButton: true,
+  wrapHeaderText: true,
+} as const;
+
+const SELECTION = {
+  mode: "multiRow",
+  checkboxes: true,
+  headerCheckbox: true,
+  selectAll: "filtered",
+  enableClickSelection: false,
+} as const;
+
+/** Shows the newest numbers. Only cells in sight that changed are drawn again. */
+function refresh(grid: GridApi<Row> | null): void {
+  if (grid === null) return;
+  grid.refreshCells({ columns: LIVE.filter((column) => grid.getColumn(column) !== null) });
+  const sorted = grid.getColumnState().some(({ colId, sort }) => sort && LIVE.includes(colId));
+  const filtered = Object.keys(grid.getFilterModel()).some((column) => LIVE.includes(column));
+  if (filtered) grid.onFilterChanged("api");
+  else if (sorted) grid.refreshClientSideRowModel("sort");
+}
+
+/** Enter opens the page of a row; letters do what its buttons do. */
+function key(event: CellKeyDownEvent<Row> | FullWidthCellKeyDownEvent<Row>, props: Props): void {
+  const pressed = event.event as KeyboardEvent;
+  const target = pressed.target as HTMLElement;
+  if (!event.data || pressed.ctrlKey || pressed.metaKey || pressed.altKey || target.closest("button, input"))
+    return;
+  const { document } = event.data;
+  const inActions = "column" in event && event.column.getColId() === "actions";
+  if (pressed.key === "Enter" && inActions) target.querySelector("button")?.focus();
+  else if (pressed.key === "Enter") props.onOpen(document);
+  else if (pressed.key in KEYS) props.onAct(KEYS[pressed.key]!, document);
+}
+
+/** Whether a click means the row, not something in it or a text that was marked. */
+function isPlain(event: Event | null | undefined): boolean {
+  const target = event?.target as HTMLElement | undefined;
+  if (target?.closest("a, button, input, .ag-selection-checkbox, [role=menu]")) return false;
+  return (window.getSelection()?.toString() ?? "") === "";
+}
+
+const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);

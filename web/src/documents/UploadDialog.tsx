@@ -1,0 +1,216 @@
+import {
+  Alert,
+  Button,
+  Checkbox,
+  FileButton,
+  Group,
+  Modal,
+  SegmentedControl,
+  Stack,
+  Text,
+  Textarea,
+} from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { IconFileUpload } from "@tabler/icons-react";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
+import { type DragEvent, useState } from "react";
+import { ApiError } from "#/api/client";
+import { done, failed } from "#/components/notify";
+import { Failure, Problems } from "#/components/Problems";
+import { byAction, type ImportResult, importBundle, type Mode, wouldReset } from "./bundle";
+import { ImportPreview } from "./ImportPreview";
+
+const EXAMPLE = `kind: Stream
+metadata: {name: Orders}
+spec: {}`;
+
+/** Takes documents or a whole bundle, shows what they would change, and applies that. */
+export function UploadDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
+  return (
+    <Modal
+      opened={opened}
+      onClose={onClose}
+      title="Upload documents"
+      size="xl"
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      {opened && <Body onClose={onClose} />}
+    </Modal>
+  );
+}
+
+function Body({ onClose }: { onClose: () => void }) {
+  const [text, setText] = useState("");
+  const [file, setFile] = useState<string | null>(null);
+  const [mode, setMode] = useState<Mode>("merge");
+  const [settled] = useDebouncedValue(text, 400);
+  const preview = useQuery({
+    queryKey: ["import", mode, settled],
+    queryFn: () => importBundle({ text: settled, mode, dryRun: true }),
+    enabled: settled.trim() !== "",
+    placeholderData: keepPreviousData,
+    gcTime: 0,
+  });
+  const take = async (chosen: File | null | undefined) => {
+    if (!chosen) return;
+    setText(await chosen.text());
+    setFile(chosen.name);
+  };
+  const drop = (event: DragEvent) => {
+    event.preventDefault();
+    void take(event.dataTransfer.files[0]);
+  };
+  const isOld = settled !== text || preview.isPlaceholderData;
+  return (
+    <Stack>
+      <Text size="sm">
+        A bundle that was downloaded, or any documents as YAML or JSON. Nothing is saved before you have seen
+        what changes, and then all of it or none.
+      </Text>
+      <Group>
+        <FileButton onChange={take} accept=".yaml,.yml,.json">
+          {(props) => (
+            <Button {...props} variant="default" leftSection={<IconFileUpload size={16} />}>
+              Choose a file
+            </Button>
+          )}
+        </FileButton>
+        <Text size="sm" c="dimmed">
+          {file ?? "or drop one into the text, or paste"}
+        </Text>
+      </Group>
+      <Textarea
+        label="Documents"
+        value={text}
+        placeholder={EXAMPLE}
+        onChange={({ currentTarget }) => setText(currentTarget.value)}
+        onDrop={drop}
+        onDragOver={(event) => event.preventDefault()}
+        autosize
+        minRows={6}
+        maxRows={12}
+        spellCheck={false}
+        data-autofocus
+        styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 13 } }}
+      />
+      <Stack gap={4}>
+        <SegmentedControl
+          aria-label="What happens to documents that are not in it"
+          value={mode}
+          onChange={(value) => setMode(value as Mode)}
+          data={[
+            { value: "merge", label: "Merge" },
+            { value: "replace", label: "Replace everything" },
+          ]}
+        />
+        <Text size="sm" c="dimmed">
+          {mode === "merge"
+            ? "Documents that are not in it stay as they are."
+            : "Documents that are not in it are deleted, and streams with their events."}
+        </Text>
+      </Stack>
+      {settled.trim() !== "" && preview.error && (
+        <Failure error={preview.error} title="It cannot be imported as it is" />
+      )}
+      {preview.data && !preview.error && settled.trim() !== "" && (
+        <Ready
+          key={`${mode} ${settled}`}
+          {...{ text: settled, mode, isOld, onClose }}
+          planned={preview.data}
+        />
+      )}
+    </Stack>
+  );
+}
+
+interface ReadyProps {
+  text: string;
+  mode: Mode;
+  planned: ImportResult;
+  isOld: boolean;
+  onClose: () => void;
+}
+
+function Ready({ text, mode, planned, isOld, onClose }: ReadyProps) {
+  const queries = useQueryClient();
+  const [refusal, setRefusal] = useState<ApiError | null>(null);
+  const [acceptReset, setAcceptReset] = useState(false);
+  const [acceptDeletes, setAcceptDeletes] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const changes = byAction(planned.changes);
+  const total = planned.changes.length - changes.unchanged.length;
+  const needsReset = refusal !== null && wouldReset(refusal);
+  const apply = async () => {
+    setBusy(true);
+    try {
+      await importBundle({ text, mode, dryRun: false, acceptReset });
+      done(`Imported: ${sentence(planned)}.`);
+      onClose();
+    } catch (error) {
+      if (error instanceof ApiError) setRefusal(error);
+      else failed("Nothing was imported", error);
+    } finally {
+      setBusy(false);
+      void queries.invalidateQueries();
+    }
+  };
+  return (
+    <Stack aria-busy={isOld}>
+      <ImportPreview changes={planned.changes} />
+      {refusal && !needsReset && <Problems problems={refusal.problems} title="Nothing was imported" />}
+      {needsReset && (
+        <>
+          <Problems
+            problems={refusal.problems.map((problem) => ({ ...problem, hint: null }))}
+            level="warning"
+            title="Running flows would lose what they remember, or their place"
+          />
+          <Checkbox
+            label="Accept that. The parts named above begin anew."
+            checked={acceptReset}
+            onChange={({ currentTarget }) => setAcceptReset(currentTarget.checked)}
+          />
+        </>
+      )}
+      {changes.delete.length > 0 && (
+        <Alert color="red" variant="light">
+          <Checkbox
+            label={`Delete ${changes.delete.length} documents that are not in it. Events of streams go with them and do not come back.`}
+            checked={acceptDeletes}
+            onChange={({ currentTarget }) => setAcceptDeletes(currentTarget.checked)}
+          />
+        </Alert>
+      )}
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onClose}>
+          Cancel
+        </Button>
+        <Button
+          loading={busy}
+          disabled={
+            total === 0 ||
+            isOld ||
+            (needsReset && !acceptReset) ||
+            (changes.delete.length > 0 && !acceptDeletes)
+          }
+          onClick={apply}
+        >
+          {total === 0 ? "Nothing to apply" : `Apply ${total} ${total === 1 ? "change" : "changes"}`}
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+function sentence({ changes }: ImportResult): string {
+  const found = byAction(changes);
+  const parts = [
+    [found.create, "created"],
+    [found.update, "updated"],
+    [found.delete, "deleted"],
+  ] as const;
+  return parts
+    .filter(([some]) => some.length > 0)
+    .map(([some, what]) => `${some.length} ${what}`)
+    .join(", ");
+}

@@ -1,0 +1,171 @@
+import { ActionIcon, Menu } from "@mantine/core";
+import {
+  IconChevronLeft,
+  IconCopy,
+  IconDotsVertical,
+  IconEye,
+  IconPencil,
+  IconTrash,
+} from "@tabler/icons-react";
+import type { CustomCellRendererProps, CustomFloatingFilterProps, CustomHeaderProps } from "ag-grid-react";
+import type { ComponentType } from "react";
+import { Link } from "react-router";
+import { type AnyDocument, pageOf } from "#/api/kinds";
+import { StatusBadge } from "#/components/StatusBadge";
+import classes from "./grid.module.css";
+import { type Row, stateOf } from "./rows";
+
+/** What the cells of a grid can ask of its page. */
+export interface GridContext {
+  act: (action: RowAction, document: AnyDocument) => void;
+  toggleTimes: () => void;
+}
+
+export type RowAction = "view" | "edit" | "clone" | "delete";
+
+type CellProps<Value = unknown> = CustomCellRendererProps<Row, Value, GridContext>;
+
+/** The name or the id of a document, as a link to its page. */
+export function LinkCell({ data, value }: CellProps<string>) {
+  if (!data) return null;
+  const { kind, id, metadata } = data.document;
+  return (
+    <Link
+      to={pageOf(kind, id)}
+      className={classes.link}
+      title={metadata.description || value || id}
+      tabIndex={-1}
+    >
+      {value}
+    </Link>
+  );
+}
+
+/** A name of another document as a link to it. */
+export function StreamCell({ value }: CellProps<string>) {
+  if (!value) return null;
+  return (
+    <Link to={pageOf("Stream", value)} className={classes.link} tabIndex={-1}>
+      {value}
+    </Link>
+  );
+}
+
+export function StatusCell({ data }: CellProps) {
+  return data ? <StatusBadge {...stateOf(data)} /> : null;
+}
+
+interface Action {
+  action: RowAction;
+  label: string;
+  icon: ComponentType<{ size?: number; stroke?: number }>;
+  color?: string;
+}
+
+const ACTIONS: Action[] = [
+  { action: "view", label: "View", icon: IconEye },
+  { action: "edit", label: "Edit", icon: IconPencil },
+  { action: "clone", label: "Clone", icon: IconCopy },
+  { action: "delete", label: "Delete", icon: IconTrash, color: "red" },
+];
+
+/** View, edit, clone and delete. */
+export function ActionsCell({ data, context }: CellProps) {
+  if (!data) return null;
+  const { document } = data;
+  return (
+    <div className={classes.actions}>
+      {ACTIONS.map(({ action, label, icon: Icon, color = "gray" }) => (
+        <ActionIcon
+          key={action}
+          variant="subtle"
+          color={color}
+          size="md"
+          title={label}
+          aria-label={`${label} ${document.name}`}
+          onClick={() => context.act(action, document)}
+        >
+          <Icon size={16} stroke={1.7} />
+        </ActionIcon>
+      ))}
+    </div>
+  );
+}
+
+/** The same as a menu, where there is little room. */
+export function ActionsMenuCell({ data, context }: CellProps) {
+  if (!data) return null;
+  const { document } = data;
+  return (
+    <Menu position="bottom-end" withinPortal>
+      <Menu.Target>
+        <ActionIcon variant="subtle" color="gray" aria-label={`Actions of ${document.name}`}>
+          <IconDotsVertical size={16} />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {ACTIONS.map(({ action, label, icon: Icon, color }) => (
+          <Menu.Item
+            key={action}
+            color={color}
+            leftSection={<Icon size={16} />}
+            onClick={() => context.act(action, document)}
+          >
+            {label}
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+/** The header of a column that is collapsed to a strip. */
+export function StripHeader({ displayName, context }: CustomHeaderProps<Row, GridContext>) {
+  return (
+    <button
+      type="button"
+      className={classes.strip}
+      onClick={context.toggleTimes}
+      title={`${displayName}: show`}
+      aria-label={`${displayName}: show`}
+    >
+      <IconChevronLeft size={14} />
+    </button>
+  );
+}
+
+export interface Choices {
+  choices: readonly (readonly [value: string, label: string])[];
+}
+
+interface Chosen {
+  filterType: "text";
+  type: "contains";
+  filter: string;
+}
+
+/** A filter under a header: one of a few values. */
+export function ChoiceFilter({
+  model,
+  onModelChange,
+  choices,
+  column,
+}: CustomFloatingFilterProps<never, Row, GridContext, Chosen> & Choices) {
+  return (
+    <select
+      className={classes.choice}
+      aria-label={`${column.getColDef().headerName} filter`}
+      value={model?.filter ?? ""}
+      onChange={({ target }) =>
+        onModelChange(target.value ? { filterType: "text", type: "contains", filter: target.value } : null)
+      }
+    >
+      <option value="">all</option>
+      {choices.map(([value, label]) => (
+        <option key={value} value={value}>
+          {label}
+        </option>
+      ))}
+    </select>
+  );
+}

@@ -1,0 +1,234 @@
+import type { ColDef } from "ag-grid-community";
+import type { Kind, Place } from "#/api/kinds";
+import { bytes, count, duration, moment, rate } from "#/components/format";
+import {
+  ActionsCell,
+  ActionsMenuCell,
+  ChoiceFilter,
+  type Choices,
+  LinkCell,
+  StatusCell,
+  StreamCell,
+  StripHeader,
+} from "./cells";
+import type { FilterKinds } from "./filters";
+import classes from "./grid.module.css";
+import { flowOf, kindOfWork, labelsOf, type Row, stateOf, streamOf } from "./rows";
+
+type Column = ColDef<Row> & { colId: string };
+
+/** How the columns are shown: the times as strips or in full, the actions in little room or in full. */
+export interface Look {
+  times: boolean;
+  small: boolean;
+}
+
+/** The columns of the grid of a kind. */
+export function columnsOf(kind: Kind, { times, small }: Look): Column[] {
+  return [
+    text("id", "ID", ({ document }) => document.id, {
+      cellRenderer: LinkCell,
+      width: 170,
+      flex: 1,
+      minWidth: 120,
+    }),
+    text("name", "Name", ({ document }) => document.name, {
+      cellRenderer: LinkCell,
+      cellClass: classes.name,
+      flex: 1.3,
+      minWidth: 140,
+    }),
+    ...OF_KIND[kind.place],
+    text("labels", "Labels", labelsOf, { width: 130 }),
+    number("revision", "Revision", ({ document }) => document.revision, String, { width: 92 }),
+    time("created", "Created", ({ document }) => document.created_at, { times, small }),
+    time("updated", "Updated", ({ document }) => document.updated_at, { times, small }),
+    {
+      colId: "actions",
+      headerName: small ? "" : "Actions",
+      cellRenderer: small ? ActionsMenuCell : ActionsCell,
+      pinned: "right",
+      width: small ? 52 : 138,
+      resizable: false,
+      sortable: false,
+      suppressMovable: true,
+      // Tab walks through the buttons of the cell before it goes on to the next one.
+      suppressKeyboardEvent: ({ event }) => event.key === "Tab" && hasNextButton(event),
+      getQuickFilterText: () => "",
+    },
+  ];
+}
+
+/** How each column that has a filter is filtered. */
+export function filterKinds(kind: Kind): FilterKinds {
+  const found: Record<string, "text" | "number"> = {};
+  for (const { colId, filter } of columnsOf(kind, { times: true, small: false })) {
+    if (filter === "agTextColumnFilter") found[colId] = "text";
+    if (filter === "agNumberColumnFilter") found[colId] = "number";
+  }
+  return found;
+}
+
+/** The columns whose values come with the pulse. */
+export const LIVE = ["status", "in_rate", "out_rate", "lag", "letters", "size", "events"];
+
+const ON_OFF = [
+  ["on", "on"],
+  ["off", "off"],
+] as const;
+
+const STATUSES = ["active", "paused", "completed", "failed", "stopped"].map((each) => [each, each] as const);
+const PHASES = [
+  ["backing_off", "backing off"],
+  ["waiting", "waiting"],
+] as const;
+const DEFINITION = ["definition", "definition"] as const;
+
+const status = (alone: boolean): Column =>
+  choice("status", "Status", statusWords, [...STATUSES, ...PHASES, ...(alone ? [DEFINITION] : [])], {
+    cellRenderer: StatusCell,
+    width: 124,
+  });
+
+const inRate = number("in_rate", "In", (row) => flowOf(row)?.in_rate, rate);
+const outRate = number("out_rate", "Out", (row) => flowOf(row)?.out_rate, rate);
+const lag = number("lag", "Lag", (row) => flowOf(row)?.lag_events, count);
+const letters = number("letters", "Dead letters", (row) => flowOf(row)?.dead_letters, count, { width: 90 });
+const type = text("type", "Type", kindOfWork, { minWidth: 120, flex: 1 });
+const stream = text("stream", "Stream", ({ spec }) => spec.stream, { cellRenderer: StreamCell, width: 150 });
+
+const OF_KIND: Record<Place, Column[]> = {
+  streams: [
+    choice("wal", "WAL", ({ spec }) => (spec.wal?.enabled === false ? "off" : "on"), ON_OFF, { width: 76 }),
+    text("retention", "Retention", ({ spec }) => retention(spec.wal), {
+      width: 100,
+      comparator: (_a, _b, a, b) => retentionMs(a.data?.spec.wal) - retentionMs(b.data?.spec.wal),
+    }),
+    choice("compression", "Compression / Algorithm", ({ spec }) => spec.wal?.compression, [
+      ["zstd", "zstd"],
+      ["lz4", "lz4"],
+      ["none", "none"],
+    ]),
+    number("max_segments", "Max segments", ({ spec }) => spec.wal?.max_segments, String, { width: 108 }),
+    choice("sync", "Sync", ({ spec }) => (spec.wal?.sync ? "on" : "off"), ON_OFF, { width: 76 }),
+    number("in_rate", "In", (row) => streamOf(row)?.in_rate, rate),
+    number("events", "Events", (row) => streamOf(row)?.events, count),
+    number("size", "Size", (row) => streamOf(row)?.bytes, bytes),
+    number("lag", "Lag", (row) => streamOf(row)?.lag_events, count),
+  ],
+  pipelines: [status(false), type, inRate, outRate, lag, letters],
+  tasks: [
+    status(false),
+    text("input", "Input", ({ spec }) => spec.input, { cellRenderer: StreamCell, width: 140 }),
+    type,
+    inRate,
+    outRate,
+    lag,
+    letters,
+  ],
+  sources: [status(true), type, stream, inRate, outRate, lag],
+  sinks: [status(true), type, stream, inRate, lag, letters],
+};
+
+function text(
+  colId: string,
+  headerName: string,
+  value: (row: Row) => string | undefined,
+  more: Partial<Column> = {},
+): Column {
+  return {
+    colId,
+    headerName,
+    valueGetter: ({ data }) => (data ? (value(data) ?? "") : ""),
+    filter: "agTextColumnFilter",
+    filterParams: { filterOptions: ["contains"], maxNumConditions: 1, debounceMs: 150 },
+    suppressFloatingFilterButton: true,
+    ...more,
+  };
+}
+
+function choice(
+  colId: string,
+  headerName: string,
+  value: (row: Row) => string | undefined,
+  choices: Choices["choices"],
+  more: Partial<Column> = {},
+): Column {
+  return text(colId, headerName, value, {
+    width: 118,
+    floatingFilterComponent: ChoiceFilter,
+    floatingFilterComponentParams: { choices },
+    ...more,
+  });
+}
+
+function number(
+  colId: string,
+  headerName: string,
+  value: (row: Row) => number | null | undefined,
+  format: (value: number) => string,
+  more: Partial<Column> = {},
+): Column {
+  return {
+    colId,
+    headerName,
+    width: 82,
+    cellClass: ["ag-right-aligned-cell", classes.number!],
+    headerClass: "ag-right-aligned-header",
+    valueGetter: ({ data }) => (data ? (value(data) ?? null) : null),
+    valueFormatter: ({ value }) => (value === null ? "–" : format(value)),
+    filter: "agNumberColumnFilter",
+    filterParams: {
+      filterOptions: ["greaterThanOrEqual", "lessThanOrEqual", "equals"],
+      maxNumConditions: 1,
+      debounceMs: 150,
+      filterPlaceholder: "≥",
+    },
+    suppressFloatingFilterButton: true,
+    getQuickFilterText: () => "",
+    ...more,
+  };
+}
+
+function time(colId: string, headerName: string, value: (row: Row) => string, look: Look): Column {
+  const strip: Partial<Column> = {
+    width: 28,
+    minWidth: 28,
+    maxWidth: 28,
+    resizable: false,
+    headerComponent: StripHeader,
+    valueFormatter: () => "",
+    floatingFilter: false,
+    filter: false,
+    cellClass: classes.stripCell,
+  };
+  return text(colId, headerName, (row) => moment(value(row)), {
+    width: 164,
+    pinned: look.small ? null : "right",
+    getQuickFilterText: () => "",
+    ...(look.times ? {} : strip),
+  });
+}
+
+function statusWords(row: Row): string {
+  const { status, phase } = stateOf(row);
+  return status ? `${status} ${phase ?? ""}` : "definition";
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the `wal` of a spec as it was saved
+const retentionMs = (wal: any): number =>
+  wal?.enabled === false ? 0 : (wal?.retention_ms ?? Number.MAX_VALUE);
+
+// biome-ignore lint/suspicious/noExplicitAny: the `wal` of a spec as it was saved
+function retention(wal: any): string {
+  if (wal?.enabled === false) return "–";
+  return wal?.retention_ms == null ? "for ever" : duration(wal.retention_ms);
+}
+
+function hasNextButton({ target, shiftKey }: KeyboardEvent): boolean {
+  const cell = (target as HTMLElement).closest(".ag-cell");
+  const buttons = [...(cell?.querySelectorAll("button") ?? [])];
+  const place = buttons.indexOf(target as HTMLButtonElement);
+  if (place < 0) return false;
+  return shiftKey ? place > 0 : place < buttons.length - 1;
+}
