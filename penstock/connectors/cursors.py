@@ -34,3 +34,13 @@ def keep_up(site: Site, place: StreamPlace, next: int) -> None:
     if known is not None and known.next < next:
         with contextlib.suppress(Fenced):  # another worker has the flow, and knows better
             log.move_cursor(replace(known, next=next, epoch=site.epoch, at=time.time()))
+
+
+def oldest_age_ms(log: Log, first: int, next: int) -> float | None:
+    """For how long the oldest event between two offsets has been in a stream; None if it is gone."""
+    for span in log.storage.spans(first):
+        if span.base >= next:
+            return None
+        if span.lost is None:
+            return round(max(0.0, time.time() * 1000 - span.time_us / 1000), 1)
+    return None

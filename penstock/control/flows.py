@@ -79,14 +79,16 @@ class Flows:
             )
             self.registry.emit(conn, "Worker", worker, "joined", {"pid": pid})
 
-    def renew(self, worker: str, lease_s: float) -> bool:
-        """Extend the lease of a worker and of all its flows; false if it was given up as dead."""
+    def renew(self, worker: str, lease_s: float, info: JsonObject | None = None) -> bool:
+        """Extend the lease of a worker and of all its flows; false if it was given up as dead.
+
+        `info` takes the place of what was known of it.
+        """
         with self.registry.begin() as conn:
             self._lock(conn)
             until = self.registry.now(conn) + lease_s
-            known = conn.execute(
-                update(workers).where(workers.c.id == worker).values(heartbeat_until=until)
-            ).rowcount
+            values = {"heartbeat_until": until} | ({} if info is None else {"info": info})
+            known = conn.execute(update(workers).where(workers.c.id == worker).values(**values)).rowcount
             conn.execute(update(flows).where(flows.c.worker == worker).values(lease_until=until))
             return bool(known)
 

@@ -14,13 +14,15 @@ import structlog
 
 from penstock import __version__
 from penstock.connectors.base import Site
+from penstock.connectors.logs import LOGS
 from penstock.control.flows import Flows, Report
 from penstock.control.lifecycle import Keeper, State
-from penstock.control.registry.records import Record, Versions
+from penstock.control.registry.records import JsonObject, Record, Versions
 from penstock.control.registry.store import Registry
 from penstock.control.rpc import RpcServer
 from penstock.control.state import checkpoint_of, flow_name, remove_state, retire_others, site_of
 from penstock.control.streams import Streams
+from penstock.control.vitals import Vitals
 from penstock.engine.flow import Flow, resolve_flow
 from penstock.engine.flow_log import FlowLog, flow_log
 from penstock.engine.session import is_alive
@@ -70,14 +72,15 @@ class Worker:
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._lease_ends = 0.0
+        self._about = {"version": __version__, "spark": spark.version, "master": spark.sparkContext.master}
+        self._vitals = Vitals()
 
     def run(self) -> None:
         """Work until told to stop, then drain every flow and leave."""
         rpc = RpcServer(self)
         rpc.start()
         self._lease_ends = time.monotonic() + self.lease_s
-        info = {"version": __version__, "spark": self.spark.version, "master": self.spark.sparkContext.master}
-        self.flows.join(self.id, os.getpid(), rpc.url, self.token, self.lease_s, info)
+        self.flows.join(self.id, os.getpid(), rpc.url, self.token, self.lease_s, self._info())
         log.info("worker ready", worker=self.id, url=rpc.url)
         try:
             while not self._stop.is_set():
@@ -140,7 +143,7 @@ class Worker:
     def _tick(self) -> None:
         asked_at = time.monotonic()
         try:
-            if not self.flows.renew(self.id, self.lease_s):
+            if not self.flows.renew(self.id, self.lease_s, self._info()):
                 log.error("given up as dead by the coordinator", worker=self.id)
                 self._abort_all()
                 self._stop.set()
@@ -153,6 +156,11 @@ class Worker:
             log.warning("registry out of reach", error=str(error))
             if time.monotonic() >= self._lease_ends:
                 self._abort_all()
+
+    def _info(self) -> JsonObject:
+        """What others may know of this worker: what it is, what it uses, and what its flows wait for."""
+        full = {directory.parent.name: why for directory, why in LOGS.full().items()}  # see StreamHome
+        return {**self._about, **self._vitals.read(), "full_streams": full}
 
     def _reconcile(self, assigned: list[Record]) -> None:
         wanted = {record.uid: record for record in assigned}

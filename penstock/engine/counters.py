@@ -23,6 +23,7 @@ class Counters:
         self._batches = int(earlier.get("batches", 0))
         self._letters = int(earlier.get("dead_letters", 0))
         self._last: dict[str, Any] | None = None
+        self._ages: dict[int, float | None] = {}
         self._rates = {"input": 0.0, "processed": 0.0}
         self._steps: dict[str, dict[str, Any]] = {
             k: dict(v) for k, v in earlier.get("processors", {}).items()
@@ -64,6 +65,11 @@ class Counters:
         with self._lock:
             if step in self._steps:
                 self._steps[step]["dropped"] += events
+
+    def aged(self, batch: int, ms: float | None) -> None:
+        """A batch is delivered, and its oldest event is so old; None if that is not known."""
+        with self._lock:
+            self._ages[batch] = ms
 
     def lettered(self, letters: int) -> None:
         """A batch has left dead letters."""
@@ -107,11 +113,14 @@ class Counters:
                     counts["ms"] += float(durations["addBatch"])
             self._input += int(source.get("numInputRows", 0))
             self._batches += 1
+            batch, took = int(progress["batchId"]), durations.get("triggerExecution")
             self._last = {
-                "id": progress.get("batchId"),
+                "id": batch,
                 "at": progress.get("timestamp"),
                 "input_events": int(source.get("numInputRows", 0)),
-                "duration_ms": durations.get("triggerExecution"),
+                "duration_ms": took,
+                # Of a source that does not tell when its events came: as if they had come with the batch.
+                "latency_ms": self._ages.pop(batch, took),
                 "durations_ms": durations,
             }
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from penstock.connectors.cursors import oldest_age_ms
+from penstock.connectors.logs import LOGS
 from penstock.engine.counters import Counters
 from penstock.engine.flow import Flow
 from penstock.engine.flow_log import flow_log
@@ -51,6 +54,8 @@ class Delivery:
         assert site.state is not None
         ids = [sink.id for sink in flow.sinks]
         self._spark, self._chosen = spark, plan.chosen
+        place = flow.source.component.reads(site)
+        self._source = LOGS.log(place.directory) if place else None
         self._ledger = Ledger(site.state)
         self._ledger.retain(ids)
         log = flow_log(site)
@@ -144,12 +149,23 @@ class Delivery:
         )
         try:
             batch.deliver(done)
+            self._note_age(batch)
             self._leave_behind(batch)
             if NOTES not in done:
                 self._settle(batch, query, anew)
         finally:
             with self._yard.changed:
                 frame.release()
+
+    def _note_age(self, batch: Round) -> None:
+        """Tell how long the oldest event of a stream has taken to get here."""
+        if self._source is None:
+            return
+        first, next, age = batch.span.first, batch.span.next, None
+        with contextlib.suppress(OSError, ValueError):  # a number for people: no reason to fail
+            if first is not None and next is not None:
+                age = oldest_age_ms(self._source, first, next)
+        self.counters.aged(batch.batch, age)
 
     def _leave_behind(self, batch: Round) -> None:
         """Note which sinks the batch is committed without, and keep it for them (invariant 5)."""

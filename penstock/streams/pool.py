@@ -41,6 +41,13 @@ class Pool:
         for directory in [known for known in self._logs if not known.is_dir()]:
             self._logs.pop(directory).close()
 
+    def full(self) -> dict[Path, str]:
+        """The streams that have no room for what this process wants to append, and why."""
+        with self._mutex:
+            logs = dict(self._logs)
+        found = {directory: log.fill["full"] for directory, log in logs.items()}
+        return {directory: why for directory, why in found.items() if why is not None}
+
     def drop(self, directory: Path) -> None:
         """Close a log, because its directory goes."""
         with self._mutex:
