@@ -11,7 +11,7 @@ import { createRoot } from "react-dom/client";
 import { RouterProvider } from "react-router";
 import { ApiError } from "./api/client";
 import { router } from "./app/routes";
-import { theme } from "./theme";
+import { readable, theme } from "./theme";
 
 const queries = new QueryClient({
   defaultOptions: {
@@ -28,7 +28,7 @@ const queries = new QueryClient({
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
     <QueryClientProvider client={queries}>
-      <MantineProvider theme={theme} defaultColorScheme="auto">
+      <MantineProvider theme={theme} cssVariablesResolver={readable} defaultColorScheme="auto">
         <ModalsProvider>
           <Notifications position="bottom-right" />
           <RouterProvider router={router} />

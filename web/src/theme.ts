@@ -1,4 +1,4 @@
-import { createTheme, type MantineColorsTuple } from "@mantine/core";
+import { type CSSVariablesResolver, createTheme, darken, type MantineColorsTuple } from "@mantine/core";
 
 const penstock: MantineColorsTuple = [
   "#e3fafc",
@@ -24,4 +24,30 @@ export const theme = createTheme({
   fontFamilyMonospace: "'JetBrains Mono', ui-monospace, SFMono-Regular, Menlo, Consolas, monospace",
   headings: { fontWeight: "650" },
   cursorType: "pointer",
+});
+
+/** How much darker than its darkest shade a colour has to be to be read on a light background. */
+const DARKER = { teal: 0.12, green: 0.18, yellow: 0.38, orange: 0.22, red: 0.08, cyan: 0.08, blue: 0.08 };
+
+/** Colours of text that everybody can read (a contrast of 4.5 and more), where those of Mantine are too faint. */
+export const readable: CSSVariablesResolver = ({ colors }) => ({
+  variables: {},
+  light: {
+    "--mantine-color-dimmed": darken(colors.gray[6], 0.3),
+    "--mantine-color-placeholder": darken(colors.gray[6], 0.3),
+    "--mantine-color-error": colors.red[9],
+    ...Object.fromEntries(
+      Object.entries(DARKER).flatMap(([name, part]) =>
+        ["light-color", "text", "outline"].map((use) => [
+          `--mantine-color-${name}-${use}`,
+          darken(colors[name]![9], part),
+        ]),
+      ),
+    ),
+  },
+  dark: {
+    "--mantine-color-dimmed": colors.dark[1],
+    "--mantine-color-placeholder": colors.dark[1],
+    "--mantine-color-error": colors.red[5],
+  },
 });
