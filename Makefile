@@ -1,25 +1,30 @@
-# Needs Python 3.11+ and Java 17+; everything else goes into .venv.
+# Needs Python 3.11+ and Java 17+; everything else goes into .venv and web/node_modules.
 BIN := .venv/bin
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url \
 	--no-annotate --no-header --generate-hashes
 
 .DEFAULT_GOAL := help
-.PHONY: help run test nightly verify bench lint docs lock clean setup java
+.PHONY: help run web test nightly verify bench lint docs lock clean setup java
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 # exec: a signal sent to make reaches the product itself, not a shell in between.
-run: java setup ## Start Penstock with the demo on PENSTOCK_PORT (8080); Ctrl-C stops it
+run: java setup web ## Start Penstock with the demo on PENSTOCK_PORT (8080); Ctrl-C stops it
 	@exec $(BIN)/penstock up --demo
 
-test: java setup ## Run every test, the fast ones first
+web: ## Build the web app into penstock/ui; with no Node on this machine, by that of a wheel
+	@scripts/web.sh
+
+test: java setup web ## Run every test: of the web app, then the others, the fast ones first
+	@scripts/web.sh check
 	@$(BIN)/python -m pytest
 
-nightly: java setup ## Run every test, those that kill and damage streams ten times as long
+nightly: java setup web ## Run every test, those that kill and damage streams ten times as long
 	@PENSTOCK_TEST_NIGHTLY=1 $(BIN)/python -m pytest --timeout 1800
 
 verify: lint java ## Lint, types, layers and the fast tests
+	@scripts/web.sh test
 	@$(BIN)/python -m pytest -m "not slow"
 
 lint: setup ## Check style, types and layers
@@ -27,20 +32,24 @@ lint: setup ## Check style, types and layers
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@scripts/web.sh lint
 
 bench: java setup ## Measure Penstock against its alternatives
 	@scripts/setup.sh requirements-bench.lock
 	@$(BIN)/python -m bench
 
-docs: setup ## Write docs/reference/ again from the code
+docs: setup ## Write docs/reference/ and the API's types in web/ again from the code
 	@$(BIN)/python -m penstock.cli.reference
+	@scripts/web.sh types
 
 lock: setup ## Resolve the dependencies again and pin them
 	@$(LOCK) --upgrade --extra dev pyproject.toml -o requirements.lock
 	@$(LOCK) --upgrade --extra bench -c requirements.lock pyproject.toml -o requirements-bench.lock
+	@$(LOCK) --upgrade --group web -o requirements-web.lock
 
 clean: ## Remove the environment, caches and builds (keeps .penstock, your data)
-	@rm -rf .venv .venv.lock build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .venv.lock .web.lock web/node_modules penstock/ui build dist
+	@rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 setup:

@@ -41,7 +41,7 @@ in_web() {
     fi
 }
 
-installed() { { pwd; uname -sm; cat web/package-lock.json; } | cksum; }
+installed() { { uname -sm; cat web/package-lock.json; } | cksum; }
 
 # Tests are no part of the app.
 sources() {
@@ -55,7 +55,7 @@ is() { [ -e "$1" ] && [ "$(cat "$1")" = "$2" ]; }
 
 install() {
     is "$MODULES/.ready" "$(installed)" && return
-    say "Installing what the web app is made of; the first time this downloads about 100 MB"
+    say "Installing what the web app is made of; the first time this downloads about 80 MB"
     rm -f "$MODULES/.ready"
     in_web ci --no-audit --no-fund >&2
     installed >"$MODULES/.ready"

@@ -16,7 +16,7 @@ function compressed(): Plugin {
     configResolved(config) {
       directory = join(config.root, config.build.outDir);
     },
-    closeBundle() {
+    writeBundle() {
       for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
         if (entry.isFile() && /\.(js|css|svg|json|html)$/.test(entry.name)) {
           const path = join(entry.parentPath, entry.name);

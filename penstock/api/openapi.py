@@ -1,7 +1,13 @@
-"""The OpenAPI document: what FastAPI knows of the routes, and the documents they take."""
+"""The OpenAPI document: what FastAPI knows of the routes, and the documents they take.
+
+`python -m penstock.api.openapi` prints it without a server; the types of the web app are made from that.
+"""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from fastapi import FastAPI
@@ -55,3 +61,20 @@ def _documents() -> dict[str, Any]:
     }
     documents = {"anyOf": [{"$ref": f"{_REF}AnyDocument"}, several, {"$ref": f"{_REF}Bundle"}]}
     return {**schemas, "AnyDocument": each, "Bundle": bundle, "Documents": documents}
+
+
+def _print() -> None:
+    from penstock.api.app import create_app  # which imports this module
+    from penstock.control.registry import Registry
+    from penstock.control.service import Service
+    from penstock.settings import load
+
+    with TemporaryDirectory() as home:
+        loaded = load({"home": Path(home)}, env={}, cwd=Path(home))
+        registry = Registry.open(loaded.settings.registry_url)
+        print(json.dumps(create_app(Service(loaded, registry)).openapi(), indent=1))
+        registry.close()
+
+
+if __name__ == "__main__":
+    _print()

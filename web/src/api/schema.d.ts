@@ -2238,6 +2238,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/functions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the functions of SQL
+         * @description Those of Spark that steps and queries may call, as Spark describes them. A worker tells them: while none is ready, the answer is 503.
+         */
+        get: operations["listFunctions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/settings": {
         parameters: {
             query?: never;
@@ -3084,6 +3104,29 @@ export interface components {
              * Format: date-time
              */
             updated_at: string;
+        };
+        /**
+         * FunctionInfo
+         * @description A function of Spark SQL.
+         */
+        FunctionInfo: {
+            /** Name */
+            name: string;
+            /**
+             * Usage
+             * @description How it is called, and what it does.
+             */
+            usage: string;
+            /**
+             * Group
+             * @description What it belongs to, such as `math` or `datetime`.
+             */
+            group: string | null;
+            /**
+             * Example
+             * @description A query that calls it.
+             */
+            example: string | null;
         };
         /**
          * GapInfo
@@ -4493,10 +4536,10 @@ export interface components {
             columns: components["schemas"]["Column"][];
         };
         /**
-         * StoryView
+         * Story
          * @description What becomes of an event.
          */
-        StoryView: {
+        Story: {
             /**
              * Stream
              * @description The stream that the flow reads.
@@ -11272,7 +11315,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["StoryView"];
+                    "application/json": components["schemas"]["Story"];
                 };
             };
             /** @description There is no such thing. */
@@ -17172,7 +17215,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["StoryView"];
+                    "application/json": components["schemas"]["Story"];
                 };
             };
             /** @description There is no such thing. */
@@ -20317,6 +20360,44 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Something went wrong here; the message has the id under which it was logged. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nobody can answer now: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listFunctions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FunctionInfo"][];
                 };
             };
             /** @description Something went wrong here; the message has the id under which it was logged. */
