@@ -1,0 +1,68 @@
+import { Button, Code, Paper, SimpleGrid, Stack, Text, ThemeIcon, Title } from "@mantine/core";
+import { IconArrowsRightLeft, IconFileImport, IconTimeline } from "@tabler/icons-react";
+import type { ComponentType, ReactNode } from "react";
+import { Link } from "react-router";
+import classes from "./overview.module.css";
+
+/** What an empty registry shows: three ways to begin. */
+export function FirstSteps() {
+  return (
+    <Stack component="section" aria-labelledby="first-steps" gap="md">
+      <div>
+        <Title order={2} size="h3" id="first-steps">
+          Nothing flows yet
+        </Title>
+        <Text c="dimmed">There are three ways to begin. Each takes a minute, and all can be undone.</Text>
+      </div>
+      <SimpleGrid cols={{ base: 1, md: 3 }}>
+        <Way
+          icon={IconArrowsRightLeft}
+          title="Build a pipeline"
+          to="/pipelines/new"
+          action="Open the builder"
+        >
+          Choose where events come from, what becomes of them and where they go. Begin with generated events:
+          no other system is needed.
+        </Way>
+        <Way icon={IconTimeline} title="Create a stream" to="/streams/new" action="Create a stream">
+          A stream keeps events on disk. Send some to it over HTTP, and let any number of pipelines read them.
+        </Way>
+        <Way icon={IconFileImport} title="Import a bundle" to="/pipelines?upload=1" action="Choose a file">
+          A bundle holds streams and pipelines as one YAML or JSON file. What it changes is shown before
+          anything does.
+        </Way>
+      </SimpleGrid>
+      <Text size="sm" c="dimmed" className={classes.wrap}>
+        Or on the command line: <Code>penstock apply FILE.yaml</Code> does what “Import a bundle” does, and{" "}
+        <Code>penstock up --demo</Code> starts with an example.
+      </Text>
+    </Stack>
+  );
+}
+
+interface WayProps {
+  icon: ComponentType<{ size?: number; stroke?: number }>;
+  title: string;
+  to: string;
+  action: string;
+  children: ReactNode;
+}
+
+function Way({ icon: Icon, title, to, action, children }: WayProps) {
+  return (
+    <Paper withBorder p="lg" className={classes.way}>
+      <ThemeIcon variant="light" size="xl" aria-hidden>
+        <Icon size={24} stroke={1.6} />
+      </ThemeIcon>
+      <Title order={3} size="h4">
+        {title}
+      </Title>
+      <Text size="sm" c="dimmed" flex={1}>
+        {children}
+      </Text>
+      <Button component={Link} to={to} variant="light">
+        {action}
+      </Button>
+    </Paper>
+  );
+}
