@@ -39,8 +39,7 @@ class _Meters:
 class StreamSampler:
     """Looks at streams. Used by one thread."""
 
-    def __init__(self, budget_s: float = BUDGET_S) -> None:
-        self._budget_s = budget_s
+    def __init__(self) -> None:
         self._found: dict[str, StreamPulse] = {}
         self._values: dict[str, dict[str, float | None]] = {}
         self._meters: dict[str, _Meters] = {}
@@ -51,7 +50,7 @@ class StreamSampler:
         for id in self._found.keys() - layout.doors.keys():
             for kept in (self._found, self._values, self._meters):
                 kept.pop(id, None)
-        until = time.monotonic() + self._budget_s
+        until = time.monotonic() + BUDGET_S
         # What has waited longest comes first; a new one has waited for ever.
         waiting = [id for id in self._turn if id in layout.doors]
         waiting = [id for id in layout.doors if id not in self._meters] + waiting
