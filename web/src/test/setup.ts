@@ -26,3 +26,7 @@ class ResizeObserver {
 }
 window.ResizeObserver = window.ResizeObserver ?? ResizeObserver;
 window.HTMLElement.prototype.scrollIntoView = () => {};
+
+// What growing text areas and the code editor ask for.
+Object.defineProperty(document, "fonts", { value: new EventTarget() });
+window.Range.prototype.getClientRects = () => [] as unknown as DOMRectList;
