@@ -1,12 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
+import { api, body, type Schemas } from "#/api/client";
 
 /** A function of Spark SQL, as the server tells it. */
-export interface SqlFunction {
-  name: string;
-  usage: string;
-  group?: string | null;
-  example?: string | null;
-}
+export type SqlFunction = Schemas["FunctionInfo"];
 
 const NONE: SqlFunction[] = [];
 
@@ -14,10 +10,7 @@ const NONE: SqlFunction[] = [];
 export function useFunctions(enabled: boolean): SqlFunction[] {
   const { data } = useQuery({
     queryKey: ["functions"],
-    queryFn: async ({ signal }) => {
-      const answer = await fetch("/functions", { signal });
-      return answer.ok ? ((await answer.json()) as SqlFunction[]) : NONE;
-    },
+    queryFn: ({ signal }) => body(api.GET("/functions", { signal })).catch(() => NONE),
     enabled,
     retry: false,
     // An empty list is asked for again: a worker may have come meanwhile.
