@@ -21,6 +21,7 @@ class Node(View):
     status: str | None = Field(description="Null if it does not run by itself.")
     inline: bool = Field(description="Whether it is no document of its own.")
     owner: str | None = Field(description="The key of the document that it belongs to.")
+    labels: dict[str, str] = Field(description="Of a document; empty for an end inside one.")
 
 
 class Edge(View):

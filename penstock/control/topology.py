@@ -7,7 +7,7 @@ exist is left out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from penstock.control.ends import SinkEnd, input_stream, is_push, mappings, sink_ends, spec_of
@@ -34,6 +34,7 @@ class Node:
     status: str | None = None
     inline: bool = False
     owner: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ class _Graph:
             type = spec_of(record.document).get("type") if record.kind in ("Source", "Sink") else None
             status = record.flow.status if record.flow else None
             key = key_of(record.kind, record.id)
-            self._add(Node(key, record.kind, record.id, record.name, _text(type), status))
+            labels = (record.document.get("metadata") or {}).get("labels") or {}
+            self._add(Node(key, record.kind, record.id, record.name, _text(type), status, labels=labels))
         for record in self._records:
             {
                 "Stream": lambda _: None,

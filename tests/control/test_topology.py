@@ -195,3 +195,10 @@ def test_many_documents_take_a_query_for_each_kind(service: Service, monkeypatch
     monkeypatch.setattr(service.registry, "find", None)
     found = topology_of(service)
     assert (len(found.nodes), len(found.edges), len(asked)) == (200, 100, 5)
+
+
+def test_labels_are_those_of_the_document(service: Service) -> None:
+    labelled = stream("Clicks")
+    labelled["metadata"]["labels"] = {"team": "web"}
+    service.registry.create(labelled)
+    assert node(topology_of(service), "Stream/clicks").labels == {"team": "web"}

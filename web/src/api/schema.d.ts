@@ -3521,6 +3521,13 @@ export interface components {
              * @description The key of the document that it belongs to.
              */
             owner: string | null;
+            /**
+             * Labels
+             * @description Of a document; empty for an end inside one.
+             */
+            labels: {
+                [key: string]: string;
+            };
         };
         /**
          * Ops
