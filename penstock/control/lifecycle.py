@@ -48,7 +48,7 @@ class State:
 
 def backoff_s(flow: Flow, failures: int) -> float:
     """How long to wait after this many failures in a row."""
-    return min(flow.restart.backoff_ms * 2.0 ** (failures - 1), flow.restart.max_backoff_ms) / 1000
+    return min(flow.restart.backoff_ms * 2.0 ** max(0, failures - 1), flow.restart.max_backoff_ms) / 1000
 
 
 class Keeper:
@@ -125,7 +125,7 @@ class Keeper:
             if not is_alive(self._spark):  # not the flow's fault, and not its end: the process is
                 self._become(phase="idle", ready=False)
                 return
-            if self._trial:
+            if self._trial and not failure.passing:
                 self._note(failure)
                 self._become(phase="idle", rejected=True)
                 return
@@ -222,12 +222,13 @@ class Keeper:
     def _last_failure(self, failure: Failure, flow: Flow | None) -> bool:
         """Note a failure; true if it is not to be tried again."""
         self._note(failure)
-        if failure.fatal or flow is None:
+        if failure.fatal or flow is None or flow.restart.policy == "never":
             return True
-        return flow.restart.policy == "never" or self._failures >= flow.restart.max_attempts
+        return not failure.passing and self._failures >= flow.restart.max_attempts
 
     def _note(self, failure: Failure) -> None:
-        self._failures += 1
+        if not failure.passing:  # what says nothing about the flow does not count against it
+            self._failures += 1
         problem = failure.problem
         about = {"code": problem.code, "path": problem.path, "hint": problem.hint}
         self._log.error(f"failed: {problem.message}", **about, attempt=self._failures)

@@ -15,6 +15,9 @@ FATAL_STATES = ("22", "42", "0A")
 WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
 """Conditions that only say that something inside has failed."""
 
+STARVED = "waiting for the Python worker to connect back"
+"""What Spark says when a Python process took more than the ten seconds that it always allows for a start."""
+
 LONGEST = 600
 """A message beyond this is cut: it is a sentence for a person, the log has the rest."""
 
@@ -25,6 +28,8 @@ class Failure:
 
     problem: Problem
     fatal: bool
+    passing: bool = False
+    """Whether it says nothing about the flow: it will be over, however often it comes until then."""
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -57,6 +62,8 @@ def java_failure(throwable: Any, text: str = "") -> Failure:
         last = throwable
         if (fault := fault_in(_ask(throwable, "getMessage") or "")) is not None:
             return Failure(fault, fatal=True)
+        if STARVED in (_ask(throwable, "getMessage") or ""):
+            return _starved()
         if _ask(throwable, "getCondition") not in (None, *WRAPPERS):
             best = throwable
         throwable, seen = throwable.getCause(), seen + 1
@@ -68,6 +75,15 @@ def java_failure(throwable: Any, text: str = "") -> Failure:
         return Failure(Problem(code="failed", message=f"{name}: {message}"), fatal=False)
     problem = Problem(code=str(condition).lower(), message=message)
     return Failure(problem, fatal=state.startswith(FATAL_STATES))
+
+
+def _starved() -> Failure:
+    problem = Problem(
+        code="starved",
+        message="the machine was too busy to start a Python process within ten seconds",
+        hint="it is tried again until there is room; give the workers more CPU, or fewer flows",
+    )
+    return Failure(problem, fatal=False, passing=True)
 
 
 def _ask(throwable: Any, method: str) -> str | None:
