@@ -1,5 +1,5 @@
 import type { Place } from "#/api/kinds";
-import { isWithin } from "./paths";
+import { isAtOrBelow } from "#/forms/paths";
 import { type Fields, isFields, type Value } from "./yaml";
 
 /** What is selected, or has a problem: an end, a step, or the settings of the whole. */
@@ -78,7 +78,7 @@ export function partOfPath(path: string | null | undefined): PartKey {
   const found = /^spec\.(processors|tasks|sinks|outputs)\[(\d+)\]/.exec(path ?? "");
   if (found) return `${found[1] === "sinks" || found[1] === "outputs" ? "sink" : "step"}:${Number(found[2])}`;
   const ofSource = ["spec.source", "spec.input", "spec.position"].some((above) =>
-    isWithin(path ?? "", above),
+    isAtOrBelow(path ?? "", above),
   );
   return ofSource ? "source" : "settings";
 }

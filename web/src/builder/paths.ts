@@ -9,16 +9,3 @@ export function parsePath(path: string): Path {
   }
   return parts;
 }
-
-/** The parts of a place as the server writes it. */
-export function formatPath(parts: Path): string {
-  return parts.reduce<string>((path, part) => {
-    if (typeof part === "number") return `${path}[${part}]`;
-    return path ? `${path}.${part}` : part;
-  }, "");
-}
-
-/** Whether a place is `above`, or lies below it. */
-export function isWithin(path: string, above: string): boolean {
-  return path === above || path.startsWith(`${above}.`) || path.startsWith(`${above}[`);
-}

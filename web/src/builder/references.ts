@@ -1,5 +1,6 @@
-import type { Group } from "./parts";
-import { type Fields, isFields } from "./yaml";
+import type { Place } from "#/api/kinds";
+import type { Group, View } from "./parts";
+import { type Fields, isFields, type Value } from "./yaml";
 
 /** A part that is called otherwise now. */
 export interface Renamed {
@@ -66,18 +67,24 @@ export function scriptsThatName(spec: Fields, id: string): string[] {
     .map((step) => String(step.id ?? step.type));
 }
 
-/** What sends events to a sink: the conditions of the last `route`, if there is one. */
+/** How a sink gets its events. */
 export interface Way {
-  /** Conditions in words, or why it gets nothing; null: it gets every event. */
+  /** The conditions, or why it gets nothing; null: it gets every event. */
   label: string | null;
   chosen: boolean;
 }
 
-/** How each sink gets its events. */
-export function waysTo(spec: Fields, sinks: readonly string[]): Map<string, Way> {
-  const steps = Array.isArray(spec.processors) ? (spec.processors as Fields[]) : [];
+/** How each sink gets its events: by the rules of the last `route`, or by the conditions of a task's outputs. */
+export function waysOf(place: Place, value: Value, view: View): Map<string, Way> {
+  const steps = (value.spec?.processors ?? []) as Fields[];
   const last = steps.findLast((step) => step.type === "route");
-  return new Map(sinks.map((id) => [id, last ? wayBy(last, id) : { label: null, chosen: true }]));
+  return new Map(
+    view.sinks.map(({ id, value: sink }) => {
+      const own = place === "tasks" && sink.when ? String(sink.when) : null;
+      const way = last ? wayBy(last, id) : { label: null, chosen: true };
+      return [id, own ? { ...way, label: way.label ? `${way.label}, if ${own}` : own } : way];
+    }),
+  );
 }
 
 function wayBy(step: Fields, id: string): Way {
@@ -85,8 +92,8 @@ function wayBy(step: Fields, id: string): Way {
   const conditions = rules
     .filter((rule) => Array.isArray(rule.sinks) && rule.sinks.includes(id))
     .map((rule) => String(rule.when ?? ""));
-  const rest = step.default === "all" || (Array.isArray(step.default) && step.default.includes(id));
-  if (rest) conditions.push("else");
+  if (step.default === "all" || (Array.isArray(step.default) && step.default.includes(id)))
+    conditions.push("else");
   if (conditions.length === 0) return { label: "no rule names it", chosen: false };
   return { label: conditions.join(" or "), chosen: true };
 }

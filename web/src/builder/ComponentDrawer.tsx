@@ -1,0 +1,156 @@
+import { Button, Code, Drawer, Group, Spoiler, Stack, Text, TextInput, UnstyledButton } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { IconSearch } from "@tabler/icons-react";
+import { useState } from "react";
+import { useDocuments } from "#/api/documents";
+import { KINDS } from "#/api/kinds";
+import classes from "./builder.module.css";
+import { beginning, type Component, exampleOf } from "./catalogue";
+import { type Adding, useBuilder } from "./context";
+import { fieldsOf } from "./parts";
+import type { Fields } from "./yaml";
+
+interface Props {
+  adding: Adding | null;
+  onPick: (part: Fields) => void;
+  onClose: () => void;
+}
+
+/** One thing that can be put on the canvas. */
+interface Offer {
+  key: string;
+  title: string;
+  about: string;
+  begun: Fields;
+  example?: { text: string; part: Fields };
+  guarantee?: string | null;
+  unusable?: string | null;
+}
+
+const TITLES = { source: "Choose an input", processor: "Add a step", sink: "Add an output" };
+
+/** What there is to put on the canvas: found by a word, with an example of each. */
+export function ComponentDrawer({ adding, onPick, onClose }: Props) {
+  const isNarrow = useMediaQuery("(max-width: 48em)");
+  return (
+    <Drawer
+      opened={adding !== null}
+      onClose={onClose}
+      title={TITLES[adding?.role ?? "processor"]}
+      position="right"
+      size={isNarrow ? "100%" : "md"}
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
+      {adding && <Offers key={adding.role} adding={adding} onPick={onPick} />}
+    </Drawer>
+  );
+}
+
+function Offers({ adding, onPick }: { adding: Adding; onPick: (part: Fields) => void }) {
+  const offers = useOffers(adding);
+  const [word, setWord] = useState("");
+  const found = offers.filter((offer) => matches(offer, word));
+  return (
+    <Stack gap="sm">
+      <TextInput
+        data-autofocus
+        aria-label="Search"
+        placeholder="Search by name or by what it does"
+        leftSection={<IconSearch size={16} />}
+        value={word}
+        onChange={(event) => setWord(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          const [first] = found;
+          if (event.key === "Enter" && first && !first.unusable) onPick(first.begun);
+        }}
+      />
+      {found.length === 0 && <Text c="dimmed">Nothing is called so, or does that.</Text>}
+      {found.map((offer) => (
+        <OneOffer key={offer.key} offer={offer} onPick={onPick} />
+      ))}
+    </Stack>
+  );
+}
+
+function OneOffer({ offer, onPick }: { offer: Offer; onPick: (part: Fields) => void }) {
+  return (
+    <div className={classes.offer}>
+      <UnstyledButton
+        w="100%"
+        disabled={Boolean(offer.unusable)}
+        onClick={() => onPick(offer.begun)}
+        aria-label={`Add ${offer.title}`}
+      >
+        <Group justify="space-between" wrap="nowrap">
+          <Text fw={650}>{offer.title}</Text>
+          {offer.guarantee && (
+            <Text size="xs" c="dimmed">
+              {offer.guarantee}
+            </Text>
+          )}
+        </Group>
+        <Text size="sm" c="dimmed">
+          {offer.unusable ?? offer.about}
+        </Text>
+      </UnstyledButton>
+      {offer.example && (
+        <Spoiler maxHeight={0} showLabel="Example" hideLabel="Hide the example" fz="sm">
+          <Code block mt={6} tabIndex={0}>
+            {offer.example.text.trimEnd()}
+          </Code>
+          <Button
+            size="compact-sm"
+            variant="light"
+            mt={6}
+            mb={4}
+            aria-label={`Add the example of ${offer.title}`}
+            onClick={() => onPick(offer.example!.part)}
+          >
+            Add it like this
+          </Button>
+        </Spoiler>
+      )}
+    </div>
+  );
+}
+
+function useOffers(adding: Adding): Offer[] {
+  const { place, value, catalogue, view } = useBuilder();
+  const kind = adding.role === "processor" ? KINDS.Task : adding.role === "sink" ? KINDS.Sink : KINDS.Source;
+  const registered = useDocuments(place === "tasks" ? KINDS.Stream : kind).data ?? [];
+  if (place === "tasks" && adding.role !== "processor") {
+    const field = adding.role === "sink" ? "stream" : "input";
+    return registered.map(({ id, name, metadata }) => ({
+      key: id,
+      title: id,
+      about: metadata.description || `The stream ${name}.`,
+      begun: { [field]: id },
+    }));
+  }
+  const components = { source: catalogue.sources, processor: catalogue.processors, sink: catalogue.sinks };
+  const own = components[adding.role].map(offered);
+  const referred = registered.map(({ id, metadata }) => ({
+    key: `ref ${id}`,
+    title: id,
+    about: `${kind.one} of the registry. ${metadata.description ?? ""}`,
+    begun: adding.role === "processor" ? { task: id } : { ref: id },
+  }));
+  if (adding.role !== "processor" || place === "tasks")
+    return place === "tasks" ? own : [...own, ...referred];
+  // A pipeline has either processors of its own or tasks.
+  if (fieldsOf(place, value).step === "tasks") return referred;
+  return view.steps.length === 0 ? [...own, ...referred] : own;
+}
+
+const offered = (component: Component): Offer => ({
+  key: component.type,
+  title: component.type,
+  about: component.summary ?? "",
+  begun: beginning(component.type),
+  example: component.example ? { text: component.example, part: exampleOf(component) } : undefined,
+  guarantee: component.guarantee,
+  unusable: component.error,
+});
+
+const matches = (offer: Offer, word: string) =>
+  `${offer.title} ${offer.about}`.toLowerCase().includes(word.trim().toLowerCase());

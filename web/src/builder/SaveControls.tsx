@@ -1,0 +1,110 @@
+import { ActionIcon, Button, Group, Select, Text, Tooltip } from "@mantine/core";
+import { IconAdjustments, IconArrowBackUp, IconArrowForwardUp, IconFlask } from "@tabler/icons-react";
+import { useBuilder } from "./context";
+import { setStatus } from "./model";
+import type { Work } from "./useWorkshop";
+
+interface Props {
+  work: Work;
+  onTest: () => void;
+  /** The text is broken: show it. */
+  onFault: () => void;
+}
+
+/** Undo, redo, settings, test, what it should do once it is saved, and save. */
+export function SaveControls({ work, onTest, onFault }: Props) {
+  const { check, select, selected, id } = useBuilder();
+  const { state, saving, isChanged } = work;
+  const save = () => {
+    if (state.fault) onFault();
+    // What is not valid has no plan: the server says what is wrong, or saves it as paused.
+    else if (id !== null && check.isValid) saving.ask({ about: "plan" });
+    else void saving.apply();
+  };
+  const settings = check.errors.filter(
+    (each) => !/^spec\.(source|processors|tasks|sinks|outputs|input)/.test(each.path ?? ""),
+  );
+  return (
+    <>
+      <Group gap={4}>
+        <Tooltip label="Undo (Ctrl Z)">
+          <ActionIcon
+            variant="default"
+            size="lg"
+            aria-label="Undo"
+            disabled={state.history.past.length === 0}
+            onClick={work.undo}
+          >
+            <IconArrowBackUp size={18} />
+          </ActionIcon>
+        </Tooltip>
+        <Tooltip label="Redo (Ctrl Shift Z)">
+          <ActionIcon
+            variant="default"
+            size="lg"
+            aria-label="Redo"
+            disabled={state.history.future.length === 0}
+            onClick={work.redo}
+          >
+            <IconArrowForwardUp size={18} />
+          </ActionIcon>
+        </Tooltip>
+      </Group>
+      <Button
+        variant={selected === "settings" ? "light" : "default"}
+        leftSection={<IconAdjustments size={16} />}
+        onClick={() => select(selected === "settings" ? null : "settings")}
+      >
+        Settings
+        {settings.length > 0 && (
+          <Text span size="xs" c="var(--mantine-color-error)" ml={6} fw={700}>
+            {settings.length}
+          </Text>
+        )}
+      </Button>
+      <Button
+        variant="default"
+        leftSection={<IconFlask size={16} />}
+        onClick={onTest}
+        disabled={state.fault !== null}
+      >
+        Test
+      </Button>
+      <StatusChoice />
+      <Tooltip
+        label={
+          isChanged
+            ? "Not saved yet; the draft is kept in this tab, also over a reload"
+            : "Nothing has changed"
+        }
+      >
+        <Button onClick={save} loading={saving.isSaving} disabled={id !== null && !isChanged}>
+          {id === null ? "Save" : "Review and save"}
+        </Button>
+      </Tooltip>
+    </>
+  );
+}
+
+/** Whether it should run once it is saved. */
+function StatusChoice() {
+  const { value, edit, saved, isStale, id } = useBuilder();
+  const now = id === null ? null : saved;
+  const data = [
+    ...(now ? [{ value: "", label: `as it is (${now})` }] : []),
+    { value: "active", label: "as active" },
+    { value: "paused", label: "as paused" },
+    ...(value.status === "stopped" ? [{ value: "stopped", label: "as stopped" }] : []),
+  ];
+  return (
+    <Select
+      aria-label="What it should do once it is saved"
+      w={168}
+      allowDeselect={false}
+      disabled={isStale}
+      data={data}
+      value={value.status ?? (now ? "" : "active")}
+      onChange={(status) => edit((text) => setStatus(text, status || null))}
+    />
+  );
+}

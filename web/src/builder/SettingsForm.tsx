@@ -1,0 +1,67 @@
+import { Divider, Stack, Text } from "@mantine/core";
+import { useMemo } from "react";
+import { type JsonSchema, SchemaForm } from "#/forms/SchemaForm";
+import { useBuilder } from "./context";
+import { setMetadata, setSpec } from "./model";
+import { partOfPath } from "./parts";
+import type { Fields } from "./yaml";
+
+const PARTS = ["source", "input", "position", "processors", "tasks", "sinks", "outputs", "tests"];
+
+/** What is said about the whole: its name, how it batches, what it waits for, what happens after a failure. */
+export function SettingsForm() {
+  const { place, id, value, root, check, edit, isStale } = useBuilder();
+  const schemas = (root.components as { schemas: Record<string, JsonSchema> }).schemas;
+  const spec = schemas[place === "tasks" ? "TaskSpec" : "PipelineSpec"]!;
+  const names = useMemo(
+    () => Object.keys(spec.properties ?? {}).filter((name) => !PARTS.includes(name)),
+    [spec],
+  );
+  const context = useMemo(() => ({ readOnly: isStale }), [isStale]);
+  const problems = check.errors.filter((each) => partOfPath(each.path) === "settings");
+  const own = Object.fromEntries(Object.entries(value.spec ?? {}).filter(([name]) => names.includes(name)));
+  return (
+    <Stack gap="md">
+      {id === null ? (
+        <Text size="sm" c="dimmed">
+          {check.id ? (
+            <>
+              Its id will be <code>{check.id}</code>, for life.
+            </>
+          ) : (
+            "Its id is made from its name, and stays for life."
+          )}
+        </Text>
+      ) : (
+        <Text size="sm" c="dimmed">
+          <code>{id}</code> keeps its name for life; clone it to have it under another.
+        </Text>
+      )}
+      <SchemaForm
+        schema={schemas.Metadata!}
+        root={root}
+        value={(value.metadata ?? {}) as Fields}
+        path="metadata"
+        problems={check.errors}
+        hide={id === null ? [] : ["name"]}
+        first={["name", "description"]}
+        context={context}
+        onChange={(next) => edit((text) => setMetadata(text, next), "metadata")}
+      />
+      <Divider />
+      <SchemaForm
+        schema={spec}
+        root={root}
+        value={own}
+        path="spec"
+        problems={problems}
+        hide={PARTS}
+        first={["batch", "commit_policy", "restart", "dead_letters", "buffer"].filter((name) =>
+          names.includes(name),
+        )}
+        context={context}
+        onChange={(next) => edit((text) => setSpec(text, next, names), "settings")}
+      />
+    </Stack>
+  );
+}

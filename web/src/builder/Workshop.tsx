@@ -1,0 +1,164 @@
+import { Drawer, SegmentedControl } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { lazy, Suspense, useState } from "react";
+import { useNavigate } from "react-router";
+import type { Problem } from "#/api/client";
+import { type Place, pageOf } from "#/api/kinds";
+import { done } from "#/components/notify";
+import { Loading, Page } from "#/components/Page";
+import { focusPath, type JsonSchema } from "#/forms/SchemaForm";
+import classes from "./builder.module.css";
+import { Canvas } from "./Canvas";
+import { ComponentDrawer } from "./ComponentDrawer";
+import type { Catalogue } from "./catalogue";
+import { type Adding, BuilderContext } from "./context";
+import { Issues } from "./Issues";
+import { LeaveGuard } from "./LeaveGuard";
+import * as model from "./model";
+import { Notices } from "./Notices";
+import type { Opened } from "./opening";
+import { Panel } from "./Panel";
+import { partAt, partOfPath } from "./parts";
+import { SaveControls } from "./SaveControls";
+import { SaveQuestions } from "./SaveQuestions";
+import { useWorkshop } from "./useWorkshop";
+import { YamlView } from "./YamlView";
+import type { Fields } from "./yaml";
+
+const TestPanel = lazy(() => import("#/testing/TestPanel"));
+
+interface Props {
+  title: string;
+  place: Place;
+  id: string | null;
+  opened: Opened;
+  catalogue: Catalogue;
+  root: JsonSchema;
+  onStartOver: () => void;
+}
+
+/** The canvas or the text, the form of what is selected, and all that is wrong. */
+export function Workshop({ title, place, id, opened, catalogue, root, onStartOver }: Props) {
+  const navigate = useNavigate();
+  const [mode, setMode] = useState<"canvas" | "yaml">("canvas");
+  const [adding, setAdding] = useState<Adding | null>(null);
+  const [isTesting, setTesting] = useState(false);
+  const [isWide, setWide] = useState(false);
+  const isNarrow = useMediaQuery("(max-width: 62em)") ?? false;
+  const work = useWorkshop({
+    place,
+    id,
+    opened,
+    catalogue,
+    root,
+    onAdd: setAdding,
+    onSaved: (saved) => {
+      done(id === null ? `${saved.name} is saved` : `${saved.name} is at revision ${saved.revision}`);
+      navigate(pageOf(saved.kind, saved.id));
+    },
+  });
+  const { builder, state } = work;
+  const { selected, view } = builder;
+  const hasPanel = selected === "settings" || partAt(view, selected) !== null;
+
+  const pick = (problem: Problem) => {
+    setMode("canvas");
+    builder.select(partOfPath(problem.path));
+    // The form has to be there before one of its fields can be found.
+    setTimeout(() => focusPath(problem.path ?? ""), 250);
+  };
+  const put = (part: Fields) => {
+    if (adding?.role === "source") builder.edit((text) => model.setSource(text, place, part));
+    else if (adding?.role === "sink") builder.edit((text) => model.addSink(text, place, part));
+    else if (adding && "task" in part)
+      builder.edit((text) => model.addTask(text, adding.index, String(part.task)));
+    else if (adding) builder.edit((text) => model.addStep(text, place, adding.index, part));
+    setAdding(null);
+  };
+
+  return (
+    <BuilderContext value={builder}>
+      <Page
+        title={title}
+        actions={
+          <>
+            <SegmentedControl
+              aria-label="How the document is shown"
+              value={mode}
+              data={[
+                { value: "canvas", label: "Canvas" },
+                { value: "yaml", label: "YAML" },
+              ]}
+              onChange={(next) => setMode(next as "canvas" | "yaml")}
+            />
+            <SaveControls work={work} onTest={() => setTesting(true)} onFault={() => setMode("yaml")} />
+          </>
+        }
+      >
+        <Notices
+          work={work}
+          mode={mode}
+          opened={opened}
+          onYaml={() => setMode("yaml")}
+          onStartOver={onStartOver}
+        />
+        <div
+          className={classes.work}
+          data-panel={(hasPanel && !isNarrow && mode === "canvas") || undefined}
+          style={{ "--panel-width": isWide ? "min(860px, 60vw)" : "460px" } as object}
+        >
+          <div className={classes.main} data-text={mode === "yaml" || undefined}>
+            {mode === "canvas" ? (
+              <Canvas isVertical={isNarrow} />
+            ) : (
+              <YamlView text={state.history.text} fault={state.fault} onChange={work.type} />
+            )}
+          </div>
+          <Issues text={state.goodText} onPick={pick} />
+          {hasPanel && !isNarrow && mode === "canvas" && (
+            <aside className={classes.panel} aria-label="Form">
+              <Panel isWide={isWide} onWiden={() => setWide(!isWide)} />
+            </aside>
+          )}
+        </div>
+        {isNarrow && (
+          <Drawer
+            opened={hasPanel && mode === "canvas"}
+            onClose={() => builder.select(null)}
+            position="bottom"
+            size="85%"
+            withCloseButton={false}
+            aria-label="Form"
+            padding={0}
+          >
+            <Panel />
+          </Drawer>
+        )}
+        <ComponentDrawer adding={adding} onPick={put} onClose={() => setAdding(null)} />
+        <Drawer
+          opened={isTesting}
+          onClose={() => setTesting(false)}
+          position="right"
+          size="min(1100px, 100%)"
+          title="Test"
+          closeButtonProps={{ "aria-label": "Close the tests" }}
+        >
+          <Suspense fallback={<Loading />}>
+            <TestPanel
+              document={builder.value}
+              place={place}
+              steps={builder.check.steps}
+              selected={partAt(view, selected)?.id}
+              onSaveCase={(test) => {
+                builder.edit((text) => model.putTest(text, test as Fields));
+                done("The test case is part of the document now: save it to keep it");
+              }}
+            />
+          </Suspense>
+        </Drawer>
+        <SaveQuestions work={work} />
+        <LeaveGuard work={work} />
+      </Page>
+    </BuilderContext>
+  );
+}

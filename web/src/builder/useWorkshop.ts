@@ -1,0 +1,122 @@
+import { useHotkeys } from "@mantine/hooks";
+import { useCallback, useEffect, useMemo, useReducer, useRef, useState } from "react";
+import type { AnyDocument, Place } from "#/api/kinds";
+import { done } from "#/components/notify";
+import type { JsonSchema } from "#/forms/SchemaForm";
+import type { Catalogue } from "./catalogue";
+import { type Check, useCheck } from "./check";
+import type { Adding, Builder } from "./context";
+import { dropDraft, keepDraft } from "./drafts";
+import * as model from "./model";
+import type { Opened } from "./opening";
+import { viewOf } from "./parts";
+import { useSaving } from "./saving";
+import { reduce, start } from "./state";
+
+interface Given {
+  place: Place;
+  id: string | null;
+  opened: Opened;
+  catalogue: Catalogue;
+  root: JsonSchema;
+  onAdd: (adding: Adding) => void;
+  onSaved: (saved: AnyDocument) => void;
+}
+
+/** The state of the builder and what can be done to it. */
+export function useWorkshop({ place, id, opened, catalogue, root, onAdd, onSaved }: Given) {
+  const [state, act] = useReducer(reduce, opened, ({ text, goodText }) => start(text, goodText));
+  const [tag, setTag] = useState(opened.tag);
+  const isSaved = useRef(false);
+  const { value, fault, selected, history } = state;
+  const view = useMemo(() => viewOf(place, value), [place, value]);
+  const checked = useCheck(place, value, fault === null);
+  const saving = useSaving({
+    place,
+    id,
+    value,
+    tag,
+    onTag: setTag,
+    onSaved: (saved) => {
+      isSaved.current = true;
+      dropDraft(place, id);
+      onSaved(saved);
+    },
+  });
+  const { refused } = saving;
+  const check = useMemo((): Check => {
+    if (!refused) return checked;
+    const others = checked.errors.filter((each) => !refused.some((problem) => problem.path === each.path));
+    return { ...checked, errors: [...refused, ...others], isValid: false };
+  }, [checked, refused]);
+
+  const isChanged = history.text !== opened.base;
+  useEffect(() => {
+    if (isSaved.current) return;
+    if (isChanged) {
+      const { text } = history;
+      keepDraft(place, id, { text, goodText: state.goodText, base: opened.base, tag, at: Date.now() });
+    } else {
+      dropDraft(place, id);
+    }
+  }, [place, id, history, state.goodText, opened.base, tag, isChanged]);
+
+  const undo = useCallback(() => act({ do: "undo" }), []);
+  const redo = useCallback(() => act({ do: "redo" }), []);
+  // Inside of fields and editors the keys are theirs.
+  useHotkeys([
+    ["mod+Z", undo],
+    ["mod+shift+Z", redo],
+    ["mod+Y", redo],
+  ]);
+
+  const builder = useMemo((): Builder => {
+    const edit: Builder["edit"] = (change, tag = undefined) =>
+      act({ do: "edit", edit: change, tag: tag ?? null, now: Date.now() });
+    return {
+      place,
+      id,
+      saved: opened.saved?.status ?? null,
+      value,
+      view,
+      check,
+      selected,
+      isStale: fault !== null,
+      catalogue,
+      root,
+      edit,
+      select: (key) => act({ do: "select", key }),
+      add: onAdd,
+      move: (group, from, to) => {
+        const count = group === "step" ? view.steps.length : view.sinks.length;
+        if (to >= 0 && to < count) edit((text) => model.move(text, place, group, from, to));
+      },
+      duplicate: (part) => {
+        if (part.group !== "source")
+          edit((text) => model.duplicate(text, place, part.group as "step", part.index));
+      },
+      remove: (part) => {
+        if (part.group === "source") return;
+        edit((text) => model.remove(text, place, part.group as "step", part.index));
+        done(`${part.id} is removed`, undo);
+      },
+    };
+  }, [place, id, opened.saved, value, view, check, selected, fault, catalogue, root, onAdd, undo]);
+
+  return {
+    state,
+    builder,
+    saving,
+    isChanged,
+    isSaved,
+    undo,
+    redo,
+    type: (text: string) => act({ do: "type", text, now: Date.now() }),
+    mend: () => act({ do: "mend" }),
+    load: (text: string) => act({ do: "load", text, now: Date.now() }),
+    setTag,
+    forget: () => dropDraft(place, id),
+  };
+}
+
+export type Work = ReturnType<typeof useWorkshop>;
