@@ -5,12 +5,13 @@ import type {
   CellKeyDownEvent,
   FilterChangedEvent,
   FullWidthCellKeyDownEvent,
+  GetRowIdParams,
   GridApi,
   RowClickedEvent,
   SelectionChangedEvent,
 } from "ag-grid-community";
 import { AgGridReact } from "ag-grid-react";
-import { useEffect, useMemo, useRef } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import type { AnyDocument, Kind } from "#/api/kinds";
 import { subscribe } from "#/api/overview";
 import type { GridContext, RowAction } from "./cells";
@@ -50,6 +51,7 @@ export function Grid(props: Props) {
     }),
     [],
   );
+  const [initial] = useState({ filter: { filterModel: filters } });
   useEffect(() => subscribe(() => refresh(api.current)), []);
   useEffect(() => {
     const grid = api.current;
@@ -64,15 +66,15 @@ export function Grid(props: Props) {
           columnDefs={columns}
           defaultColDef={DEFAULTS}
           context={context}
-          getRowId={({ data }) => data.document.id}
-          initialState={{ filter: { filterModel: filters } }}
+          getRowId={idOf}
+          initialState={initial}
           quickFilterText={search}
           cacheQuickFilter
           rowSelection={SELECTION}
-          selectionColumnDef={{ width: 44, pinned: small ? null : "left", suppressHeaderMenuButton: true }}
+          selectionColumnDef={small ? UNPINNED : PINNED}
           pagination
           paginationPageSize={50}
-          paginationPageSizeSelector={[20, 50, 100, 500]}
+          paginationPageSizeSelector={PAGE_SIZES}
           rowHeight={38}
           headerHeight={38}
           floatingFiltersHeight={40}
@@ -112,6 +114,12 @@ export function Grid(props: Props) {
     </div>
   );
 }
+
+// Options of the grid are the same objects at every rendering: a new one would make it work anew.
+const PAGE_SIZES = [20, 50, 100, 500];
+const UNPINNED = { width: 44, resizable: false } as const;
+const PINNED = { ...UNPINNED, pinned: "left" } as const;
+const idOf = ({ data }: GetRowIdParams<Row>) => data.document.id;
 
 const DEFAULTS = {
   sortable: true,
