@@ -1,0 +1,57 @@
+import { Paper, SimpleGrid, Text, Tooltip } from "@mantine/core";
+import { type AnyDocument, keyOf } from "#/api/kinds";
+import { useFlowPulse } from "#/api/overview";
+import { ago, count, duration, rate } from "#/components/format";
+
+interface Figure {
+  label: string;
+  value: string;
+  about: string;
+}
+
+/** The numbers of a flow at this moment. */
+export function FlowNumbers({ document }: { document: AnyDocument }) {
+  const pulse = useFlowPulse(keyOf(document));
+  const ops = document.ops;
+  const batch = ops?.last_batch as { at?: string; input_events?: number } | null | undefined;
+  const figures: Figure[] = [
+    { label: "In", value: rate(pulse?.in_rate), about: "Events read per second, over the last ten seconds" },
+    { label: "Out", value: rate(pulse?.out_rate), about: "Events delivered per second" },
+    {
+      label: "Waiting",
+      value: count(pulse?.lag_events),
+      about: "Events of its stream that it has not read yet; unknown if it reads no stream",
+    },
+    {
+      label: "Latency",
+      value: duration(pulse?.latency_ms),
+      about: "How old the oldest event of the last batch was when it was delivered",
+    },
+    {
+      label: "Events read",
+      value: count(pulse?.input_events ?? ops?.input_events),
+      about: "Over all of its runs",
+    },
+    {
+      label: "Last batch",
+      value: batch?.at ? ago(batch.at) : "none yet",
+      about: batch ? `It had ${count(batch.input_events)} events and took ${duration(pulse?.batch_ms)}` : "",
+    },
+  ];
+  return (
+    <SimpleGrid cols={{ base: 2, xs: 3, md: 6 }} spacing="sm" component="dl" m={0}>
+      {figures.map(({ label, value, about }) => (
+        <Tooltip key={label} label={about} disabled={!about}>
+          <Paper withBorder px="sm" py="xs">
+            <Text size="xs" c="dimmed" component="dt">
+              {label}
+            </Text>
+            <Text fw={650} size="lg" component="dd" m={0} style={{ fontVariantNumeric: "tabular-nums" }}>
+              {value}
+            </Text>
+          </Paper>
+        </Tooltip>
+      ))}
+    </SimpleGrid>
+  );
+}

@@ -1,0 +1,80 @@
+import { ScrollArea, Tabs } from "@mantine/core";
+import { lazy, type ReactNode, Suspense } from "react";
+import { useSearchParams } from "react-router";
+import type { AnyDocument, Kind } from "#/api/kinds";
+import { Loading } from "#/components/Page";
+import { canReplay } from "./api";
+import { DefinitionTab } from "./DefinitionTab";
+import { LetterBadge } from "./letters/LetterBadge";
+import { OverviewTab } from "./OverviewTab";
+
+const LettersTab = lazy(() => import("./letters/LettersTab"));
+const LogsTab = lazy(() => import("./logs/LogsTab"));
+const RevisionsTab = lazy(() => import("./revisions/RevisionsTab"));
+const StoryTab = lazy(() => import("./StoryTab"));
+const YamlTab = lazy(() => import("./YamlTab"));
+
+interface Props {
+  kind: Kind;
+  document: AnyDocument;
+}
+
+interface Tab {
+  value: string;
+  label: string;
+  beside?: ReactNode;
+  content: ReactNode;
+}
+
+/** The parts of the page; the one that is shown stands in the address. */
+export function FlowTabs({ kind, document }: Props) {
+  const [search, setSearch] = useSearchParams();
+  const tabs = tabsOf(kind, document);
+  const wanted = search.get("tab");
+  const current = tabs.find((each) => each.value === wanted) ?? tabs[0]!;
+  return (
+    <Tabs
+      value={current.value}
+      onChange={(next) => setSearch(next && next !== tabs[0]!.value ? { tab: next } : {})}
+      keepMounted={false}
+    >
+      <ScrollArea type="never" viewportProps={{ tabIndex: -1 }}>
+        <Tabs.List style={{ flexWrap: "nowrap" }} aria-label={`Parts of ${kind.one} ${document.name}`}>
+          {tabs.map((each) => (
+            <Tabs.Tab key={each.value} value={each.value} rightSection={each.beside}>
+              {each.label}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+      </ScrollArea>
+      {tabs.map((each) => (
+        <Tabs.Panel key={each.value} value={each.value} pt="md">
+          <Suspense fallback={<Loading />}>{each.content}</Suspense>
+        </Tabs.Panel>
+      ))}
+    </Tabs>
+  );
+}
+
+function tabsOf(kind: Kind, document: AnyDocument): Tab[] {
+  const given = { kind, document };
+  const history: Tab[] = [
+    { value: "revisions", label: "Revisions", content: <RevisionsTab {...given} /> },
+    { value: "yaml", label: "YAML", content: <YamlTab document={document} /> },
+  ];
+  if (!document.status) {
+    return [{ value: "overview", label: "Overview", content: <DefinitionTab {...given} /> }, ...history];
+  }
+  return [
+    { value: "overview", label: "Overview", content: <OverviewTab {...given} /> },
+    {
+      value: "letters",
+      label: "Dead letters",
+      beside: <LetterBadge {...given} />,
+      content: <LettersTab {...given} />,
+    },
+    { value: "logs", label: "Logs", content: <LogsTab {...given} /> },
+    ...(canReplay(kind) ? [{ value: "story", label: "Story", content: <StoryTab {...given} /> }] : []),
+    ...history,
+  ];
+}

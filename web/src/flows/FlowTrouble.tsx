@@ -1,0 +1,90 @@
+import { Alert, Button, Group, Loader, Stack, Text } from "@mantine/core";
+import { useState } from "react";
+import { useNavigate } from "react-router";
+import { problemsOf } from "#/api/client";
+import { type AnyDocument, pageOf } from "#/api/kinds";
+import { moment } from "#/components/format";
+import { Problems } from "#/components/Problems";
+import { type Controls, VERBS } from "./useControls";
+
+interface Props {
+  document: AnyDocument;
+  controls: Controls;
+}
+
+/** What is under way, what was refused, and why a flow does not run; each fault leads to its field. */
+export function FlowTrouble({ document, controls }: Props) {
+  const navigate = useNavigate();
+  const { pending, refused } = controls;
+  const pick = (path: string) =>
+    navigate(`${pageOf(document.kind, document.id)}/edit?at=${encodeURIComponent(path)}`);
+  const error = isTroubled(document) ? document.error : null;
+  return (
+    <Stack gap="sm">
+      {pending && (
+        <Group gap="xs" role="status">
+          <Loader size="xs" />
+          <Text size="sm">{VERBS[pending].doing}</Text>
+        </Group>
+      )}
+      {refused && (
+        <Alert
+          variant="transparent"
+          p={0}
+          withCloseButton
+          closeButtonLabel="Dismiss"
+          onClose={controls.dismiss}
+          title={`It was not possible to ${refused.verb} it`}
+        >
+          <Problems problems={problemsOf(refused.error)} onPick={pick} />
+        </Alert>
+      )}
+      {error && !refused && (
+        <Problems
+          problems={error.problems?.length ? error.problems : [error]}
+          title={titleOf(document)}
+          onPick={pick}
+        />
+      )}
+      {error && <Attempts document={document} />}
+    </Stack>
+  );
+}
+
+/** Whether the last error is of now, and not one that the flow has got over. */
+export function isTroubled({ status, phase, error }: AnyDocument): boolean {
+  return Boolean(error) && !(status === "active" && (phase === "running" || phase === "draining"));
+}
+
+function titleOf({ status, phase, error }: AnyDocument): string {
+  const at = error?.at ? ` (${moment(error.at)})` : "";
+  if (status === "failed") return `It has failed${at}. Repair it, then start it again`;
+  if (phase === "backing_off") return `It has failed${at} and will be tried again`;
+  if (status === "paused") return `It cannot run as it is${at}`;
+  return `Its last error${at}`;
+}
+
+const SHOWN = 3;
+
+/** The attempts that failed, the newest first. */
+export function Attempts({ document }: { document: AnyDocument }) {
+  const [all, setAll] = useState(false);
+  const attempts = (document.attempts ?? []).toReversed();
+  if (attempts.length === 0) return null;
+  return (
+    <Stack gap={4} align="flex-start">
+      <Stack gap={2} component="ol" m={0} pl={0} style={{ listStyle: "none" }} aria-label="Failed attempts">
+        {(all ? attempts : attempts.slice(0, SHOWN)).map((each) => (
+          <Text key={`${each.at} ${each.attempt}`} size="xs" c="dimmed" component="li">
+            attempt {each.attempt}, {moment(each.at)}: {each.message} ({each.code})
+          </Text>
+        ))}
+      </Stack>
+      {attempts.length > SHOWN && (
+        <Button variant="subtle" size="compact-xs" onClick={() => setAll(!all)}>
+          {all ? "Fewer" : `All ${attempts.length} attempts`}
+        </Button>
+      )}
+    </Stack>
+  );
+}

@@ -1,0 +1,116 @@
+import { Button, Collapse, Group, Stack, Text } from "@mantine/core";
+import { useState } from "react";
+import type { Kind } from "#/api/kinds";
+import { done, failed } from "#/components/notify";
+import { Failure } from "#/components/Problems";
+import { LazyCodeEditor } from "#/editors/LazyCodeEditor";
+import type { Letter } from "../api";
+import { useLetterActions } from "./api";
+import { parseEvent } from "./event";
+import { useDiscard } from "./useDiscard";
+
+interface Props {
+  kind: Kind;
+  id: string;
+  letter: Letter;
+  onReplay: () => void;
+}
+
+const pretty = (value: unknown) => JSON.stringify(value, null, 2);
+
+/** The event of a letter: mended and saved, then replayed; or given up. The original is kept. */
+export function LetterEditor({ kind, id, letter, onReplay }: Props) {
+  const { edit, restore } = useLetterActions(kind, id);
+  const { ask, pending } = useDiscard(kind, id);
+  const [text, setText] = useState(() => pretty(letter.event));
+  const [original, setOriginal] = useState(false);
+  const parsed = parseEvent(text);
+  const changed = text !== pretty(letter.event);
+  const gone = letter.state === "discarded";
+  const save = (event: Record<string, unknown>, message: string) =>
+    edit.mutate({ offset: letter.offset, event }, { onSuccess: () => done(message) });
+  return (
+    <Stack gap="xs">
+      <Text size="sm" fw={600}>
+        {letter.edited ? "The event as it was mended" : "The event as the step was given it"}
+      </Text>
+      <LazyCodeEditor
+        language="json"
+        value={text}
+        onChange={setText}
+        readOnly={gone}
+        label="The event as JSON"
+        problems={changed && parsed.problem ? [{ message: parsed.problem }] : []}
+      />
+      {changed && parsed.problem && (
+        <Text size="sm" c="var(--mantine-color-error)" role="alert">
+          {parsed.problem}
+        </Text>
+      )}
+      <Failure error={edit.error} title="It was not saved" />
+      <Group gap="xs">
+        {changed ? (
+          <>
+            <Button
+              disabled={parsed.event === null}
+              loading={edit.isPending}
+              onClick={() => parsed.event && save(parsed.event, `Letter ${letter.offset} was mended.`)}
+            >
+              Save
+            </Button>
+            <Button variant="default" onClick={() => setText(pretty(letter.event))}>
+              Take back
+            </Button>
+          </>
+        ) : (
+          <Button disabled={gone} onClick={onReplay}>
+            {letter.state === "replayed" ? "Replay once more" : "Replay"}
+          </Button>
+        )}
+        {gone ? (
+          <Button
+            variant="default"
+            loading={restore.isPending}
+            onClick={() =>
+              restore.mutate([letter.offset], { onError: (error) => failed("It was not restored", error) })
+            }
+          >
+            Restore
+          </Button>
+        ) : (
+          <Button variant="default" loading={pending} onClick={() => ask([letter.offset])}>
+            Discard
+          </Button>
+        )}
+        {letter.edited && (
+          <Button variant="subtle" onClick={() => setOriginal(!original)} aria-expanded={original}>
+            {original ? "Hide the original" : "Show the original"}
+          </Button>
+        )}
+      </Group>
+      {letter.edited && (
+        <Collapse expanded={original}>
+          <Stack gap="xs">
+            <LazyCodeEditor
+              language="json"
+              value={pretty(letter.original)}
+              readOnly
+              label="The original event as JSON"
+            />
+            <Button
+              variant="default"
+              size="xs"
+              w="fit-content"
+              loading={edit.isPending}
+              onClick={() =>
+                save(letter.original as Record<string, unknown>, `Letter ${letter.offset} is as it was.`)
+              }
+            >
+              Put the original back
+            </Button>
+          </Stack>
+        </Collapse>
+      )}
+    </Stack>
+  );
+}

@@ -1,0 +1,109 @@
+import { Anchor, Badge, Checkbox, Group, Table, Text } from "@mantine/core";
+import { moment } from "#/components/format";
+import type { Letter } from "../api";
+import { LetterStateBadge } from "./LetterStateBadge";
+
+interface Props {
+  letters: readonly Letter[];
+  selected: ReadonlySet<number>;
+  onSelect: (selected: ReadonlySet<number>) => void;
+  onOpen: (offset: number) => void;
+}
+
+/** Letters in a row, to choose from and to open. */
+export function LetterTable({ letters, selected, onSelect, onOpen }: Props) {
+  const all = letters.length > 0 && letters.every((each) => selected.has(each.offset));
+  const toggle = (offset: number) => {
+    const next = new Set(selected);
+    if (!next.delete(offset)) next.add(offset);
+    onSelect(next);
+  };
+  return (
+    <Table.ScrollContainer minWidth={820} scrollAreaProps={{ viewportProps: { tabIndex: 0 } }}>
+      <Table highlightOnHover verticalSpacing={6} aria-label="Dead letters">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th w={36}>
+              <Checkbox
+                aria-label="Choose all on this page"
+                checked={all}
+                indeterminate={!all && selected.size > 0}
+                onChange={() => onSelect(new Set(all ? [] : letters.map((each) => each.offset)))}
+              />
+            </Table.Th>
+            <Table.Th w={70}>Letter</Table.Th>
+            <Table.Th w={160}>Kept at</Table.Th>
+            <Table.Th w={120}>Step</Table.Th>
+            <Table.Th w={180}>Code</Table.Th>
+            <Table.Th w={140}>State</Table.Th>
+            <Table.Th>Event</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {letters.map((letter) => (
+            <Row
+              key={letter.offset}
+              letter={letter}
+              chosen={selected.has(letter.offset)}
+              onToggle={() => toggle(letter.offset)}
+              onOpen={() => onOpen(letter.offset)}
+            />
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+interface RowProps {
+  letter: Letter;
+  chosen: boolean;
+  onToggle: () => void;
+  onOpen: () => void;
+}
+
+function Row({ letter, chosen, onToggle, onOpen }: RowProps) {
+  return (
+    <Table.Tr bg={chosen ? "var(--mantine-primary-color-light)" : undefined}>
+      <Table.Td>
+        <Checkbox aria-label={`Choose letter ${letter.offset}`} checked={chosen} onChange={onToggle} />
+      </Table.Td>
+      <Table.Td>
+        <Anchor component="button" type="button" size="sm" onClick={onOpen}>
+          {letter.offset}
+        </Anchor>
+      </Table.Td>
+      <Table.Td>
+        <Text size="sm">{moment(letter.time)}</Text>
+      </Table.Td>
+      <Table.Td>
+        <Text size="sm">{letter.step}</Text>
+      </Table.Td>
+      <Table.Td>
+        <Text size="sm" title={letter.reason ?? undefined}>
+          {letter.code}
+        </Text>
+      </Table.Td>
+      <Table.Td>
+        <Group gap={4}>
+          <LetterStateBadge letter={letter} />
+          {letter.edited && (
+            <Badge variant="outline" color="gray" tt="none">
+              edited
+            </Badge>
+          )}
+          {letter.attempt > 1 && (
+            <Text size="xs" c="dimmed">
+              try {letter.attempt}
+            </Text>
+          )}
+        </Group>
+      </Table.Td>
+      <Table.Td maw={340}>
+        <Text size="xs" ff="monospace" truncate>
+          {typeof letter.event === "string" ? letter.event : JSON.stringify(letter.event)}
+        </Text>
+      </Table.Td>
+    </Table.Tr>
+  );
+}

@@ -1,0 +1,13 @@
+/** What somebody wrote in place of an event: the event, or why it is none. */
+export function parseEvent(text: string): { event: Record<string, unknown> | null; problem: string | null } {
+  let event: unknown;
+  try {
+    event = JSON.parse(text);
+  } catch (error) {
+    return { event: null, problem: `This is not JSON: ${(error as Error).message}` };
+  }
+  if (typeof event !== "object" || event === null || Array.isArray(event)) {
+    return { event: null, problem: "An event is an object with the columns that the step is given." };
+  }
+  return { event: event as Record<string, unknown>, problem: null };
+}

@@ -1,0 +1,39 @@
+import { Text } from "@mantine/core";
+import { modals } from "@mantine/modals";
+import type { Kind } from "#/api/kinds";
+import { done, failed } from "#/components/notify";
+import { useLetterActions } from "./api";
+
+/** Asks, then gives letters up; it can be undone. */
+export function useDiscard(kind: Kind, id: string) {
+  const { discard, restore } = useLetterActions(kind, id);
+  const run = (offsets: readonly number[], onDone?: () => void) =>
+    discard.mutate(offsets, {
+      onSuccess: () => {
+        onDone?.();
+        done(`${named(offsets)} discarded.`, () =>
+          restore.mutate(offsets, {
+            onError: (error) => failed("They could not be restored", error),
+          }),
+        );
+      },
+      onError: (error) => failed("Not all of them were discarded", error),
+    });
+  const ask = (offsets: readonly number[], onDone?: () => void) =>
+    modals.openConfirmModal({
+      title: `Discard ${named(offsets).toLowerCase()}?`,
+      closeButtonProps: { "aria-label": "Close" },
+      children: (
+        <Text size="sm">
+          No replay takes a letter that was discarded. It stays in its stream, and can be restored.
+        </Text>
+      ),
+      labels: { confirm: "Discard", cancel: "Keep" },
+      confirmProps: { color: "red" },
+      onConfirm: () => run(offsets, onDone),
+    });
+  return { ask, pending: discard.isPending };
+}
+
+const named = (offsets: readonly number[]) =>
+  offsets.length === 1 ? `Letter ${offsets[0]}` : `${offsets.length} letters`;
