@@ -1,4 +1,4 @@
-import { Box, Button } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { Link, useParams } from "react-router";
 import { ApiError } from "#/api/client";
 import { useDocument } from "#/api/documents";
@@ -34,9 +34,7 @@ function OneFlow({ place, id }: { place: Place; id: string }) {
       actions={<FlowActions kind={kind} document={document} controls={controls} />}
     >
       <FlowFacts kind={kind} document={document} />
-      <Box>
-        <FlowTrouble document={document} controls={controls} />
-      </Box>
+      <FlowTrouble document={document} controls={controls} />
       <FlowTabs kind={kind} document={document} />
     </Page>
   );

@@ -7,7 +7,7 @@ import { useFlowPulse } from "#/api/overview";
 import { count, duration, rate } from "#/components/format";
 import { useSinks } from "./api";
 import classes from "./FlowStrip.module.css";
-import { type FlowStep, inputOf, stepsOf } from "./parts";
+import { type FlowStep, inputOf, type PartLink, sinkLink, stepsOf } from "./parts";
 
 /** A flow from its input over its steps to its sinks, with what each part has counted. */
 export function FlowStrip({ kind, document }: { kind: Kind; document: AnyDocument }) {
@@ -20,11 +20,7 @@ export function FlowStrip({ kind, document }: { kind: Kind; document: AnyDocumen
   return (
     <Stack gap="xs">
       <ol className={classes.strip}>
-        <Part
-          name={input.label}
-          about={input.type ?? ""}
-          to={input.link ? pageOf(input.link.kind, input.link.id) : undefined}
-        >
+        <Part name={input.label} about={input.type ?? ""} to={pageOfLink(input.link)}>
           <Counts
             rows={[
               ["read", count(read)],
@@ -39,7 +35,12 @@ export function FlowStrip({ kind, document }: { kind: Kind; document: AnyDocumen
         ))}
         <li className={classes.sinks}>
           {sinks.data?.map((sink) => (
-            <Card key={sink.id} name={sink.id} about={`${sink.type} sink`}>
+            <Card
+              key={sink.id}
+              name={sink.id}
+              about={`${sink.type} sink`}
+              to={pageOfLink(sinkLink(document, sink.id))}
+            >
               <Counts
                 rows={[
                   ["delivered", count(document.ops?.sinks?.[sink.id]?.events)],
@@ -59,6 +60,8 @@ export function FlowStrip({ kind, document }: { kind: Kind; document: AnyDocumen
     </Stack>
   );
 }
+
+const pageOfLink = (link: PartLink | null) => (link ? pageOf(link.kind, link.id) : undefined);
 
 interface CardProps {
   name: string;

@@ -41,8 +41,8 @@ export function FlowTabs({ kind, document }: Props) {
       <ScrollArea type="never" viewportProps={{ tabIndex: -1 }}>
         <Tabs.List style={{ flexWrap: "nowrap" }} aria-label={`Parts of ${kind.one} ${document.name}`}>
           {tabs.map((each) => (
-            <Tabs.Tab key={each.value} value={each.value} rightSection={each.beside}>
-              {each.label}
+            <Tabs.Tab key={each.value} value={each.value} style={{ flexShrink: 0 }}>
+              {each.label} {each.beside}
             </Tabs.Tab>
           ))}
         </Tabs.List>

@@ -19,6 +19,7 @@ export function FlowTrouble({ document, controls }: Props) {
   const pick = (path: string) =>
     navigate(`${pageOf(document.kind, document.id)}/edit?at=${encodeURIComponent(path)}`);
   const error = isTroubled(document) ? document.error : null;
+  if (!pending && !refused && !error) return null;
   return (
     <Stack gap="sm">
       {pending && (

@@ -48,7 +48,7 @@ export function StoryView({ document, story }: { document: AnyDocument; story: S
           navigate(`${pageOf(document.kind, document.id)}/edit?at=${encodeURIComponent(path)}`)
         }
       />
-      {story.steps.length > 0 && <StepView steps={story.steps} input={input} />}
+      {story.steps.length > 0 && <StepView steps={story.steps} input={input} first={story.offset} />}
       <Stack gap="xs" component="section" aria-label="Sinks">
         <Title order={2} size="h4">
           Where it is now

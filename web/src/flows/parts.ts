@@ -17,11 +17,17 @@ export interface FlowStep {
   counts: StepCounts | null;
 }
 
+/** A document that a part of a flow stands for. */
+export interface PartLink {
+  kind: "Source" | "Sink" | "Stream";
+  id: string;
+}
+
 export interface FlowInput {
   /** What it is called: a type, or the id of a document. */
   label: string;
   type: string | null;
-  link: { kind: "Source" | "Stream"; id: string } | null;
+  link: PartLink | null;
 }
 
 interface SpecStep {
@@ -48,6 +54,15 @@ export function inputOf({ kind, spec }: AnyDocument): FlowInput {
   if (source.ref) return { label: source.ref, type: "source", link: { kind: "Source", id: source.ref } };
   if (source.type === "stream") return stream(source.stream);
   return { label: source.type ?? "?", type: source.type ?? null, link: null };
+}
+
+/** The document behind a sink of a flow: the stream it appends to, or the Sink that is referred to. */
+export function sinkLink({ kind, spec }: AnyDocument, id: string): PartLink | null {
+  if (kind === "Source") return spec.stream ? { kind: "Stream", id: spec.stream } : null;
+  const ends: { id?: string; ref?: string; stream?: string }[] = spec.sinks ?? spec.outputs ?? [];
+  const end = ends.find((each) => (each.id ?? each.ref ?? each.stream) === id);
+  if (end?.ref) return { kind: "Sink", id: end.ref };
+  return end?.stream ? { kind: "Stream", id: end.stream } : null;
 }
 
 const stream = (id: string): FlowInput => ({ label: id, type: "stream", link: { kind: "Stream", id } });

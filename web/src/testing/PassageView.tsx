@@ -16,6 +16,8 @@ import { changes, type Fate, type FieldChange, type Passage, whyDropped } from "
 
 interface Props {
   passage: Passage;
+  /** What the event is called. */
+  name: string;
   /** The type of the step. */
   type: string;
   opened: boolean;
@@ -32,14 +34,13 @@ const ICONS: Record<Fate, ComponentType<{ size?: number; stroke?: number; color?
 };
 
 /** One event at one step: a line that says what became of it, and its fields below. */
-export function PassageView({ passage, type, opened, onlyChanges }: Props) {
+export function PassageView({ passage, name, type, opened, onlyChanges }: Props) {
   const [open, setOpen] = useState(opened);
   const region = useId();
   const fields = changes(passage.before, passage.after);
   const both = passage.before !== null && passage.after !== null;
   const shown = onlyChanges && both ? fields.filter((field) => field.mark !== "same") : fields;
   const Icon = ICONS[passage.fate];
-  const name = passage.number === null ? "New event" : `Event ${passage.number}`;
   const bad = passage.fate === "failed";
   return (
     <Box>

@@ -12,10 +12,12 @@ interface Props {
   steps: readonly StepResult[];
   /** The events that the first step was given. */
   input: readonly unknown[];
+  /** What the first event is called, and the others after it: the offset, if they are of a stream. */
+  first?: number;
 }
 
 /** What each step made of each event: its output beside its input, with what changed marked. */
-export function StepView({ steps, input }: Props) {
+export function StepView({ steps, input, first = 0 }: Props) {
   const traced = useMemo(() => trace(steps, input), [steps, input]);
   const [chosen, setChosen] = useState<string | null>(null);
   const [onlyChanges, setOnlyChanges] = useState(false);
@@ -33,7 +35,7 @@ export function StepView({ steps, input }: Props) {
             searchable
             value={chosen}
             onChange={setChosen}
-            data={input.map((_, place) => ({ value: String(place), label: `Event ${place}` }))}
+            data={input.map((_, place) => ({ value: String(place), label: `Event ${first + place}` }))}
             limit={100}
           />
         )}
@@ -50,6 +52,7 @@ export function StepView({ steps, input }: Props) {
           traced={each}
           place={place + 1}
           number={number}
+          first={first}
           onlyChanges={onlyChanges}
         />
       ))}
@@ -61,10 +64,11 @@ interface CardProps {
   traced: TracedStep;
   place: number;
   number: number | null;
+  first: number;
   onlyChanges: boolean;
 }
 
-function StepCard({ traced: { step, passages }, place, number, onlyChanges }: CardProps) {
+function StepCard({ traced: { step, passages }, place, number, first, onlyChanges }: CardProps) {
   const [shown, setShown] = useState(SHOWN);
   const wanted = number === null ? passages : passages.filter((each) => each.number === number);
   const few = wanted.length <= 3;
@@ -92,6 +96,7 @@ function StepCard({ traced: { step, passages }, place, number, onlyChanges }: Ca
             // biome-ignore lint/suspicious/noArrayIndexKey: passages have no name, and never move
             key={index}
             passage={each}
+            name={each.number === null ? "New event" : `Event ${first + each.number}`}
             type={step.type}
             opened={few || index === 0}
             onlyChanges={onlyChanges}

@@ -74,7 +74,9 @@ function Row({ letter, chosen, onToggle, onOpen }: RowProps) {
         </Anchor>
       </Table.Td>
       <Table.Td>
-        <Text size="sm">{moment(letter.time)}</Text>
+        <Text size="sm" style={{ whiteSpace: "nowrap" }}>
+          {moment(letter.time)}
+        </Text>
       </Table.Td>
       <Table.Td>
         <Text size="sm">{letter.step}</Text>
