@@ -8,7 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
+from penstock.cli.main import app
 from tests.api.kit import Api, codes, pipeline, stream
 
 SCHEMA = "id BIGINT, amount DOUBLE"
@@ -111,6 +113,10 @@ def test_events_tell_their_stories(live: Api) -> None:
     (letter,) = failed["letters"]
     assert (letter["step"], letter["source_offset"], letter["state"]) == ("checked", 3, "new")
     assert "dead letter 0" in failed["sinks"][0]["why"]
+    for offset, words in ((0, "→ all (drop) delivered: "), (3, "dead letter 0 of 'checked'")):
+        arguments = ["story", "told story", "--offset", str(offset), "--server", live.url]
+        shown = CliRunner().invoke(app, arguments)
+        assert (shown.exit_code, words in shown.stdout) == (0, True), shown.output
     assert live.client.delete("/pipelines/told_story").status_code == 204
 
 
