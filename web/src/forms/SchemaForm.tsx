@@ -4,7 +4,7 @@ import { useMemo, useRef } from "react";
 import type { Problem } from "#/api/client";
 import { Fields } from "./Fields";
 import classes from "./forms.module.css";
-import { focusPath, problemsBelow } from "./paths";
+import { below, focusPath, problemsLeft } from "./paths";
 import { type JsonSchema, resolve } from "./schema";
 import { type FormContext, FormStateContext } from "./state";
 
@@ -39,10 +39,15 @@ export function SchemaForm({ schema, root, value, onChange, path, problems, hide
     () => ({ root: root ?? schema, problems: problems ?? NONE, context: context ?? {} }),
     [root, schema, problems, context],
   );
+  const visible = problemsLeft(
+    state.problems,
+    path,
+    (hide ?? []).map((name) => below(path, name)),
+  );
   return (
     <FormStateContext value={state}>
       <div className={classes.form}>
-        <Faults problems={problemsBelow(state.problems, path)} path={path} />
+        <Faults problems={visible} path={path} />
         <Fields
           schema={resolve(schema, state.root)}
           value={value}
@@ -62,7 +67,7 @@ function Faults({ problems, path }: { problems: Problem[]; path: string }) {
   const places = problems.map((problem) => problem.path ?? "").filter((place) => place !== path);
   const first = places[0];
   return (
-    <div ref={ref} aria-live="polite">
+    <div ref={ref} className={classes.status} role="status">
       {first !== undefined && (
         <Group gap="xs" className={classes.faults}>
           <IconAlertTriangle size={16} aria-hidden />

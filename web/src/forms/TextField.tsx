@@ -4,12 +4,14 @@ import type { Kind } from "#/api/kinds";
 import { LazyCodeEditor } from "#/editors/LazyCodeEditor";
 import type { Language } from "#/editors/language";
 import { problemsIn } from "#/editors/places";
-import { useShown } from "./inputs";
+import { ORDER, useShown } from "./inputs";
 import { problemsBelow } from "./paths";
 import { type FieldProps, useForm } from "./state";
 import { isColumns, isPosition, languageOf, namesColumns, referenceOf } from "./widgets";
 
 const POSITIONS = ["earliest", "latest", "offset:0", "time:2026-01-01T00:00:00Z"];
+
+const MONOSPACE = { input: { fontFamily: "var(--mantine-font-family-monospace)" } };
 
 /** A text: plain, chosen from what is known, or code. */
 export function TextField(props: FieldProps) {
@@ -31,18 +33,19 @@ function PlainText(props: FieldProps) {
   const shown = useShown(props);
   const value = textOf(props.value);
   const change = (text: string) => props.onChange(text === "" ? undefined : text);
-  if (isColumns(props.field.schema) || value.includes("\n")) {
+  const isProse = props.name === "description";
+  if (isProse || isColumns(props.field.schema) || value.includes("\n")) {
     return (
       <Textarea
         {...shown}
         autosize
         minRows={1}
         maxRows={16}
-        spellCheck={false}
+        spellCheck={isProse}
         placeholder={
           shown.placeholder ?? (isColumns(props.field.schema) ? "id BIGINT, name STRING" : undefined)
         }
-        styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
+        styles={isProse ? undefined : MONOSPACE}
         value={value}
         onChange={({ currentTarget }) => change(currentTarget.value)}
       />
@@ -74,6 +77,7 @@ function CodeField({ language, ...props }: FieldProps & { language: Language }) 
   const { problems, context } = useForm();
   return (
     <Input.Wrapper
+      inputWrapperOrder={ORDER}
       label={label}
       description={description}
       error={error}

@@ -13,7 +13,16 @@ export interface Shown {
   placeholder: string | undefined;
   withAsterisk: boolean;
   readOnly: boolean;
+  inputWrapperOrder: typeof ORDER;
 }
+
+// Inputs beside each other stand in line, however long their descriptions are.
+export const ORDER: ("label" | "input" | "description" | "error")[] = [
+  "label",
+  "input",
+  "error",
+  "description",
+];
 
 export function useShown({ name, label, field, path, required, isBare }: FieldProps): Shown {
   const { problems, context } = useForm();
@@ -26,6 +35,7 @@ export function useShown({ name, label, field, path, required, isBare }: FieldPr
     placeholder: placeholderOf(name, initial),
     withAsterisk: required && !isBare,
     readOnly: context.readOnly ?? false,
+    inputWrapperOrder: ORDER,
   };
 }
 

@@ -6,11 +6,14 @@ import { EXAMPLES, fromUnit, type Unit, unitOf, withUnit } from "./units";
 
 /** Yes or no. What is the default is not written down. */
 export function SwitchField(props: FieldProps) {
-  const { readOnly, placeholder: _, withAsterisk: __, ...shown } = useShown(props);
+  const { label, description, error, readOnly, "aria-label": name } = useShown(props);
   const initial = props.field.schema.default === true;
   return (
     <Switch
-      {...shown}
+      label={label}
+      aria-label={name}
+      description={description}
+      error={error}
       disabled={readOnly}
       checked={typeof props.value === "boolean" ? props.value : initial}
       onChange={({ currentTarget }) =>

@@ -21,7 +21,6 @@ const COLUMN_FIELDS = new Set([
 /** Fields that few people set; they are folded away. */
 const RARE = new Set([
   "atomic",
-  "auto_create_stream",
   "backoff_ms",
   "batch",
   "burst",

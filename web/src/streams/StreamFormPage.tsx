@@ -1,5 +1,16 @@
-import { Page } from "#/components/Page";
+import { useLocation } from "react-router";
+import { KINDS } from "#/api/kinds";
+import { Opening } from "#/documents/editing/Opening";
+import { StreamForm } from "./form/StreamForm";
 
+const BLANK = { metadata: {}, spec: {} };
+
+/** Creates, clones or edits a stream. */
 export default function StreamFormPage() {
-  return <Page title="Stream">.</Page>;
+  const { key } = useLocation();
+  return (
+    <Opening kind={KINDS.Stream} blank={BLANK}>
+      {(opened, root) => <StreamForm key={opened.id ?? key} opened={opened} root={root} />}
+    </Opening>
+  );
 }

@@ -1,0 +1,38 @@
+import { Code, Text } from "@mantine/core";
+import type { JsonSchema } from "#/forms/SchemaForm";
+import { SchemaForm } from "#/forms/SchemaForm";
+import type { Editing } from "./useEditing";
+
+/** Who the document is: its name with the id that comes of it, notes, labels. */
+export function Identity({ editing, root }: { editing: Editing; root: JsonSchema }) {
+  const { id, opinion, metadata, setMetadata, problems, fault, kind } = editing;
+  return (
+    <div>
+      <SchemaForm
+        schema={{ $ref: "#/components/schemas/Metadata" }}
+        root={root}
+        value={metadata}
+        onChange={setMetadata}
+        path="metadata"
+        problems={problems}
+        first={["name", "description"]}
+        context={fault ? READ_ONLY : undefined}
+      />
+      <Text size="sm" c="dimmed" mt="xs" aria-live="polite">
+        {id !== null ? (
+          <>
+            Its id <Code>{id}</Code> stays as it is.
+          </>
+        ) : opinion.id ? (
+          <>
+            Its id will be <Code>{opinion.id}</Code>: others refer to the {kind.one} by it, for life.
+          </>
+        ) : (
+          <>The id is made of the name, and stays for life.</>
+        )}
+      </Text>
+    </div>
+  );
+}
+
+const READ_ONLY = { readOnly: true };

@@ -1,0 +1,31 @@
+import type { ReactNode } from "react";
+import type { Kind } from "#/api/kinds";
+import type { Value } from "#/builder/yaml";
+import { Loading, Page } from "#/components/Page";
+import { Failure } from "#/components/Problems";
+import type { JsonSchema } from "#/forms/SchemaForm";
+import { type Opened, useOpened } from "./opening";
+import { useRoot } from "./schemas";
+
+interface Props {
+  kind: Kind;
+  /** What a new document begins with. */
+  blank: Value;
+  children: (opened: Opened, root: JsonSchema) => ReactNode;
+}
+
+/** Gets what a form needs before it can be shown: the document and the schemas. */
+export function Opening({ kind, blank, children }: Props) {
+  const opened = useOpened(kind, blank);
+  const { root, error } = useRoot();
+  const failure = opened.error ?? error;
+  if (failure) {
+    return (
+      <Page title={`The ${kind.one} cannot be shown`}>
+        <Failure error={failure} />
+      </Page>
+    );
+  }
+  if (!opened.data || !root) return <Loading />;
+  return children(opened.data, root);
+}
