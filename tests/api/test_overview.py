@@ -174,29 +174,36 @@ def test_numbers_of_what_is_not_there(client: httpx.Client) -> None:
 @pytest.mark.slow
 def test_what_runs_has_rates_and_its_worker_uses_something(live: Api) -> None:
     client = live.client
-    client.post("/streams", json=stream("numbers", schema="id BIGINT")).raise_for_status()
-    source = {"type": "stream", "stream": "numbers"}
-    body = pipeline("busy", "active", source=source, batch={"max_ms": 10})
+    client.post("/streams", json=stream("pulsing", schema="id BIGINT")).raise_for_status()
+    source = {"type": "stream", "stream": "pulsing"}
+    body = pipeline("pulse", "active", source=source, batch={"max_ms": 10})
     client.post("/pipelines", json=body).raise_for_status()
 
-    def now() -> dict[str, Any]:
-        client.post("/streams/numbers/events", json=[{"id": i} for i in range(100)]).raise_for_status()
-        overview = client.get("/overview").json()
-        found = {part["key"]: part for part in overview["flows"] + overview["streams"]}
-        return {**found.get("Pipeline/busy", {}), "raw": found.get("Stream/numbers"), "all": overview}
+    def overview() -> dict[str, Any] | None:
+        """What is shown while events come, once it shows all that is to be seen."""
+        client.post("/streams/pulsing/events", json=[{"id": i} for i in range(100)]).raise_for_status()
+        found = client.get("/overview").json()
+        parts = {part["key"]: part for part in [*found["flows"], *found["streams"]]}
+        flow, raw = parts.get("Pipeline/pulse"), parts.get("Stream/pulsing")
+        (worker,) = found["workers"]
+        if not flow or not raw or not raw["readers"] or worker["cpu_percent"] is None:
+            return None
+        seen = flow["in_rate"] and flow["out_rate"] and flow["latency_ms"] and raw["in_rate"]
+        return {"flow": flow, "stream": raw, "worker": worker} if seen else None
 
-    wait_for("rates", lambda: (busy := now()).get("in_rate") and busy["out_rate"] and busy["latency_ms"])
-    busy = now()
-    assert busy["phase"] == "running"
-    assert busy["batch_ms"] > 0
-    assert busy["lag_events"] is not None
-    assert busy["raw"]["in_rate"] > 0
-    assert [reader["key"] for reader in busy["raw"]["readers"]] == ["Pipeline/busy"]
-    (worker,) = busy["all"]["workers"]
-    assert worker["memory_bytes"] > 0
-    assert worker["cpu_percent"] is not None
-    assert worker["flow_keys"] == ["Pipeline/busy"]
-    series = client.get("/pipelines/busy/history").json()["series"]
-    assert any(series["latency_ms"])
-    assert any(series["sink:drop"])
-    client.delete("/pipelines/busy").raise_for_status()
+    found = wait_for("rates", overview)
+    assert (found["flow"]["phase"], found["flow"]["status"]) == ("running", "active")
+    assert found["flow"]["batch_ms"] > 0
+    assert found["flow"]["lag_events"] is not None
+    assert [reader["key"] for reader in found["stream"]["readers"]] == ["Pipeline/pulse"]
+    assert found["worker"]["memory_bytes"] > 0
+    assert "Pipeline/pulse" in found["worker"]["flow_keys"]
+
+    def remembered() -> bool:
+        client.post("/streams/pulsing/events", json=[{"id": 1}]).raise_for_status()
+        series = client.get("/pipelines/pulse/history").json()["series"]
+        return any(series["latency_ms"]) and any(series["batch_ms"]) and any(series["sink:drop"])
+
+    wait_for("history", remembered)
+    client.delete("/pipelines/pulse").raise_for_status()
+    client.delete("/streams/pulsing").raise_for_status()
