@@ -3,7 +3,10 @@ import type { components, paths } from "./schema";
 
 /** The REST API; every path, parameter and answer is typed by the server's own OpenAPI document. */
 // `fetch` is looked up at each call, so that a test can put another in its place.
-export const api = createClient<paths>({ baseUrl: "/", fetch: (request) => globalThis.fetch(request) });
+export const api = createClient<paths>({
+  baseUrl: globalThis.location.origin,
+  fetch: (request) => globalThis.fetch(request),
+});
 
 export type Schemas = components["schemas"];
 export type Problem = Schemas["Problem"];

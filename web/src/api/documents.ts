@@ -22,7 +22,7 @@ const below = (place: Place, rest = "") => `/${place}/{name}${rest}` as "/pipeli
 export function useDocuments(kind: Kind): UseQueryResult<AnyDocument[]> {
   return useQuery({
     queryKey: listKey(kind.place),
-    queryFn: ({ signal }) => all(kind, signal),
+    queryFn: ({ signal, client }) => all(kind, signal, client),
     staleTime: Number.POSITIVE_INFINITY,
     placeholderData: keepPreviousData,
   });
@@ -38,13 +38,16 @@ export async function one(kind: Kind, id: string): Promise<AnyDocument> {
   return { ...found, kind: kind.name } as AnyDocument;
 }
 
-async function all(kind: Kind, signal: AbortSignal): Promise<AnyDocument[]> {
+async function all(kind: Kind, signal: AbortSignal, queries: QueryClient): Promise<AnyDocument[]> {
   const found: AnyDocument[] = [];
+  const isFirst = queries.getQueryData(listKey(kind.place)) === undefined;
   for (;;) {
     const query = { limit: PAGE, offset: found.length };
     const page = await body(api.GET(at(kind.place), { params: { query }, signal }));
     for (const item of page.items) found.push({ ...item, kind: kind.name } as AnyDocument);
     if (found.length >= page.total || page.items.length === 0) return found;
+    // The first of many are shown while the others are on their way.
+    if (isFirst && found.length === PAGE) queries.setQueryData(listKey(kind.place), [...found]);
   }
 }
 

@@ -119,6 +119,7 @@ async function absorb(queries: QueryClient, event: ServerEvent): Promise<void> {
   if (kind === undefined) return;
   const id = String(event.data.id ?? idOf(event.name));
   void queries.invalidateQueries({ queryKey: ["topology"] });
+  if (isFlood(queries, kind)) return;
   if (event.type === "deleted") {
     drop(queries, kind, id);
   } else if (event.type === "status" && !isShown(queries, kind, id)) {
@@ -126,6 +127,26 @@ async function absorb(queries: QueryClient, event: ServerEvent): Promise<void> {
   } else {
     await refetch(queries, kind, id);
   }
+}
+
+const FLOOD = 20;
+const FLOOD_MS = 1000;
+const floods = new Map<Kind, { count: number; timer: ReturnType<typeof setTimeout> }>();
+
+/** Whether so many documents of a kind change at once that all of them are asked for, once it is over. */
+function isFlood(queries: QueryClient, kind: Kind): boolean {
+  const flood = floods.get(kind);
+  const count = (flood?.count ?? 0) + 1;
+  clearTimeout(flood?.timer);
+  const timer = setTimeout(() => {
+    floods.delete(kind);
+    if (count <= FLOOD) return;
+    void queries.invalidateQueries({ queryKey: listKey(kind.place) });
+    void queries.invalidateQueries({ queryKey: ["document", kind.place] });
+    void queries.invalidateQueries({ queryKey: ["below", kind.place] });
+  }, FLOOD_MS);
+  floods.set(kind, { count, timer });
+  return count > FLOOD;
 }
 
 const idOf = (name: string) => name.trim().toLowerCase().replaceAll(/\s/g, "_");

@@ -1,4 +1,4 @@
-import { Badge, Tooltip } from "@mantine/core";
+import { Badge } from "@mantine/core";
 
 const COLORS: Record<string, string> = {
   active: "teal",
@@ -20,20 +20,27 @@ const PHASES: Record<string, string> = {
 export function StatusBadge({ status, phase }: { status: string | null | undefined; phase?: string | null }) {
   if (!status) {
     return (
-      <Tooltip label="It does not run by itself: pipelines refer to it.">
-        <Badge variant="outline" color="gray" tt="none">
-          definition
-        </Badge>
-      </Tooltip>
+      <Badge
+        variant="outline"
+        color="gray"
+        tt="none"
+        title="It does not run by itself: pipelines refer to it."
+      >
+        definition
+      </Badge>
     );
   }
   const troubled = status === "active" && phase === "backing_off";
   const text = status === "active" && phase && phase !== "running" ? phase.replace("_", " ") : status;
+  const about = PHASES[phase ?? ""];
   return (
-    <Tooltip label={PHASES[phase ?? ""] ? `It ${PHASES[phase ?? ""]}.` : status}>
-      <Badge variant="light" color={troubled ? "orange" : (COLORS[status] ?? "gray")} tt="none">
-        {text}
-      </Badge>
-    </Tooltip>
+    <Badge
+      variant="light"
+      color={troubled ? "orange" : (COLORS[status] ?? "gray")}
+      tt="none"
+      title={about ? `It ${about}.` : status}
+    >
+      {text}
+    </Badge>
   );
 }

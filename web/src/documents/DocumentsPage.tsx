@@ -59,6 +59,7 @@ function Documents({ kind }: { kind: Kind }) {
         <Nothing kind={kind} onUpload={() => setUploading(true)} />
       ) : (
         <Grid
+          isLoading={documents.isFetching && rows.length >= 1000}
           kind={kind}
           rows={rows}
           search={search}

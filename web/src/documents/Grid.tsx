@@ -1,4 +1,5 @@
 import "./gridSetup";
+import { Progress } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { IconChevronLeft, IconChevronRight } from "@tabler/icons-react";
 import type {
@@ -24,6 +25,8 @@ import type { Row } from "./rows";
 interface Props {
   kind: Kind;
   rows: Row[];
+  /** Whether more rows are on their way. */
+  isLoading: boolean;
   search: string;
   filters: FilterModel;
   onFilters: (model: FilterModel) => void;
@@ -38,7 +41,7 @@ const KEYS: Record<string, RowAction> = { v: "view", e: "edit", c: "clone", Dele
 
 /** The documents of a kind as rows, with filters under the headers and pages below. */
 export function Grid(props: Props) {
-  const { kind, rows, search, filters, times, onTimes } = props;
+  const { kind, rows, isLoading, search, filters, times, onTimes } = props;
   const api = useRef<GridApi<Row> | null>(null);
   const small = useMediaQuery("(max-width: 48em)") ?? false;
   const columns = useMemo(() => columnsOf(kind, { times, small }), [kind, times, small]);
@@ -58,8 +61,17 @@ export function Grid(props: Props) {
     if (grid && !same(grid.getFilterModel(), filters)) grid.setFilterModel(filters);
   }, [filters]);
   return (
-    <div className={classes.frame}>
+    <div className={classes.frame} aria-busy={isLoading}>
       <div className={classes.grid}>
+        {isLoading && (
+          <Progress
+            value={100}
+            animated
+            size={3}
+            aria-label="More are on their way"
+            className={classes.busy}
+          />
+        )}
         <AgGridReact<Row>
           theme={gridTheme}
           rowData={rows}
@@ -80,6 +92,7 @@ export function Grid(props: Props) {
           floatingFiltersHeight={40}
           animateRows={false}
           suppressCellFocus={false}
+          rowBuffer={5}
           ensureDomOrder
           onGridReady={({ api: ready }) => {
             api.current = ready;

@@ -13,7 +13,7 @@ import {
 } from "./cells";
 import type { FilterKinds } from "./filters";
 import classes from "./grid.module.css";
-import { flowOf, kindOfWork, labelsOf, type Row, stateOf, streamOf } from "./rows";
+import { flowOf, type Row, stateOf, streamOf } from "./rows";
 
 type Column = ColDef<Row> & { colId: string };
 
@@ -27,8 +27,6 @@ export interface Look {
 export function columnsOf(kind: Kind, { times, small }: Look): Column[] {
   return [
     text("id", "ID", ({ document }) => document.id, {
-      cellRenderer: LinkCell,
-      width: 170,
       flex: 1,
       minWidth: 120,
     }),
@@ -39,7 +37,7 @@ export function columnsOf(kind: Kind, { times, small }: Look): Column[] {
       minWidth: 140,
     }),
     ...OF_KIND[kind.place],
-    text("labels", "Labels", labelsOf, { width: 130 }),
+    text("labels", "Labels", ({ labels }) => labels, { width: 130 }),
     number("revision", "Revision", ({ document }) => document.revision, String, { width: 92 }),
     time("created", "Created", ({ document }) => document.created_at, { times, small }),
     time("updated", "Updated", ({ document }) => document.updated_at, { times, small }),
@@ -94,7 +92,7 @@ const inRate = number("in_rate", "In", (row) => flowOf(row)?.in_rate, rate);
 const outRate = number("out_rate", "Out", (row) => flowOf(row)?.out_rate, rate);
 const lag = number("lag", "Lag", (row) => flowOf(row)?.lag_events, count);
 const letters = number("letters", "Dead letters", (row) => flowOf(row)?.dead_letters, count, { width: 90 });
-const type = text("type", "Type", kindOfWork, { minWidth: 120, flex: 1 });
+const type = text("type", "Type", ({ work }) => work, { minWidth: 120, flex: 1 });
 const stream = text("stream", "Stream", ({ spec }) => spec.stream, { cellRenderer: StreamCell, width: 150 });
 
 const OF_KIND: Record<Place, Column[]> = {
@@ -202,8 +200,10 @@ function time(colId: string, headerName: string, value: (row: Row) => string, lo
     filter: false,
     cellClass: classes.stripCell,
   };
-  return text(colId, headerName, (row) => moment(value(row)), {
+  return text(colId, headerName, value, {
     width: 164,
+    valueFormatter: ({ value }) => moment(value),
+    filterValueGetter: ({ data }) => (data ? moment(value(data)) : ""),
     pinned: look.small ? null : "right",
     getQuickFilterText: () => "",
     ...(look.times ? {} : strip),

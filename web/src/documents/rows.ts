@@ -7,6 +7,9 @@ export interface Row {
   document: AnyDocument;
   // biome-ignore lint/suspicious/noExplicitAny: what a spec holds is told by the schema of its kind
   spec: any;
+  /** What it does in a few words, such as `generate → file, stream`. */
+  work: string;
+  labels: string;
 }
 
 /** The rows of documents; a document that has not changed keeps its row, so that the grid leaves it alone. */
@@ -20,7 +23,7 @@ export function rowsOf(
     if (before !== undefined) return before;
     const schema = schemas?.[`${document.kind}Spec`];
     const spec = schema && schemas ? withDefaults(document.spec, schema, schemas) : document.spec;
-    const row = { document, spec: spec ?? {} };
+    const row = { document, spec: spec ?? {}, work: workOf(document), labels: labelsOf(document) };
     known.set(document, row);
     return row;
   });
@@ -41,16 +44,13 @@ export function stateOf(row: Row): { status: string | null; phase: string | null
   return { status: document.status ?? null, phase: document.phase ?? null };
 }
 
-/** The words by which a person would call what a row does: `generate → file, stream`. */
-export function kindOfWork(row: Row): string {
-  const { document, spec } = row;
-  if (document.kind === "Pipeline") {
-    const sinks = (spec.sinks ?? []).map(endName);
-    return `${endName(spec.source)} → ${sinks.length > 0 ? sinks.join(", ") : "nothing"}`;
+function workOf({ kind, spec }: AnyDocument): string {
+  if (kind === "Pipeline") {
+    const sinks: string[] = (spec?.sinks ?? []).map(endName);
+    return `${endName(spec?.source)} → ${sinks.length > 0 ? sinks.join(", ") : "nothing"}`;
   }
-  if (document.kind === "Task")
-    return (spec.processors ?? []).map((step: End) => step.type ?? "?").join(", ");
-  return spec.type ?? "";
+  if (kind === "Task") return (spec?.processors ?? []).map((step: End) => step.type ?? "?").join(", ");
+  return spec?.type ?? "";
 }
 
 interface End {
@@ -62,8 +62,7 @@ interface End {
 const endName = (end: End | undefined) =>
   end?.ref ?? (end?.type === "stream" ? end.stream : end?.type) ?? "?";
 
-export function labelsOf(row: Row): string {
-  return Object.entries(row.document.metadata.labels ?? {})
+const labelsOf = ({ metadata }: AnyDocument) =>
+  Object.entries(metadata.labels ?? {})
     .map(([key, value]) => `${key}=${value}`)
     .join(", ");
-}
