@@ -16,27 +16,34 @@ interface Props {
   /** Saves it; what it throws is shown in the dialog. */
   onApply: (acceptReset: boolean, from?: string) => void | Promise<void>;
   onClose: () => void;
+  /** What the dialog is called, and its button, if it is not about saving an edit. */
+  title?: string;
+  action?: string;
 }
 
 /** What an edit would do, shown before it is done. */
-export function PlanDialog({ kind, id, document, onApply, onClose }: Props) {
+export function PlanDialog({ kind, id, document, onApply, onClose, title, action }: Props) {
   const plan = usePlan(kind, id, document);
   return (
     <Modal
       opened
       onClose={onClose}
-      title={`What saving this ${kind.one} does`}
+      title={title ?? `What saving this ${kind.one} does`}
       size="lg"
       closeButtonProps={{ "aria-label": "Close" }}
     >
       {plan.isPending && <Loading what="Finding out what it does" />}
       {plan.error && <Failure error={plan.error} title="What it does could not be found out" />}
-      {plan.data && <Planned plan={plan.data} onApply={onApply} onClose={onClose} />}
+      {plan.data && <Planned plan={plan.data} onApply={onApply} onClose={onClose} action={action} />}
     </Modal>
   );
 }
 
-function Planned({ plan, onApply, onClose }: { plan: Plan } & Pick<Props, "onApply" | "onClose">) {
+interface PlannedProps extends Pick<Props, "onApply" | "onClose" | "action"> {
+  plan: Plan;
+}
+
+function Planned({ plan, onApply, onClose, action = "Save" }: PlannedProps) {
   const [isAccepted, setAccepted] = useState(false);
   const [from, setFrom] = useState("");
   const [isBusy, setBusy] = useState(false);
@@ -105,7 +112,7 @@ function Planned({ plan, onApply, onClose }: { plan: Plan } & Pick<Props, "onApp
           disabled={!plan.valid || (plan.resets && !isAccepted)}
           onClick={() => void apply()}
         >
-          {plan.resets ? "Save and reset" : "Save"}
+          {plan.resets ? `${action} and reset` : action}
         </Button>
       </Group>
     </Stack>

@@ -1,4 +1,4 @@
-import { ScrollArea, Tabs } from "@mantine/core";
+import { Group, ScrollArea, Tabs } from "@mantine/core";
 import { lazy, type ReactNode, Suspense } from "react";
 import { useSearchParams } from "react-router";
 import type { AnyDocument, Kind } from "#/api/kinds";
@@ -12,6 +12,7 @@ const LettersTab = lazy(() => import("./letters/LettersTab"));
 const LogsTab = lazy(() => import("./logs/LogsTab"));
 const RevisionsTab = lazy(() => import("./revisions/RevisionsTab"));
 const StoryTab = lazy(() => import("./StoryTab"));
+const TestTab = lazy(() => import("./TestTab"));
 const YamlTab = lazy(() => import("./YamlTab"));
 
 interface Props {
@@ -42,7 +43,10 @@ export function FlowTabs({ kind, document }: Props) {
         <Tabs.List style={{ flexWrap: "nowrap" }} aria-label={`Parts of ${kind.one} ${document.name}`}>
           {tabs.map((each) => (
             <Tabs.Tab key={each.value} value={each.value} style={{ flexShrink: 0 }}>
-              {each.label} {each.beside}
+              <Group gap={6} wrap="nowrap">
+                {each.label}
+                {each.beside}
+              </Group>
             </Tabs.Tab>
           ))}
         </Tabs.List>
@@ -62,6 +66,10 @@ function tabsOf(kind: Kind, document: AnyDocument): Tab[] {
     { value: "revisions", label: "Revisions", content: <RevisionsTab {...given} /> },
     { value: "yaml", label: "YAML", content: <YamlTab document={document} /> },
   ];
+  const steps: Tab[] = [
+    { value: "story", label: "Story", content: <StoryTab {...given} /> },
+    { value: "test", label: "Test", content: <TestTab {...given} /> },
+  ];
   if (!document.status) {
     return [{ value: "overview", label: "Overview", content: <DefinitionTab {...given} /> }, ...history];
   }
@@ -74,7 +82,7 @@ function tabsOf(kind: Kind, document: AnyDocument): Tab[] {
       content: <LettersTab {...given} />,
     },
     { value: "logs", label: "Logs", content: <LogsTab {...given} /> },
-    ...(canReplay(kind) ? [{ value: "story", label: "Story", content: <StoryTab {...given} /> }] : []),
+    ...(canReplay(kind) ? steps : []),
     ...history,
   ];
 }

@@ -71,6 +71,7 @@ function Replaying({ kind, id, onClose, initialFrom }: Props) {
   const refused = started.error ?? counted.error;
   const problems = refused && fresh ? problemsOf(refused) : [];
   const ready = order !== null && fresh && counted.isSuccess && !counted.isFetching;
+  if (started.data) return <Started kind={kind} id={id} onAgain={started.reset} onClose={onClose} />;
   return (
     <Stack>
       <Text size="sm" c="dimmed">
@@ -114,6 +115,30 @@ function Replaying({ kind, id, onClose, initialFrom }: Props) {
         </Button>
       </Group>
       <ReplayList kind={kind} id={id} />
+    </Stack>
+  );
+}
+
+interface StartedProps extends Pick<Props, "kind" | "id" | "onClose"> {
+  onAgain: () => void;
+}
+
+/** A replay is under way: how far it and the earlier ones are. */
+function Started({ kind, id, onAgain, onClose }: StartedProps) {
+  return (
+    <Stack>
+      <Text size="sm" role="status">
+        The replay has begun. It goes on when this is closed, and stays on the page of the {kind.one}.
+      </Text>
+      <ReplayList kind={kind} id={id} />
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onAgain}>
+          Another replay
+        </Button>
+        <Button onClick={onClose} data-autofocus>
+          Close
+        </Button>
+      </Group>
     </Stack>
   );
 }

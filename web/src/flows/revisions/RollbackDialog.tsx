@@ -30,6 +30,8 @@ export function RollbackDialog({ kind, document, revision, onClose }: Props) {
       document={wanted.data.document}
       onApply={apply}
       onClose={onClose}
+      title={`What going back to revision ${revision} does`}
+      action="Roll back"
     />
   );
 }
