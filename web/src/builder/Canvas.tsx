@@ -9,8 +9,10 @@ import {
   type OnNodesChange,
   ReactFlow,
   ReactFlowProvider,
+  type Rect,
   useReactFlow,
   useStore,
+  type Viewport,
 } from "@xyflow/react";
 import { useEffect, useMemo, useState } from "react";
 import { BlankNode } from "./BlankNode";
@@ -24,6 +26,7 @@ import { WayEdge } from "./WayEdge";
 
 const NODES: NodeTypes = { part: PartNode, blank: BlankNode };
 const EDGES: EdgeTypes = { way: WayEdge };
+const MARGIN = 20;
 const FIT = { padding: 0.08, minZoom: 0.7, maxZoom: 1, duration: 200 };
 
 /** Input → processors → outputs. */
@@ -102,9 +105,9 @@ function Flow({ isVertical }: { isVertical: boolean }) {
   );
 }
 
-/** Keeps all in view as parts come and go; of a pipeline that is too long for that, what is selected. */
+/** Keeps all in view as parts come and go; of what is too long for that, what is selected, or the beginning. */
 function useFitting(count: number, isVertical: boolean, selected: string | null): void {
-  const { fitView, getNodesBounds, getNodes } = useReactFlow();
+  const { fitView, getNodesBounds, getNodes, setViewport } = useReactFlow();
   const width = useStore((state) => state.width);
   const height = useStore((state) => state.height);
   // biome-ignore lint/correctness/useExhaustiveDependencies: fits anew when parts come, go or turn
@@ -112,9 +115,18 @@ function useFitting(count: number, isVertical: boolean, selected: string | null)
     const timer = setTimeout(() => {
       const all = getNodesBounds(getNodes());
       const hasRoom = all.width * FIT.minZoom < width && all.height * FIT.minZoom < height;
-      const isOne = selected !== null && selected !== "settings" && !hasRoom;
-      void fitView(isOne ? { ...FIT, nodes: [{ id: selected }] } : FIT);
+      const isPart = selected !== null && selected !== "settings";
+      if (hasRoom) void fitView(FIT);
+      else if (isPart) void fitView({ ...FIT, nodes: [{ id: selected }] });
+      else void setViewport(beginning(all, width, height, isVertical));
     }, 80); // after new nodes have been measured
     return () => clearTimeout(timer);
-  }, [fitView, getNodesBounds, getNodes, count, isVertical, selected, width, height]);
+  }, [fitView, getNodesBounds, getNodes, setViewport, count, isVertical, selected, width, height]);
+}
+
+function beginning(all: Rect, width: number, height: number, isVertical: boolean): Viewport {
+  const zoom = 0.85;
+  return isVertical
+    ? { zoom, x: width / 2, y: MARGIN - all.y * zoom }
+    : { zoom, x: MARGIN - all.x * zoom, y: height / 2 };
 }

@@ -4,6 +4,7 @@ import { IconSearch } from "@tabler/icons-react";
 import { useState } from "react";
 import { useDocuments } from "#/api/documents";
 import { KINDS } from "#/api/kinds";
+import { Prose } from "#/forms/Prose";
 import classes from "./builder.module.css";
 import { beginning, type Component, exampleOf } from "./catalogue";
 import { type Adding, useBuilder } from "./context";
@@ -90,11 +91,16 @@ function OneOffer({ offer, onPick }: { offer: Offer; onPick: (part: Fields) => v
           )}
         </Group>
         <Text size="sm" c="dimmed">
-          {offer.unusable ?? offer.about}
+          <Prose text={offer.unusable ?? offer.about} />
         </Text>
       </UnstyledButton>
       {offer.example && (
-        <Spoiler maxHeight={0} showLabel="Example" hideLabel="Hide the example" fz="sm">
+        <Spoiler
+          maxHeight={0}
+          showLabel="Example"
+          hideLabel="Hide the example"
+          styles={{ control: { fontSize: "var(--mantine-font-size-sm)" } }}
+        >
           <Code block mt={6} tabIndex={0}>
             {offer.example.text.trimEnd()}
           </Code>

@@ -2,6 +2,7 @@ import { Anchor, SegmentedControl, Select, Stack, Text } from "@mantine/core";
 import { useMemo } from "react";
 import { Link } from "react-router";
 import { type KindName, pageOf } from "#/api/kinds";
+import { done } from "#/components/notify";
 import { Prose } from "#/forms/Prose";
 import { SchemaForm } from "#/forms/SchemaForm";
 import { beginning, type Component, entrySchema, type Role, retyped } from "./catalogue";
@@ -10,6 +11,7 @@ import { useBuilder } from "./context";
 import { IdField } from "./IdField";
 import { setPart } from "./model";
 import type { Part } from "./parts";
+import { scriptsThatName } from "./references";
 import { TaskPartForm } from "./TaskPartForm";
 import type { Fields } from "./yaml";
 
@@ -25,7 +27,7 @@ export function PartForm({ part }: { part: Part }) {
 }
 
 function ComponentForm({ part }: { part: Part }) {
-  const { place, catalogue, root, check, view, edit, isStale } = useBuilder();
+  const { place, value, catalogue, root, check, view, edit, isStale } = useBuilder();
   const role = ROLES[part.group];
   const components = { source: catalogue.sources, processor: catalogue.processors, sink: catalogue.sinks }[
     role
@@ -41,6 +43,12 @@ function ComponentForm({ part }: { part: Part }) {
   );
   const set = (next: Fields, tag?: string) => edit((text) => setPart(text, place, part, next), tag);
   const become = (type: string) => set(retyped(part.value, type, entrySchema(root, role, type)));
+  const rename = (id: string) => {
+    set(withId(part.value, id));
+    const scripts = part.group === "sink" ? scriptsThatName(value.spec ?? {}, part.id) : [];
+    if (scripts.length > 0)
+      done(`Look at ${scripts.join(", ")}: a script that names '${part.id}' does not follow`);
+  };
   const component = components.find((each) => each.type === part.type);
   return (
     <Stack gap="md">
@@ -61,7 +69,7 @@ function ComponentForm({ part }: { part: Part }) {
       )}
       {part.type !== "ref" && <TypeChoice part={part} components={components} onChange={become} />}
       {component && <About component={component} />}
-      {part.group !== "source" && <IdField part={part} onChange={(id) => set(withId(part.value, id))} />}
+      {part.group !== "source" && <IdField part={part} onChange={rename} />}
       {schema ? (
         <SchemaForm
           schema={schema}
@@ -111,7 +119,7 @@ function About({ component }: { component: Component }) {
   return (
     <details>
       <Text component="summary" size="sm" c="dimmed" style={{ cursor: "pointer" }}>
-        {component.summary}
+        <Prose text={component.summary ?? ""} />
       </Text>
       <Text component="div" size="sm" mt="xs" style={{ whiteSpace: "pre-line" }}>
         <Prose text={(component.description ?? "").slice((component.summary ?? "").length).trim()} />

@@ -3,6 +3,7 @@ import {
   IconAlertTriangle,
   IconDatabaseExport,
   IconDatabaseImport,
+  IconFilter,
   IconTransform,
 } from "@tabler/icons-react";
 import type { NodeProps } from "@xyflow/react";
@@ -20,7 +21,7 @@ import { summaryOf } from "./summary";
 const ICONS = { source: IconDatabaseImport, step: IconTransform, sink: IconDatabaseExport };
 
 /** A part on the canvas: what it is called, its type, what it does, and whether something is wrong with it. */
-export function PartNode({ data: { part } }: NodeProps<Node>) {
+export function PartNode({ data: { part, way } }: NodeProps<Node>) {
   const builder = useBuilder();
   const { select, selected, check, isStale } = builder;
   const Icon = ICONS[part.group];
@@ -58,6 +59,11 @@ export function PartNode({ data: { part } }: NodeProps<Node>) {
               <Text size="xs" c="dimmed" truncate ff="monospace" className={classes.line}>
                 {summaryOf(part) || " "}
               </Text>
+              {way?.label && (
+                <Text size="xs" truncate className={classes.line} fs={way.chosen ? undefined : "italic"}>
+                  <IconFilter size={11} aria-label="Gets events if" /> {way.label}
+                </Text>
+              )}
             </UnstyledButton>
           </HoverCard.Target>
           <HoverCard.Dropdown p="xs">

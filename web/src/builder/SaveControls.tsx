@@ -2,6 +2,7 @@ import { ActionIcon, Button, Group, Select, Text, Tooltip } from "@mantine/core"
 import { IconAdjustments, IconArrowBackUp, IconArrowForwardUp, IconFlask } from "@tabler/icons-react";
 import { useBuilder } from "./context";
 import { setStatus } from "./model";
+import { partOfPath } from "./parts";
 import type { Work } from "./useWorkshop";
 
 interface Props {
@@ -17,13 +18,11 @@ export function SaveControls({ work, onTest, onFault }: Props) {
   const { state, saving, isChanged } = work;
   const save = () => {
     if (state.fault) onFault();
-    // What is not valid has no plan: the server says what is wrong, or saves it as paused.
-    else if (id !== null && check.isValid) saving.ask({ about: "plan" });
+    // What is known to be wrong has no plan: the server refuses it in place, or saves it as paused.
+    else if (id !== null && (check.isChecking || check.errors.length === 0)) saving.ask({ about: "plan" });
     else void saving.apply();
   };
-  const settings = check.errors.filter(
-    (each) => !/^spec\.(source|processors|tasks|sinks|outputs|input)/.test(each.path ?? ""),
-  );
+  const settings = check.errors.filter((each) => partOfPath(each.path) === "settings");
   return (
     <>
       <Group gap={4}>

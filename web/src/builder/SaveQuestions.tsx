@@ -1,7 +1,7 @@
 import { Button, Group, Modal, Stack, Text } from "@mantine/core";
 import { lazy, Suspense } from "react";
 import { Loading } from "#/components/Page";
-import { Problems } from "#/components/Problems";
+import { PlanDialog } from "#/documents/PlanDialog";
 import type { Question } from "./saving";
 import type { Work } from "./useWorkshop";
 
@@ -9,30 +9,19 @@ const DiffView = lazy(() => import("#/editors/DiffView"));
 
 /** What the person has to decide, or to know, before a save goes on. */
 export function SaveQuestions({ work }: { work: Work }) {
-  const { saving } = work;
+  const { saving, builder } = work;
   const { question } = saving;
   const close = () => saving.ask(null);
   if (question?.about === "conflict") return <Conflict work={work} question={question} onClose={close} />;
-  if (question?.about === "rolled_back") {
+  if (question?.about === "plan" && builder.id !== null) {
     return (
-      <Modal
-        opened
+      <PlanDialog
+        kind={saving.kind}
+        id={builder.id}
+        document={saving.document}
+        onApply={(acceptReset, from) => saving.attempt({ acceptReset, from })}
         onClose={close}
-        title="It did not start, and was rolled back"
-        size="lg"
-        closeButtonProps={{ "aria-label": "Close" }}
-      >
-        <Stack>
-          <Text size="sm">
-            The edit was saved and started, but the new revision failed at once. The one before it runs again,
-            and nothing is lost. What you have written is still here.
-          </Text>
-          <Problems problems={question.problems} />
-          <Group justify="flex-end">
-            <Button onClick={close}>Go on editing</Button>
-          </Group>
-        </Stack>
-      </Modal>
+      />
     );
   }
   return null;

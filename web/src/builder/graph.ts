@@ -3,13 +3,13 @@ import type { Part, View } from "./parts";
 import type { Way } from "./references";
 
 /** What a node of the canvas shows: a part, or the place of one that is still to be chosen. */
-export type PartNode = Node<{ part: Part }, "part">;
+export type PartNode = Node<{ part: Part; way?: Way }, "part">;
 export type BlankNode = Node<{ role: "source" | "sink"; label: string }, "blank">;
 export type CanvasNode = PartNode | BlankNode;
 
 /** An edge; with `insertAt`, a step can be put there. */
 export type CanvasEdge = Edge<
-  { insertAt?: number; after: string; label?: string | null; dashed?: boolean; atStart?: boolean },
+  { insertAt?: number; after: string; isDashed?: boolean; isFork?: boolean },
   "way"
 >;
 
@@ -52,7 +52,7 @@ export function graphOf(
   const nodes: CanvasNode[] = [
     first,
     ...steps.map((part, i) => partNode(part, place(i + 1, 0))),
-    ...sinks.map((part, i) => partNode(part, place(last, i - middle))),
+    ...sinks.map((part, i) => partNode(part, place(last, i - middle), ways.get(part.id))),
     {
       id: "another",
       type: "blank",
@@ -83,21 +83,20 @@ function edgesOf(first: string, steps: Part[], sinks: Part[], ways: ReadonlyMap<
       source: end,
       target: key,
       data: {
-        ...(i === 0 ? { insertAt: steps.length, atStart: targets.length > 1 } : {}),
+        ...(i === 0 ? { insertAt: steps.length, isFork: targets.length > 1 } : {}),
         after: names.at(-1)!,
-        label: way?.label,
-        dashed: sinks.length === 0 || way?.chosen === false,
+        isDashed: sinks.length === 0 || way?.chosen === false,
       },
     });
   });
   return edges;
 }
 
-const partNode = (part: Part, position: { x: number; y: number }): PartNode => ({
+const partNode = (part: Part, position: { x: number; y: number }, way?: Way): PartNode => ({
   id: part.key,
   type: "part",
   position,
-  data: { part },
+  data: { part, way },
   draggable: part.group !== "source",
 });
 

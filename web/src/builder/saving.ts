@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { ApiError, type Problem, problemsOf } from "#/api/client";
 import { fetchWithTag, put, save } from "#/api/documents";
 import { type AnyDocument, kindAt, type Place } from "#/api/kinds";
@@ -10,8 +10,14 @@ import type { Value } from "./yaml";
 /** What the person has to decide, or to know, before a save goes on. */
 export type Question =
   | { about: "plan" }
-  | { about: "conflict"; theirs: string; tag: string; revision: number }
-  | { about: "rolled_back"; problems: Problem[] };
+  | { about: "conflict"; theirs: string; tag: string; revision: number };
+
+interface Change {
+  acceptReset?: boolean;
+  from?: string;
+  /** The revision to replace, if it is not the one that the edit began with. */
+  tag?: string;
+}
 
 interface Given {
   place: Place;
@@ -27,14 +33,15 @@ interface Given {
 export function useSaving({ place, id, value, tag, onTag, onSaved }: Given) {
   const kind = kindAt(place)!;
   const queries = useQueryClient();
+  const document = useMemo(() => ({ apiVersion: "penstock/v1", kind: kind.name, ...value }), [kind, value]);
   const [isSaving, setSaving] = useState(false);
   const [question, setQuestion] = useState<Question | null>(null);
   // What the server refused is about this very document: with the next edit it is judged anew.
   const [refused, setRefused] = useState<{ value: Value; problems: Problem[] } | null>(null);
 
+  /** Brings a refusal to where it is seen best. What is left is thrown: the plan shows it. */
   const refuse = async (error: unknown) => {
-    const status = error instanceof ApiError ? error.status : 0;
-    const code = error instanceof ApiError ? error.code : "";
+    const { status, code } = error instanceof ApiError ? error : { status: 0, code: "" };
     if (id !== null && status === 412) {
       const { document, tag: theirs } = await fetchWithTag(kind, id);
       setQuestion({
@@ -43,53 +50,46 @@ export function useSaving({ place, id, value, tag, onTag, onSaved }: Given) {
         tag: theirs,
         revision: document.revision,
       });
-    } else if (id !== null && code === "rolled_back") {
-      onTag((await fetchWithTag(kind, id)).tag); // going back made a revision, too
-      setQuestion({ about: "rolled_back", problems: problemsOf(error) });
-    } else if (code === "would_reset") {
+      return;
+    }
+    if (id !== null && code === "rolled_back") {
+      onTag((await fetchWithTag(kind, id)).tag); // going back has made a revision, too
+      throw error;
+    }
+    if (id !== null && code === "would_reset") {
       setQuestion({ about: "plan" });
     } else if (status === 422 || status === 409) {
       setQuestion(null);
       setRefused({ value, problems: problemsOf(error) });
-    } else {
-      failed("It was not saved", error);
-    }
+    } else throw error;
   };
 
-  const apply = async (
-    change: { acceptReset?: boolean; from?: string; tag?: string; status?: string } = {},
-  ) => {
+  /** Saves it; throws what the person has to be told. */
+  const attempt = async ({ acceptReset, from, tag: other }: Change) => {
     setSaving(true);
     setRefused(null);
-    const document = {
-      apiVersion: "penstock/v1",
-      kind: kind.name,
-      ...value,
-      ...(change.status ? { status: change.status } : {}),
-    };
-    const revision = change.tag ?? tag ?? undefined;
     try {
-      const { acceptReset, from } = change;
-      const saved = await save({
-        kind,
-        document,
-        ...(id === null ? {} : { id, revision, acceptReset, from }),
-      });
+      const edit = id === null ? {} : { id, revision: other ?? tag ?? undefined, acceptReset, from };
+      const saved = await save({ kind, document, ...edit });
       put(queries, kind, saved);
       setQuestion(null);
       onSaved(saved);
     } catch (error) {
-      await refuse(error).catch((again: unknown) => failed("It was not saved", again));
+      await refuse(error);
     } finally {
       setSaving(false);
     }
   };
 
   return {
+    kind,
+    document,
     isSaving,
     question,
     ask: setQuestion,
-    apply,
+    attempt,
+    /** Saves it without a plan. */
+    apply: (change: Change = {}) => attempt(change).catch((error) => failed("It was not saved", error)),
     refused: refused?.value === value ? refused.problems : null,
   };
 }
