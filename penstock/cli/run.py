@@ -47,7 +47,10 @@ def run(
     Progress goes to standard error, so that events of a console sink can be piped. With --json it goes to
     standard output instead, one object per line, the last one of type `summary`.
     """
+    from penstock.cli.logs import configure
+
     settings = settled(load_settings(home=home))
+    configure(settings.log)  # what scripts print is no event of a console sink
     project = choose(read_files([file]), name, settings)
     project.resolve()  # before Spark is started: most mistakes can be told at once
     with view(as_json=json) as shown:
