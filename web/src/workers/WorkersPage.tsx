@@ -1,5 +1,48 @@
-import { Page } from "#/components/Page";
+import { Badge, Code, Stack, Text } from "@mantine/core";
+import { usePulse } from "#/api/overview";
+import { Empty, Loading, Page } from "#/components/Page";
+import { WorkerTable } from "./WorkerTable";
 
+/** The processes that run flows. */
 export default function WorkersPage() {
-  return <Page title="Workers">.</Page>;
+  const { overview, flows } = usePulse();
+  return (
+    <Page
+      title="Workers"
+      beside={overview && <Badge variant="default">{overview.workers.length}</Badge>}
+      about="A worker is a process with its own Spark driver. Flows are shared out among the workers; those of a worker that is gone go to the others."
+    >
+      {overview === null ? (
+        <Loading what="Asking for the workers" />
+      ) : overview.workers.length === 0 ? (
+        <NoWorkers />
+      ) : (
+        <>
+          <WorkerTable workers={overview.workers} flows={flows} />
+          <Text size="sm" c="dimmed">
+            <Code>penstock worker</Code> starts another one, here or on any machine that reaches the same
+            registry and the same files.
+          </Text>
+        </>
+      )}
+    </Page>
+  );
+}
+
+function NoWorkers() {
+  return (
+    <Empty title="No worker runs">
+      <Stack gap="xs" align="center">
+        <span>
+          <Code>penstock up</Code> starts one together with the server, which takes about ten seconds. Another
+          one is started by
+        </span>
+        <Code block>penstock worker</Code>
+        <span>
+          with the same settings as the server. If it ends again, the end of its log below <Code>logs/</Code>{" "}
+          in the home of Penstock says why.
+        </span>
+      </Stack>
+    </Empty>
+  );
 }
