@@ -90,16 +90,16 @@ describe("a form", () => {
   it("reads units", async () => {
     const user = userEvent.setup();
     const seen = open(schemaOf("source", "http"), { type: "http" });
-    await user.type(screen.getByLabelText("Max body"), "1 MiB");
+    await user.type(screen.getByLabelText("Max body bytes"), "1 MiB");
     expect(seen).toHaveBeenLastCalledWith({ type: "http", max_body_bytes: 1024 ** 2 });
   });
 
   it("keeps what is no number as it was written", async () => {
     const user = userEvent.setup();
     const seen = open(schemaOf("source", "http"), { type: "http", max_body_bytes: VARIABLE });
-    expect(screen.getByLabelText("Max body")).toHaveValue(VARIABLE);
-    await user.clear(screen.getByLabelText("Max body"));
-    await user.type(screen.getByLabelText("Max body"), "much");
+    expect(screen.getByLabelText("Max body bytes")).toHaveValue(VARIABLE);
+    await user.clear(screen.getByLabelText("Max body bytes"));
+    await user.type(screen.getByLabelText("Max body bytes"), "much");
     expect(seen).toHaveBeenLastCalledWith({ type: "http", max_body_bytes: "much" });
     expect(screen.getByText(/Write it such as/)).toBeInTheDocument();
   });
@@ -174,10 +174,10 @@ describe("a form", () => {
       },
     };
     const seen = open(schema, {});
-    expect(screen.getByLabelText("Keep")).toHaveAttribute("placeholder", "default 1 s");
-    await user.click(screen.getByRole("checkbox", { name: "Keep: no limit" }));
+    expect(screen.getByLabelText("Keep time")).toHaveAttribute("placeholder", "default 1 s");
+    await user.click(screen.getByRole("checkbox", { name: "Keep time: no limit" }));
     expect(seen).toHaveBeenLastCalledWith({ keep_ms: null });
-    await user.click(screen.getByRole("checkbox", { name: "Keep: no limit" }));
+    await user.click(screen.getByRole("checkbox", { name: "Keep time: no limit" }));
     expect(seen).toHaveBeenLastCalledWith({});
   });
 

@@ -1,5 +1,6 @@
 import { Fieldset, Switch, Text } from "@mantine/core";
 import { Fields } from "./Fields";
+import classes from "./forms.module.css";
 import { useShown } from "./inputs";
 import { Prose } from "./Prose";
 import { isObject } from "./schema";
@@ -25,7 +26,7 @@ export function SectionField(props: FieldProps) {
   if (isBare) return fields;
   if (!isOptional) {
     return (
-      <Fieldset legend={label} radius="md">
+      <Fieldset legend={label} radius="md" classNames={{ legend: classes.legend }}>
         <About text={props.field.schema.description} />
         {fields}
       </Fieldset>

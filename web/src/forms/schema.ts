@@ -187,10 +187,14 @@ export function seed(schema: JsonSchema, root: JsonSchema): unknown {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
+// Of these the name says already that they are times.
+const TIMES = /(retention|timeout|deadline|backoff|ttl)_ms$/;
+
 /** snake_case or CamelCase → words, the first with a capital letter. */
 export function words(name: string): string {
   const text = name
-    .replace(/_ms$|_bytes$/, "")
+    .replace(TIMES, "$1")
+    .replace(/_ms$/, " time")
     .replace(/([a-z])([A-Z])/g, "$1 $2")
     .replaceAll("_", " ")
     .toLowerCase();

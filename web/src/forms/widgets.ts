@@ -114,7 +114,8 @@ export function isRare(name: string, schema: JsonSchema, required: boolean, sibl
  */
 export function relevance(schema: JsonSchema): string[] {
   const found = /^((?:`?[a-z_]+`?(?:, )?)+):\s/.exec(schema.description ?? "");
-  return found ? found[1]!.split(", ").map((word) => word.replaceAll("`", "")) : [];
+  const words = found ? found[1]!.split(", ").map((word) => word.replaceAll("`", "")) : [];
+  return words.filter((word) => word !== "true" && word !== "false");
 }
 
 /** Whether one of the values is among the choices that a field belongs to. */

@@ -18,7 +18,7 @@ const READ_ONLY = { readOnly: true };
 /** The form of a stream: what it holds, how it keeps it, and what that means. */
 export function StreamForm({ opened, root }: { opened: Opened; root: JsonSchema }) {
   const editing = useEditing(KINDS.Stream, opened);
-  const { spec, setSpec, problems, fault, opinion } = editing;
+  const { spec, setSpec, problems, fault } = editing;
   const { schemas } = root.components as { schemas: Record<string, JsonSchema> };
   const effective = withDefaults(spec, SPEC, schemas) as StreamSettings & Record<string, unknown>;
   const common = {
@@ -55,7 +55,7 @@ export function StreamForm({ opened, root }: { opened: Opened; root: JsonSchema 
         </Grid.Col>
         <Grid.Col span={{ base: 12, lg: 4 }}>
           <Stack gap="lg">
-            <Guarantee opinion={opinion} />
+            <Guarantee spec={spec} />
             <Presets spec={spec} effective={effective} onChange={setSpec} isDisabled={fault !== null} />
             <DiskEstimate id={opened.id} settings={effective} />
           </Stack>
