@@ -14,6 +14,7 @@ from penstock.api import feed
 from penstock.control.state import flow_directory
 from penstock.engine.flow_log import FlowLog
 from tests.api.kit import Api, codes, pipeline, stream
+from tests.cli.commands import PATIENCE_S
 
 SCRIPT = """
 function processBatch(events) {
@@ -87,7 +88,7 @@ def test_what_has_no_log(client: httpx.Client, path: str) -> None:
 
 
 def until(live: Api, name: str, done: Callable[[list[str]], bool]) -> list[dict[str, Any]]:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         lines: list[dict[str, Any]] = live.client.get(f"/pipelines/{name}/logs").json()["lines"]
         if done([line["message"] for line in lines]):

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from penstock.cli.main import app
 from tests.api.kit import Api, codes, pipeline, stream
+from tests.cli.commands import PATIENCE_S
 
 SCHEMA = "id BIGINT, amount DOUBLE"
 STEPS = [
@@ -63,7 +64,7 @@ def test_an_event_that_is_gone(api: Api) -> None:
 
 
 def until(live: Api, name: str, done: Callable[[dict[str, Any]], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not done(info := live.client.get(f"/pipelines/{name}").json()):
         assert time.monotonic() < deadline, info
         time.sleep(0.1)
