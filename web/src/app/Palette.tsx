@@ -1,19 +1,193 @@
-import { Spotlight, type SpotlightActionData, spotlight } from "@mantine/spotlight";
+import { Text, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import { useDebouncedValue, useLocalStorage } from "@mantine/hooks";
+import { createSpotlight, Spotlight, useSpotlight } from "@mantine/spotlight";
+import { IconSearch } from "@tabler/icons-react";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import { useNavigate } from "react-router";
-import { KIND_LIST } from "#/api/kinds";
+import { api, body } from "#/api/client";
+import { useVerb } from "#/api/documents";
+import { type AnyDocument, KIND_LIST, KINDS, type Kind } from "#/api/kinds";
+import { done, failed } from "#/components/notify";
+import { VERBS } from "#/flows/useControls";
+import {
+  asked,
+  type Command,
+  commandsFor,
+  type Deed,
+  grouped,
+  matches,
+  placeOf,
+  type Recent,
+  remembered,
+} from "./commands";
 
-export const openPalette = () => spotlight.open();
+const [store, palette] = createSpotlight();
+const RECENT = { key: "penstock.recent", defaultValue: [] as Recent[] };
+
+/** Documents of a kind that are shown at once; who looks for another one types more of its name. */
+const SHOWN = 6;
+
+export const openPalette = () => palette.open();
 
 /** Ctrl-K: go anywhere, do anything. */
 export function Palette() {
-  const navigate = useNavigate();
-  const actions: SpotlightActionData[] = KIND_LIST.map((kind) => ({
-    id: kind.place,
-    label: kind.title,
-    description: kind.about,
-    onClick: () => navigate(`/${kind.place}`),
-  }));
+  const [query, setQuery] = useState("");
   return (
-    <Spotlight actions={actions} shortcut={["mod + K", "mod + P"]} nothingFound="Nothing is called so" />
+    <Spotlight.Root
+      store={store}
+      query={query}
+      onQueryChange={setQuery}
+      shortcut={["mod + K", "mod + P"]}
+      tagsToIgnore={[]}
+      triggerOnContentEditable
+      scrollable
+      maxHeight={480}
+      clearQueryOnClose
+      transitionProps={{ duration: 0 }}
+    >
+      <Spotlight.Search
+        placeholder="A page, a document, or: pause orders"
+        aria-label="Search and commands"
+        leftSection={<IconSearch size={18} stroke={1.6} />}
+      />
+      <Commands query={query} />
+    </Spotlight.Root>
   );
 }
+
+function Commands({ query }: { query: string }) {
+  const { opened } = useSpotlight(store);
+  const { deeds, rest } = asked(query);
+  const found = useFound(rest, opened && rest !== "");
+  const [recent, setRecent] = useLocalStorage(RECENT);
+  const act = useDeeds();
+  const navigate = useNavigate();
+  const fixed = useFixed();
+  const lately = recent.map((each) => ({ ...each, group: "Recent", run: () => navigate(each.to) }));
+  const groups = query.trim()
+    ? grouped(
+        [...fixed.filter((each) => matches(each, query.trim())), ...commandsFor(found.documents, deeds, act)],
+        recent.map(({ id }) => id),
+      )
+    : grouped([...lately, ...fixed], []);
+  const run = (command: Command) => {
+    setRecent(remembered(recent, command));
+    command.run();
+  };
+  return (
+    <>
+      <Spotlight.ActionsList>
+        {groups.map(([group, commands]) => (
+          <Spotlight.ActionsGroup key={group} label={group}>
+            {commands.map((command) => (
+              <Spotlight.Action
+                key={command.id}
+                label={command.label}
+                description={command.about}
+                onClick={() => run(command)}
+              />
+            ))}
+          </Spotlight.ActionsGroup>
+        ))}
+        {groups.length === 0 && (
+          <Spotlight.Empty>{found.isLooking ? "Looking…" : "Nothing is called so."}</Spotlight.Empty>
+        )}
+      </Spotlight.ActionsList>
+      <Spotlight.Footer>
+        <Text size="xs" c="dimmed" role="status">
+          {found.more > 0
+            ? `${found.more} more documents match: type more of the name.`
+            : "Arrow keys choose, Enter does it, Escape closes. Try: pause, resume, stop, start, restart, edit, test."}
+        </Text>
+      </Spotlight.Footer>
+    </>
+  );
+}
+
+interface Found {
+  documents: AnyDocument[];
+  more: number;
+  isLooking: boolean;
+}
+
+/** The documents whose name, id or description has the text in it. */
+function useFound(text: string, enabled: boolean): Found {
+  const [settled] = useDebouncedValue(text, 120);
+  const { data, isFetching } = useQuery({
+    queryKey: ["palette", settled],
+    queryFn: ({ signal }) => Promise.all(KIND_LIST.map((kind) => look(kind, settled, signal))),
+    enabled: enabled && settled !== "",
+    placeholderData: keepPreviousData,
+    staleTime: 0,
+  });
+  const documents = (data ?? []).flatMap((page) => page.items);
+  const total = (data ?? []).reduce((sum, page) => sum + page.total, 0);
+  return { documents, more: total - documents.length, isLooking: isFetching || settled !== text };
+}
+
+async function look(kind: Kind, search: string, signal: AbortSignal) {
+  const path = `/${kind.place}` as "/pipelines";
+  // A word may also be the kind: `stream` or `stream orders`.
+  const [first = "", ...others] = search.split(/\s+/);
+  const isKind = first.length > 2 && kind.place.startsWith(first.toLowerCase());
+  const query = { search: isKind ? others.join(" ") : search, limit: SHOWN };
+  const page = await body(api.GET(path, { params: { query }, signal }));
+  return {
+    total: page.total,
+    items: page.items.map((each) => ({ ...each, kind: kind.name }) as AnyDocument),
+  };
+}
+
+function useDeeds(): (deed: Deed, document: AnyDocument) => void {
+  const navigate = useNavigate();
+  const verb = useVerb();
+  return (deed, document) => {
+    if (deed === "open" || deed === "edit" || deed === "test") {
+      navigate(placeOf(deed, document)!);
+      return;
+    }
+    const kind = KINDS[document.kind];
+    verb.mutate(
+      { kind, id: document.id, verb: deed },
+      {
+        onSuccess: () => done(`${capital(kind.one)} ${document.name} ${VERBS[deed].done}.`),
+        onError: (error) => failed(`${document.name} does not ${deed}`, error),
+      },
+    );
+  };
+}
+
+/** What is always there: pages, what can be created, the theme. */
+function useFixed(): Command[] {
+  const navigate = useNavigate();
+  const { setColorScheme } = useMantineColorScheme();
+  const scheme = useComputedColorScheme("light") === "dark" ? "light" : "dark";
+  const page = (label: string, to: string, about?: string): Command => ({
+    id: to,
+    group: "Pages",
+    label,
+    about,
+    to,
+    run: () => navigate(to),
+  });
+  return [
+    page("Overview", "/", "How everything is, and what needs attention"),
+    page("Topology", "/topology", "What goes where"),
+    ...KIND_LIST.map((kind) => page(kind.title, `/${kind.place}`, kind.about)),
+    page("Workers", "/workers", "Who runs the flows"),
+    page("Settings", "/settings", "Effective settings and versions"),
+    ...KIND_LIST.map((kind) => ({
+      ...page(`Create a ${kind.one}`, `/${kind.place}/new`),
+      group: "Actions",
+    })),
+    {
+      id: "theme",
+      group: "Actions",
+      label: `Use the ${scheme} theme`,
+      run: () => setColorScheme(scheme),
+    },
+  ];
+}
+
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
