@@ -80,7 +80,7 @@ class Keeper:
         self._wake = threading.Event()
         self._counters: Counters | None = None
         self._run: Run | None = None
-        self._failures = 0
+        self._failures = self._tries = 0
         self._started_at = 0.0
         self._idle_since: float | None = None
         self.state = State(ops=earlier_ops or {})
@@ -135,7 +135,7 @@ class Keeper:
             assert flow is not None
             self._become(phase="backing_off", ready=False)
             wait = backoff_s(flow, self._failures)
-            self._log.info(f"tries again in {wait:g} s", attempt=self._failures + 1)
+            self._log.info(f"tries again in {wait:g} s", attempt=self._tries + 1)
             self._stop.wait(wait)
         if self._stop.is_set():
             self._log.info(
@@ -199,7 +199,7 @@ class Keeper:
         ops = run.counters.snapshot()
         delivered = ops["batches"] > self.state.ops.get("batches", 0)
         if delivered:
-            self._failures = 0
+            self._failures = self._tries = 0
         if self._trial and (delivered or self._endures(run)):
             self._trial = False
         phase: Phase = "running" if run.ready and self.state.phase == "starting" else self.state.phase
@@ -227,13 +227,14 @@ class Keeper:
         return not failure.passing and self._failures >= flow.restart.max_attempts
 
     def _note(self, failure: Failure) -> None:
+        self._tries += 1
         if not failure.passing:  # what says nothing about the flow does not count against it
             self._failures += 1
         problem = failure.problem
         about = {"code": problem.code, "path": problem.path, "hint": problem.hint}
-        self._log.error(f"failed: {problem.message}", **about, attempt=self._failures)
+        self._log.error(f"failed: {problem.message}", **about, attempt=self._tries)
         error = {**failure.problem.model_dump(), "at": time.time()}
-        attempts = [*self.state.attempts, {**error, "attempt": self._failures}][-KEPT_ATTEMPTS:]
+        attempts = [*self.state.attempts, {**error, "attempt": self._tries}][-KEPT_ATTEMPTS:]
         self._become(error=error, attempts=attempts)
 
     def _counters_of(self, flow: Flow) -> Counters:
