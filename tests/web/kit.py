@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import ConsoleMessage, Page
+from playwright.sync_api import ConsoleMessage, Page, expect
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,6 +47,7 @@ def goto(page: Page, path: str) -> None:
     """Open a screen, such as `/streams`, and wait until it is there."""
     page.goto(f"/ui{path}")
     heading(page).wait_for()
+    expect(page.locator(".mantine-Loader-root")).to_have_count(0)
 
 
 def heading(page: Page) -> Any:

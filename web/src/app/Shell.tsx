@@ -12,6 +12,7 @@ import {
   UnstyledButton,
   useComputedColorScheme,
   useMantineColorScheme,
+  VisuallyHidden,
 } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import {
@@ -84,8 +85,9 @@ export function Shell() {
             </Anchor>
           </Group>
           <Group gap="xs" wrap="nowrap">
-            <UnstyledButton className="search-box" onClick={openPalette} aria-label="Search and commands">
+            <UnstyledButton className="search-box" onClick={openPalette}>
               <IconSearch size={16} stroke={1.6} />
+              <VisuallyHidden hiddenFrom="sm">Search and commands</VisuallyHidden>
               <Text size="sm" visibleFrom="sm">
                 Search and commands
               </Text>

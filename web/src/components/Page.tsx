@@ -43,7 +43,7 @@ export function Page({ title, beside, about, actions, children }: Props) {
 export function Loading({ what = "Loading" }: { what?: string }) {
   return (
     <Center mih={160}>
-      <Loader aria-label={what} />
+      <Loader role="status" aria-label={what} />
     </Center>
   );
 }
