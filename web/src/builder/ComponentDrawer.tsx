@@ -1,4 +1,15 @@
-import { Button, Code, Drawer, Group, Spoiler, Stack, Text, TextInput, UnstyledButton } from "@mantine/core";
+import {
+  Button,
+  Code,
+  Drawer,
+  Group,
+  Spoiler,
+  Stack,
+  Text,
+  TextInput,
+  UnstyledButton,
+  VisuallyHidden,
+} from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { IconSearch } from "@tabler/icons-react";
 import { useState } from "react";
@@ -76,12 +87,7 @@ function Offers({ adding, onPick }: { adding: Adding; onPick: (part: Fields) => 
 function OneOffer({ offer, onPick }: { offer: Offer; onPick: (part: Fields) => void }) {
   return (
     <div className={classes.offer}>
-      <UnstyledButton
-        w="100%"
-        disabled={Boolean(offer.unusable)}
-        onClick={() => onPick(offer.begun)}
-        aria-label={`Add ${offer.title}`}
-      >
+      <UnstyledButton w="100%" disabled={Boolean(offer.unusable)} onClick={() => onPick(offer.begun)}>
         <Group justify="space-between" wrap="nowrap">
           <Text fw={650}>{offer.title}</Text>
           {offer.guarantee && (
@@ -104,15 +110,8 @@ function OneOffer({ offer, onPick }: { offer: Offer; onPick: (part: Fields) => v
           <Code block mt={6} tabIndex={0}>
             {offer.example.text.trimEnd()}
           </Code>
-          <Button
-            size="compact-sm"
-            variant="light"
-            mt={6}
-            mb={4}
-            aria-label={`Add the example of ${offer.title}`}
-            onClick={() => onPick(offer.example!.part)}
-          >
-            Add it like this
+          <Button size="compact-sm" variant="light" mt={6} mb={4} onClick={() => onPick(offer.example!.part)}>
+            Add it like this<VisuallyHidden>, {offer.title}</VisuallyHidden>
           </Button>
         </Spoiler>
       )}

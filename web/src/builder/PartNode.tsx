@@ -1,4 +1,4 @@
-import { Badge, Group, HoverCard, Text, UnstyledButton } from "@mantine/core";
+import { Badge, Group, HoverCard, Text, UnstyledButton, VisuallyHidden } from "@mantine/core";
 import {
   IconAlertTriangle,
   IconDatabaseExport,
@@ -11,12 +11,13 @@ import type { KeyboardEvent } from "react";
 import classes from "./builder.module.css";
 import { Columns } from "./Columns";
 import { columnsAfter, countsByPart } from "./check";
-import { useBuilder } from "./context";
+import { type Builder, useBuilder } from "./context";
 import type { PartNode as Node } from "./graph";
 import { PartMenu } from "./PartMenu";
 import type { Part } from "./parts";
 import { Sides } from "./Sides";
 import { summaryOf } from "./summary";
+import type { Fields } from "./yaml";
 
 const ICONS = { source: IconDatabaseImport, step: IconTransform, sink: IconDatabaseExport };
 
@@ -27,6 +28,7 @@ export function PartNode({ data: { part, way } }: NodeProps<Node>) {
   const Icon = ICONS[part.group];
   const counts = countsByPart(check).get(part.key) ?? { errors: 0, warnings: 0 };
   const columns = columnsAfter(check, part);
+  const mark = markOf(part, builder);
   const isSelected = selected === part.key;
   return (
     <Sides in={part.group !== "source"} out={part.group !== "sink"}>
@@ -40,13 +42,13 @@ export function PartNode({ data: { part, way } }: NodeProps<Node>) {
           <HoverCard.Target>
             <UnstyledButton
               className={classes.face}
-              aria-label={`${WORDS[part.group]} ${part.id}, ${part.type}${wrong(counts)}`}
               aria-pressed={isSelected}
               aria-keyshortcuts="Alt+ArrowLeft Alt+ArrowRight Delete"
               data-part={part.key}
               onClick={() => select(part.key)}
               onKeyDown={(event) => press(event, part, builder)}
             >
+              <VisuallyHidden>{WORDS[part.group]} </VisuallyHidden>
               <Group gap={6} wrap="nowrap">
                 <Icon size={16} stroke={1.7} aria-hidden />
                 <Text size="sm" fw={650} truncate className={classes.id}>
@@ -64,14 +66,22 @@ export function PartNode({ data: { part, way } }: NodeProps<Node>) {
                   <IconFilter size={11} aria-label="Gets events if" /> {way.label}
                 </Text>
               )}
+              <VisuallyHidden>
+                {mark && `, ${mark}`}
+                {wrong(counts)}
+              </VisuallyHidden>
             </UnstyledButton>
           </HoverCard.Target>
           <HoverCard.Dropdown p="xs">
             <Columns columns={columns ?? []} title={`Columns after ${part.id}`} />
           </HoverCard.Dropdown>
         </HoverCard>
-        <Group gap={4} className={classes.marks}>
-          <Marks part={part} />
+        <Group gap={4} className={classes.marks} aria-hidden>
+          {mark && (
+            <Badge size="sm" variant={mark === "required" ? "light" : "outline"} color="gray" tt="none">
+              {mark}
+            </Badge>
+          )}
           {counts.errors + counts.warnings > 0 && (
             <Badge
               size="sm"
@@ -96,20 +106,13 @@ const wrong = ({ errors, warnings }: { errors: number; warnings: number }) =>
   (warnings ? `, ${warnings} ${warnings === 1 ? "warning" : "warnings"}` : "");
 
 /** Whether a batch waits for a sink. */
-function Marks({ part }: { part: Part }) {
-  const { place, value } = useBuilder();
-  if (part.group !== "sink" || place === "tasks") return null;
-  const policy = (value.spec?.commit_policy ?? {}) as { mode?: string };
-  if (policy.mode === "quorum") return null;
-  const isRequired = policy.mode === "all" || part.value.required !== false;
-  return (
-    <Badge size="sm" variant={isRequired ? "light" : "outline"} color="gray" tt="none">
-      {isRequired ? "required" : "best effort"}
-    </Badge>
-  );
+function markOf(part: Part, { place, value }: Builder): "required" | "best effort" | null {
+  const mode = (value.spec?.commit_policy as Fields | null | undefined)?.mode;
+  if (part.group !== "sink" || place === "tasks" || mode === "quorum") return null;
+  return mode === "all" || part.value.required !== false ? "required" : "best effort";
 }
 
-function press(event: KeyboardEvent, part: Part, builder: ReturnType<typeof useBuilder>): void {
+function press(event: KeyboardEvent, part: Part, builder: Builder): void {
   const { group, index } = part;
   if (builder.isStale || group === "source") return;
   const step = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];

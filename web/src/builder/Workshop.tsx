@@ -2,7 +2,6 @@ import { Drawer, SegmentedControl } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { lazy, Suspense, useState } from "react";
 import { useNavigate } from "react-router";
-import type { Problem } from "#/api/client";
 import { type Place, pageOf } from "#/api/kinds";
 import { done } from "#/components/notify";
 import { Loading, Page } from "#/components/Page";
@@ -21,6 +20,7 @@ import { Panel } from "./Panel";
 import { partAt, partOfPath } from "./parts";
 import { SaveControls } from "./SaveControls";
 import { SaveQuestions } from "./SaveQuestions";
+import { TestDock } from "./TestDock";
 import { useWorkshop } from "./useWorkshop";
 import { YamlView } from "./YamlView";
 import type { Fields } from "./yaml";
@@ -61,11 +61,11 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
   const { selected, view } = builder;
   const hasPanel = selected === "settings" || partAt(view, selected) !== null;
 
-  const pick = (problem: Problem) => {
+  const pick = (path: string | null | undefined) => {
     setMode("canvas");
-    builder.select(partOfPath(problem.path));
+    builder.select(partOfPath(path));
     // The form has to be there before one of its fields can be found.
-    setTimeout(() => focusPath(problem.path ?? ""), 250);
+    setTimeout(() => focusPath(path ?? ""), 250);
   };
   const put = (part: Fields) => {
     if (adding?.role === "source") builder.edit((text) => model.setSource(text, place, part));
@@ -75,6 +75,26 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
     else if (adding) builder.edit((text) => model.addStep(text, place, adding.index, part));
     setAdding(null);
   };
+
+  const tests = (
+    <Suspense fallback={<Loading />}>
+      <TestPanel
+        document={builder.value}
+        place={place}
+        steps={builder.check.steps}
+        selected={partAt(view, selected)?.id}
+        onPick={(path) => {
+          if (isNarrow) setTesting(false);
+          pick(path);
+        }}
+        onCases={(tests) =>
+          builder.edit((text) =>
+            model.setSpec(text, { tests: tests.length > 0 ? tests : undefined }, ["tests"]),
+          )
+        }
+      />
+    </Suspense>
+  );
 
   return (
     <BuilderContext value={builder}>
@@ -91,7 +111,7 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
               ]}
               onChange={(next) => setMode(next as "canvas" | "yaml")}
             />
-            <SaveControls work={work} onTest={() => setTesting(true)} onFault={() => setMode("yaml")} />
+            <SaveControls work={work} onTest={() => setTesting(!isTesting)} onFault={() => setMode("yaml")} />
           </>
         }
       >
@@ -105,6 +125,7 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
         <div
           className={classes.work}
           data-panel={(hasPanel && !isNarrow && mode === "canvas") || undefined}
+          data-dock={(isTesting && !isNarrow) || undefined}
           style={{ "--panel-width": isWide ? "min(860px, 60vw)" : "460px" } as object}
         >
           <div className={classes.main} data-text={mode === "yaml" || undefined}>
@@ -114,48 +135,40 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
               <YamlView text={state.history.text} fault={state.fault} onChange={work.type} />
             )}
           </div>
-          <Issues text={state.goodText} onPick={pick} />
+          <Issues text={state.goodText} onPick={(problem) => pick(problem.path)} />
           {hasPanel && !isNarrow && mode === "canvas" && (
             <aside className={classes.panel} aria-label="Form">
               <Panel isWide={isWide} onWiden={() => setWide(!isWide)} />
             </aside>
           )}
+          {isTesting && !isNarrow && <TestDock onClose={() => setTesting(false)}>{tests}</TestDock>}
         </div>
         {isNarrow && (
-          <Drawer
+          <Drawer.Root
             opened={hasPanel && mode === "canvas"}
             onClose={() => builder.select(null)}
             position="bottom"
             size="85%"
-            withCloseButton={false}
-            aria-label="Form"
-            padding={0}
           >
-            <Panel />
-          </Drawer>
+            <Drawer.Overlay />
+            <Drawer.Content aria-label="Form">
+              <Panel />
+            </Drawer.Content>
+          </Drawer.Root>
         )}
         <ComponentDrawer adding={adding} onPick={put} onClose={() => setAdding(null)} />
-        <Drawer
-          opened={isTesting}
-          onClose={() => setTesting(false)}
-          position="right"
-          size="min(1100px, 100%)"
-          title="Test"
-          closeButtonProps={{ "aria-label": "Close the tests" }}
-        >
-          <Suspense fallback={<Loading />}>
-            <TestPanel
-              document={builder.value}
-              place={place}
-              steps={builder.check.steps}
-              selected={partAt(view, selected)?.id}
-              onSaveCase={(test) => {
-                builder.edit((text) => model.putTest(text, test as Fields));
-                done("The test case is part of the document now: save it to keep it");
-              }}
-            />
-          </Suspense>
-        </Drawer>
+        {isNarrow && (
+          <Drawer
+            opened={isTesting}
+            onClose={() => setTesting(false)}
+            position="bottom"
+            size="100%"
+            title="Test"
+            closeButtonProps={{ "aria-label": "Close the tests" }}
+          >
+            {tests}
+          </Drawer>
+        )}
         <SaveQuestions work={work} />
         <LeaveGuard work={work} />
       </Page>

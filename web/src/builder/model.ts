@@ -156,14 +156,6 @@ export function setStatus(text: string, status: string | null): Edit {
   return { text: next };
 }
 
-/** Adds a test case, or puts it in the place of the one with its name. */
-export function putTest(text: string, test: Fields): Edit {
-  const tests = (good(text).value.spec?.tests ?? []) as Fields[];
-  const at = tests.findIndex((each) => each.name === test.name);
-  const next = at < 0 ? [...tests, test] : tests.with(at, test);
-  return setSpec(text, { tests: next }, ["tests"]);
-}
-
 function good(text: string): { value: Value } {
   const { value, fault } = read(text);
   if (value === null) throw new Error(fault.message);

@@ -1,0 +1,237 @@
+"""The visual builder, in a real browser against a real server and worker."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.product import Product
+from tests.web.kit import Faults, axe, goto, heading
+
+pytestmark = pytest.mark.slow
+
+ROUTED = """kind: Pipeline
+metadata: {name: NAME}
+spec:
+  source: {type: generate, rate: 1, row: {id: seq, amount: rand() * 100}}
+  processors:
+    # keeps what is worth something
+    - {id: worth, type: filter, where: amount > 1}
+    - {id: chosen, type: route, rules: [{when: amount > 50, sinks: [large]}], default: [rest]}
+  sinks:
+    - {id: large, type: drop}
+    - {id: rest, type: drop, required: false}
+"""
+
+
+def test_a_pipeline_is_built_on_the_canvas(page: Page, product: Product) -> None:
+    goto(page, "/pipelines/new")
+    axe(page)
+    page.get_by_role("button", name="Empty").click()
+    choose(page, "Choose an input", "generate")
+    choose(page, "Add a step after the input", "sql")
+    write(page, "Query", "SELECT seq, nothing FROM input")
+    expect(part(page, "step:0")).to_have_accessible_name(re.compile("^Step sql .*1 error"))
+    page.get_by_role("button", name=re.compile("there is no column 'nothing'")).click()
+    expect(page.get_by_label("Query")).to_be_focused()
+    axe(page)
+    write(page, "Query", "SELECT seq AS id, time FROM input")
+    choose(page, "Choose an output", "drop")
+    choose(page, "Add an output", "drop")
+    rename(page, "rest")
+    expect(page.get_by_role("status").get_by_text("Nothing is wrong: it can run.")).to_be_visible()
+
+    choose(page, "Add a step after the input", "filter")
+    part(page, "step:0").focus()
+    page.keyboard.press("Alt+ArrowRight")
+    expect(part(page, "step:0")).to_have_accessible_name(re.compile("^Step sql"))
+    page.get_by_role("button", name="Settings", exact=True).last.click()
+    page.get_by_role("textbox", name="Name").fill("built on canvas")
+    expect(page.get_by_text("built_on_canvas")).to_be_visible()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page).to_have_url(re.compile("/ui/pipelines/built_on_canvas$"))
+
+    saved = product.get("built_on_canvas")
+    assert saved["status"] == "active"
+    assert [step["id"] for step in saved["spec"]["processors"]] == ["sql", "filter"]
+    assert [sink["id"] for sink in saved["spec"]["sinks"]] == ["drop", "rest"]
+
+
+def test_text_and_canvas_are_one_document(page: Page) -> None:
+    begin_with(page, ROUTED.replace("NAME", "one document"))
+    drag(page, part(page, "step:0"), part(page, "step:1"))
+    expect(part(page, "step:1")).to_have_accessible_name(re.compile("^Step worth filter"))
+    show(page, "YAML")
+    assert re.search(
+        r"sinks: \[large\].*# keeps what is worth something\s+- \{id: worth", text(page), re.DOTALL
+    )
+
+    page.keyboard.insert_text("a: [")
+    show(page, "Canvas")
+    expect(page.get_by_text("The canvas shows the last text that could be read")).to_be_visible()
+    axe(page)
+    page.reload()
+    expect(page.get_by_text(re.compile("Your draft of .* is back"))).to_be_visible()
+    expect(part(page, "step:1")).to_have_accessible_name(re.compile("^Step worth filter"))
+    page.get_by_role("button", name="Mend the text").click()
+    assert "a: [" in text(page)
+    show(page, "Canvas")
+    page.get_by_role("button", name="Go back to what is shown").click()
+
+    part(page, "sink:0").click()
+    rename(page, "big")
+    expect(part(page, "step:0")).to_contain_text("to big, else rest")
+    page.get_by_role("button", name="Undo", exact=True).click()
+    expect(part(page, "step:0")).to_contain_text("to large, else rest")
+
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Streams").click()
+    page.get_by_role("button", name="Discard the draft").click()
+    expect(heading(page)).to_have_text("Streams")
+
+
+def test_an_edit_tells_its_plan_and_overwrites_nobody(page: Page, product: Product, faults: Faults) -> None:
+    create(product, "edited")
+    faults.allow("status of 412")
+    goto(page, "/pipelines/edited/edit")
+    part(page, "step:0").click()
+    write(page, "Where", "amount > 2")
+    theirs = {"metadata": {"description": "by somebody else"}}
+    assert product.client.patch("/pipelines/edited", json=theirs).status_code == 200
+
+    page.get_by_role("button", name="Review and save").click()
+    plan = page.get_by_role("dialog", name="What saving this pipeline does")
+    expect(plan.get_by_text("fields differ").or_(plan.get_by_text("field differs"))).to_be_visible()
+    axe(page)
+    plan.get_by_role("button", name="Save").click()
+    conflict = page.get_by_role("dialog", name="Somebody else has changed it meanwhile")
+    expect(conflict.get_by_text("by somebody else")).to_be_visible()
+    axe(page)
+    conflict.get_by_role("button", name="Save mine over it").click()
+    expect(page).to_have_url(re.compile("/ui/pipelines/edited$"))
+    saved = product.get("edited")
+    assert saved["spec"]["processors"][0]["where"] == "amount > 2"
+    assert (saved["revision"], saved["status"]) == (3, "paused")
+
+
+def test_what_is_wrong_is_refused_in_place_and_can_be_kept_as_paused(
+    page: Page, product: Product, faults: Faults
+) -> None:
+    faults.allow("status of 422")
+    begin_with(page, ROUTED.replace("NAME", "half done").replace("amount > 1", "amuont > 1"))
+    expect(part(page, "step:0")).to_have_accessible_name(re.compile("1 error"))
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("alert").get_by_text("It was not saved")).to_be_visible()
+    part(page, "step:0").click()
+    expect(page.get_by_text(re.compile("There is no column 'amuont'"))).to_be_visible()
+    page.get_by_role("combobox", name="What it should do once it is saved").click()
+    page.get_by_role("option", name="as paused").click()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page).to_have_url(re.compile("/ui/pipelines/half_done$"))
+    assert product.get("half_done")["status"] == "paused"
+
+
+def test_a_task_is_built_on_a_small_screen(page: Page, product: Product) -> None:
+    for name in ("small in", "small out"):
+        document = {"kind": "Stream", "metadata": {"name": name}, "spec": {"schema": "id BIGINT"}}
+        assert product.client.post("/streams", json=document).status_code == 201
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.emulate_media(color_scheme="dark")
+    goto(page, "/tasks/new")
+    page.get_by_role("button", name="Empty").click()
+    for button, word in (
+        ("Choose an input", "small_in"),
+        ("Add a step after the input", "filter"),
+        ("Choose an output", "small_out"),
+    ):
+        choose(page, button, word)
+        axe(page)
+        page.get_by_role("button", name="Close the form").click()
+    expect(page.get_by_role("status").get_by_text("Nothing is wrong: it can run.")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    axe(page)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page).to_have_url(re.compile("/ui/tasks/new_task$"))
+    spec = product.client.get("/tasks/new_task").json()["spec"]
+    assert (spec["input"], spec["outputs"]) == ("small_in", [{"stream": "small_out"}])
+
+
+def part(page: Page, key: str) -> Locator:
+    """The face of a part on the canvas, such as `step:0`."""
+    return page.locator(f"[data-part='{key}']")
+
+
+def choose(page: Page, button: str, word: str) -> None:
+    """Put on the canvas what is found first by a word."""
+    page.get_by_role("button", name=button).click()
+    search = page.get_by_role("dialog").get_by_role("textbox", name="Search")
+    search.fill(word)
+    search.press("Enter")
+    expect(search).to_be_hidden()
+
+
+def write(page: Page, label: str, code: str) -> None:
+    """Replace what is in an editor."""
+    editor = page.locator(".cm-content").and_(page.get_by_label(label))
+    editor.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(code)
+
+
+def rename(page: Page, id: str) -> None:
+    """Give the part whose form is shown another id."""
+    field = page.get_by_role("textbox", name="ID", exact=True)
+    field.fill(id)
+    field.press("Enter")
+
+
+def show(page: Page, mode: str) -> None:
+    """Switch between the canvas and the text."""
+    page.get_by_role("radiogroup", name="How the document is shown").get_by_text(mode).click()
+
+
+def text(page: Page) -> str:
+    """What the editor of the whole document shows; the cursor goes to its end."""
+    editor = page.locator(".cm-content").and_(page.get_by_label("Document as YAML"))
+    editor.click()
+    page.keyboard.press("Control+End")
+    return "\n".join(editor.locator(".cm-line").all_inner_texts())
+
+
+def begin_with(page: Page, document: str) -> None:
+    """Open the builder with a document."""
+    goto(page, "/pipelines/new")
+    page.get_by_role("button", name="From YAML").click()
+    write(page, "A document as YAML", document)
+    page.get_by_role("button", name="Open it").click()
+    expect(part(page, "source")).to_be_visible()
+
+
+def drag(page: Page, what: Locator, onto: Locator) -> None:
+    """Drag a part by the mouse a bit past another, in several moves as a hand does it."""
+    start, end = centre(what), centre(onto)
+    page.mouse.move(*start)
+    page.mouse.down()
+    for tenth in range(1, 11):
+        x, y = (a + (b - a) * tenth / 10 for a, b in zip(start, end, strict=True))
+        page.mouse.move(x + 4, y)
+    page.mouse.up()
+
+
+def centre(what: Locator) -> tuple[float, float]:
+    box = what.bounding_box()
+    assert box is not None
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def create(product: Product, name: str) -> None:
+    """A paused pipeline."""
+    spec: dict[str, Any] = {
+        "source": {"type": "generate", "rate": 1, "row": {"id": "seq", "amount": "rand() * 100"}},
+        "processors": [{"id": "worth", "type": "filter", "where": "amount > 1"}],
+        "sinks": [{"id": "out", "type": "drop"}],
+    }
+    document = {"kind": "Pipeline", "metadata": {"name": name}, "spec": spec, "status": "paused"}
+    assert product.client.post("/pipelines", json=document).status_code == 201
