@@ -1,11 +1,14 @@
 import { Button, Code, Paper, SimpleGrid, Stack, Text, ThemeIcon, Title } from "@mantine/core";
 import { IconArrowsRightLeft, IconFileImport, IconTimeline } from "@tabler/icons-react";
-import type { ComponentType, ReactNode } from "react";
+import { type ComponentType, lazy, type ReactNode, Suspense, useState } from "react";
 import { Link } from "react-router";
 import classes from "./overview.module.css";
 
+const UploadDialog = lazy(async () => ({ default: (await import("#/documents/UploadDialog")).UploadDialog }));
+
 /** What an empty registry shows: three ways to begin. */
 export function FirstSteps() {
+  const [uploading, setUploading] = useState(false);
   return (
     <Stack component="section" aria-labelledby="first-steps" gap="md">
       <div>
@@ -27,7 +30,12 @@ export function FirstSteps() {
         <Way icon={IconTimeline} title="Create a stream" to="/streams/new" action="Create a stream">
           A stream keeps events on disk. Send some to it over HTTP, and let any number of pipelines read them.
         </Way>
-        <Way icon={IconFileImport} title="Import a bundle" to="/pipelines?upload=1" action="Choose a file">
+        <Way
+          icon={IconFileImport}
+          title="Import a bundle"
+          act={() => setUploading(true)}
+          action="Choose a file"
+        >
           A bundle holds streams and pipelines as one YAML or JSON file. What it changes is shown before
           anything does.
         </Way>
@@ -36,6 +44,11 @@ export function FirstSteps() {
         Or on the command line: <Code>penstock apply FILE.yaml</Code> does what “Import a bundle” does, and{" "}
         <Code>penstock up --demo</Code> starts with an example.
       </Text>
+      {uploading && (
+        <Suspense>
+          <UploadDialog opened onClose={() => setUploading(false)} />
+        </Suspense>
+      )}
     </Stack>
   );
 }
@@ -43,12 +56,13 @@ export function FirstSteps() {
 interface WayProps {
   icon: ComponentType<{ size?: number; stroke?: number }>;
   title: string;
-  to: string;
   action: string;
+  to?: string;
+  act?: () => void;
   children: ReactNode;
 }
 
-function Way({ icon: Icon, title, to, action, children }: WayProps) {
+function Way({ icon: Icon, title, action, to, act, children }: WayProps) {
   return (
     <Paper withBorder p="lg" className={classes.way}>
       <ThemeIcon variant="light" size="xl" aria-hidden>
@@ -60,9 +74,15 @@ function Way({ icon: Icon, title, to, action, children }: WayProps) {
       <Text size="sm" c="dimmed" flex={1}>
         {children}
       </Text>
-      <Button component={Link} to={to} variant="light">
-        {action}
-      </Button>
+      {to === undefined ? (
+        <Button variant="light" onClick={act}>
+          {action}
+        </Button>
+      ) : (
+        <Button component={Link} to={to} variant="light">
+          {action}
+        </Button>
+      )}
     </Paper>
   );
 }
