@@ -15,9 +15,9 @@ const penstock: MantineColorsTuple = [
 
 export const theme = createTheme({
   primaryColor: "penstock",
-  primaryShade: { light: 7, dark: 5 },
+  primaryShade: 7, // in both themes, because the text on a colour is chosen once for both
   autoContrast: true,
-  luminanceThreshold: 0.35,
+  luminanceThreshold: 0.18, // black is easier to read than white on colours lighter than this
   colors: { penstock },
   defaultRadius: "md",
   fontFamily: "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif",

@@ -17,7 +17,7 @@ export function FlowFacts({ kind, document }: { kind: Kind; document: AnyDocumen
       {document.worker && (
         <span>
           on worker{" "}
-          <Anchor component={Link} to="/workers" size="sm" title={document.worker}>
+          <Anchor component={Link} to="/workers" size="sm" underline="always" title={document.worker}>
             {document.worker.slice(0, 8)}
           </Anchor>
         </span>
@@ -52,7 +52,7 @@ function ReplayOf({ value }: { value: string }) {
   return (
     <span>
       a replay of{" "}
-      <Anchor component={Link} to={pageOf(kind, id ?? value)} size="sm">
+      <Anchor component={Link} to={pageOf(kind, id ?? value)} size="sm" underline="always">
         {id}
       </Anchor>
     </span>

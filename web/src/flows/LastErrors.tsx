@@ -34,7 +34,7 @@ export function LastErrors({ document }: { document: AnyDocument }) {
             <Text span size="sm">
               {count(letters)} events could not be processed:{" "}
             </Text>
-            <Anchor component={Link} to="?tab=letters" size="sm">
+            <Anchor component={Link} to="?tab=letters" size="sm" underline="always">
               read, mend and replay them
             </Anchor>
           </List.Item>

@@ -90,7 +90,7 @@ function Letters({ letters }: { letters: Story["letters"] }) {
       <List size="sm">
         {letters.map((each) => (
           <List.Item key={each.offset}>
-            <Anchor component={Link} to={`?tab=letters&letter=${each.offset}`} size="sm">
+            <Anchor component={Link} to={`?tab=letters&letter=${each.offset}`} size="sm" underline="always">
               letter {each.offset}
             </Anchor>{" "}
             ({each.state}) of {each.step}: {each.reason} ({each.code})

@@ -1,8 +1,9 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { lazy, useMemo } from "react";
+import { useNavigate } from "react-router";
 import { api, body } from "#/api/client";
 import { put } from "#/api/documents";
-import type { AnyDocument, Kind } from "#/api/kinds";
+import { type AnyDocument, type Kind, pageOf } from "#/api/kinds";
 import { done, failed } from "#/components/notify";
 import { contentOf } from "#/documents/content";
 import { below } from "./api";
@@ -12,20 +13,28 @@ const TestPanel = lazy(() => import("#/testing/TestPanel"));
 /** Tries the saved document on sample events; test cases are saved with it, which restarts nothing. */
 export default function TestTab({ kind, document }: { kind: Kind; document: AnyDocument }) {
   const queries = useQueryClient();
+  const navigate = useNavigate();
   const content = useMemo(() => contentOf(document), [document]);
   const save = useMutation({
-    mutationFn: (testCase: object) => addCase(kind, document, testCase),
+    mutationFn: (cases: object[]) => withCases(kind, document, cases),
     onSuccess: (saved) => {
       put(queries, kind, saved);
-      done(`The test case is saved as a part of ${kind.one} ${saved.name}.`);
+      done(`The test cases of ${saved.name} are saved: revision ${saved.revision}. Nothing was restarted.`);
     },
-    onError: (error) => failed("The test case was not saved", error),
+    onError: (error) => failed("The test cases were not saved", error),
   });
-  return <TestPanel document={content} place={kind.place} onSaveCase={save.mutate} />;
+  return (
+    <TestPanel
+      document={content}
+      place={kind.place}
+      onCases={save.mutate}
+      onPick={(path) => navigate(`${pageOf(document.kind, document.id)}/edit?at=${encodeURIComponent(path)}`)}
+    />
+  );
 }
 
-async function addCase(kind: Kind, document: AnyDocument, testCase: object): Promise<AnyDocument> {
-  const tests = [...(document.spec.tests ?? []), testCase];
+async function withCases(kind: Kind, document: AnyDocument, cases: object[]): Promise<AnyDocument> {
+  const tests = cases.length > 0 ? cases : null;
   const saved = await body(
     api.PATCH(below(kind, "/pipelines/{name}"), {
       params: { path: { name: document.id } },

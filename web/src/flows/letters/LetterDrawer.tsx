@@ -78,7 +78,12 @@ function Lineage({ kind, letter }: { kind: Kind; letter: Letter }) {
         <Text size="sm">
           Event at offset {letter.source_offset} of the input.{" "}
           {canReplay(kind) && (
-            <Anchor component={Link} to={`?tab=story&offset=${letter.source_offset}`} size="sm">
+            <Anchor
+              component={Link}
+              to={`?tab=story&offset=${letter.source_offset}`}
+              size="sm"
+              underline="always"
+            >
               Its story, step by step
             </Anchor>
           )}
