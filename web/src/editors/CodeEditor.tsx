@@ -21,7 +21,9 @@ const LEAVE = "Tab indents; press Escape and then Tab to leave the editor.";
 
 /** A text editor with highlighting, completion and marks. As high as its text, within limits. */
 export default function CodeEditor(props: EditorProps) {
-  const { language, value, readOnly, label, columns, problems, minHeight = 36, maxHeight } = props;
+  const { language, value, readOnly, label, minHeight = 36, maxHeight } = props;
+  const columns = useSame(props.columns);
+  const problems = useSame(props.problems);
   const isLarge = minHeight >= LARGE || language === "yaml";
   const parent = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(null);
@@ -113,6 +115,13 @@ export default function CodeEditor(props: EditorProps) {
       }
     />
   );
+}
+
+// Lists are often made anew with the same content: to bring them in again would close an open completion.
+function useSame<T>(given: T): T {
+  const last = useRef(given);
+  if (JSON.stringify(last.current) !== JSON.stringify(given)) last.current = given;
+  return last.current;
 }
 
 function basics(isLarge: boolean): Extension[] {

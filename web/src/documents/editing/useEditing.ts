@@ -1,5 +1,6 @@
 import { useCallback, useMemo, useRef, useState } from "react";
 import { useNavigate } from "react-router";
+import { type Document, visit } from "yaml";
 import { type AnyDocument, type Kind, pageOf } from "#/api/kinds";
 import { merged } from "#/builder/merge";
 import { edited, read, type Value } from "#/builder/yaml";
@@ -31,6 +32,7 @@ export function useEditing(kind: Kind, opened: Opened) {
   const change = (next: Value) =>
     write(
       edited(good, (document) => {
+        unfold(document);
         document.contents = merged(document, document.contents, next, ORDER) as typeof document.contents;
       }),
     );
@@ -71,6 +73,15 @@ export function useEditing(kind: Kind, opened: Opened) {
 }
 
 export type Editing = ReturnType<typeof useEditing>;
+
+// `{}` was written because there was nothing in it: what comes into it stands on lines of its own.
+function unfold(document: Document): void {
+  visit(document, {
+    Map: (_, map) => {
+      if (map.items.length === 0) map.flow = false;
+    },
+  });
+}
 
 // That something is still to be filled in is no fault before somebody says it is complete.
 function shown(opinion: Opinion, refused: Opinion["errors"] | null, wasTried: boolean) {
