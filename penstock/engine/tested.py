@@ -55,6 +55,9 @@ class TestResult(BaseModel):
     """What came of sample events."""
 
     ok: bool = Field(description="Whether the run came to its end. Events may have failed on the way.")
+    input: list[Event] = Field(
+        default_factory=list, description="The samples as they were read: what the first step was given."
+    )
     steps: list[StepResult] = Field(default_factory=list)
     output: dict[str, list[Event]] = Field(default_factory=dict, description="What each sink would get.")
     errors: list[Problem] = Field(default_factory=list, description="Why the run could not go on.")

@@ -101,7 +101,7 @@ def try_out(
         return run
     _require_steps(flow, given or {})
     read = read_samples(samples, columns, session, at)
-    result.warnings = read.warnings
+    result.input, result.warnings = as_events(read.table), read.warnings
     try:
         _Run(flow, session, given or {}, run).go(session.createDataFrame(read.table, read.schema), read.table)
     except Invalid as error:

@@ -262,6 +262,11 @@ def test_text_is_read_as_a_source_would_read_it(spark: SparkSession) -> None:
     csv = Text(b"id,amount\n1,2\n3,\n", "text/csv")
     typed = source_output(spark, ORDERS, csv).output
     assert [(event["id"], event["amount"]) for event in typed] == [(1, 2), (3, None)]
+    given = tried(spark, pipeline(source=ORDERS), csv).input
+    assert [(event["id"], event["amount"], event[META]) for event in given] == [
+        (1, 2, {"offset": 0}),
+        (3, None, {"offset": 1}),
+    ]
     raw = source_output(spark, {"type": "http"}, Text(b'[{"a": 1}, {"a": 2}]', "application/json")).output
     assert [event["value"] for event in raw] == ['{"a": 1}', '{"a": 2}']
     unknown = {"type": "file", "path": "nowhere", "format": "csv"}

@@ -4697,6 +4697,13 @@ export interface components {
              * @description Whether the run came to its end. Events may have failed on the way.
              */
             ok: boolean;
+            /**
+             * Input
+             * @description The samples as they were read: what the first step was given.
+             */
+            input?: {
+                [key: string]: unknown;
+            }[];
             /** Steps */
             steps?: components["schemas"]["StepResult"][];
             /**
