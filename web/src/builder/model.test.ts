@@ -204,12 +204,6 @@ describe("fields", () => {
     expect(model.setMetadata(TEXT, { name: "other" }).text).toContain("{name: other} # the name");
   });
 
-  it("puts a test case in the place of the one with its name", () => {
-    const one = { name: "one", input: [], expect: {} };
-    expect(specOf(model.putTest(TEXT, one).text).tests).toEqual([one]);
-    expect(specOf(model.putTest(TEXT, { ...one, name: "two" }).text).tests).toHaveLength(2);
-  });
-
   it("writes out aliases, so that parts can be moved", () => {
     const text = "spec:\n  sinks:\n    - &a {id: x, type: drop}\n    - *a\n";
     const moved = model.move(text, "pipelines", "sink", 1, 0).text;

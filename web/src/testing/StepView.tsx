@@ -1,6 +1,6 @@
 import { Badge, Button, Group, Paper, Select, Stack, Switch, Text } from "@mantine/core";
 import { IconArrowRight } from "@tabler/icons-react";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { duration } from "#/components/format";
 import { PassageView } from "./PassageView";
 import { StepLogs } from "./StepLogs";
@@ -14,10 +14,12 @@ interface Props {
   input: readonly unknown[];
   /** What the first event is called, and the others after it: the offset, if they are of a stream. */
   first?: number;
+  /** The id of the step to bring into view; that of a task stands for its steps. */
+  selected?: string;
 }
 
 /** What each step made of each event: its output beside its input, with what changed marked. */
-export function StepView({ steps, input, first = 0 }: Props) {
+export function StepView({ steps, input, first = 0, selected }: Props) {
   const traced = useMemo(() => trace(steps, input), [steps, input]);
   const [chosen, setChosen] = useState<string | null>(null);
   const [onlyChanges, setOnlyChanges] = useState(false);
@@ -54,6 +56,7 @@ export function StepView({ steps, input, first = 0 }: Props) {
           number={number}
           first={first}
           onlyChanges={onlyChanges}
+          isSelected={selected !== undefined && `${each.step.id}.`.startsWith(`${selected}.`)}
         />
       ))}
     </Stack>
@@ -66,14 +69,26 @@ interface CardProps {
   number: number | null;
   first: number;
   onlyChanges: boolean;
+  isSelected: boolean;
 }
 
-function StepCard({ traced: { step, passages }, place, number, first, onlyChanges }: CardProps) {
+function StepCard({ traced: { step, passages }, place, number, first, onlyChanges, isSelected }: CardProps) {
+  const card = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (isSelected) card.current?.scrollIntoView({ block: "nearest" });
+  }, [isSelected]);
   const [shown, setShown] = useState(SHOWN);
   const wanted = number === null ? passages : passages.filter((each) => each.number === number);
   const few = wanted.length <= 3;
   return (
-    <Paper withBorder p="sm" component="section" aria-label={`Step ${step.id}`}>
+    <Paper
+      ref={card}
+      withBorder
+      p="sm"
+      component="section"
+      aria-label={`Step ${step.id}`}
+      style={isSelected ? { borderColor: "var(--mantine-primary-color-filled)" } : undefined}
+    >
       <Stack gap="xs">
         <Group justify="space-between" gap="xs">
           <Group gap="xs">

@@ -1,0 +1,62 @@
+import { Button, Code, Group, Paper, Stack, Text } from "@mantine/core";
+import { LazyCodeEditor } from "#/editors/LazyCodeEditor";
+import { answersBegin } from "./given";
+import type { Asking } from "./testable";
+
+interface Props {
+  steps: readonly Asking[];
+  /** Step → JSON. */
+  given: Record<string, string>;
+  /** Step → why its text cannot be sent. */
+  faults: Record<string, string>;
+  onChange: (given: Record<string, string>) => void;
+}
+
+/** What the outside would answer: for steps that ask it, which a test run does not. */
+export function GivenForm({ steps, given, faults, onChange }: Props) {
+  if (steps.length === 0) return null;
+  return (
+    <Stack gap="xs" component="section" aria-label="Answers of the outside">
+      {steps.map((step) => {
+        const text = given[step.id] ?? "";
+        const isMissing = step.isNeeded && text.trim() === "";
+        return (
+          <Paper key={step.id} withBorder p="xs">
+            <Stack gap={4}>
+              <Group justify="space-between" wrap="nowrap" gap="xs">
+                <Text size="sm">
+                  What <Code>{step.id}</Code> is answered
+                </Text>
+                {text.trim() === "" && (
+                  <Button
+                    size="compact-xs"
+                    variant="light"
+                    onClick={() => onChange({ ...given, [step.id]: answersBegin(step) })}
+                  >
+                    Suggest an answer
+                  </Button>
+                )}
+              </Group>
+              <Text size="xs" c="dimmed">
+                {step.about || "The step asks the outside, which a test run does not."}
+              </Text>
+              <LazyCodeEditor
+                language="json"
+                label={`Answers for step ${step.id} as JSON`}
+                value={text}
+                minHeight={48}
+                maxHeight={220}
+                onChange={(next) => onChange({ ...given, [step.id]: next })}
+              />
+              {(faults[step.id] || isMissing) && (
+                <Text size="xs" c="var(--mantine-color-error)" role="status">
+                  {faults[step.id] ?? "The run stopped here: it needs an answer."}
+                </Text>
+              )}
+            </Stack>
+          </Paper>
+        );
+      })}
+    </Stack>
+  );
+}
