@@ -1,0 +1,209 @@
+import {
+  Alert,
+  Anchor,
+  List,
+  Paper,
+  SegmentedControl,
+  SimpleGrid,
+  Stack,
+  Table,
+  Text,
+  Title,
+} from "@mantine/core";
+import { IconAlertTriangle, IconCheck } from "@tabler/icons-react";
+import { useState } from "react";
+import { Link } from "react-router";
+import { column, useHistory } from "#/api/history";
+import { KINDS } from "#/api/kinds";
+import type { StreamPulse } from "#/api/overview";
+import { ago, bytes, count, duration, rate } from "#/components/format";
+import { TimeChart } from "#/components/TimeChart";
+import type { Stats } from "./api";
+import { dropsOf, dropTitle } from "./drops";
+import type { User } from "./users";
+
+interface Props {
+  id: string;
+  stats: Stats;
+  pulse: StreamPulse | undefined;
+  writers: readonly User[];
+  readers: readonly User[];
+}
+
+/** The stream in numbers: now, over time, what was lost, and who uses it. */
+export function OverviewTab({ id, stats, pulse, writers, readers }: Props) {
+  return (
+    <Stack>
+      {stats.buffer.full && (
+        <Alert color="orange" icon={<IconAlertTriangle />} title="Producers have to wait">
+          The stream is full: {stats.buffer.full}. Look at its slowest reader, or let it keep more.
+        </Alert>
+      )}
+      <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }} spacing="sm">
+        <Figure label="In" value={rate(pulse?.in_rate ?? 0)} />
+        <Figure
+          label="Events"
+          value={count(stats.events)}
+          about={`offsets ${stats.first} to ${stats.next}`}
+        />
+        <Figure
+          label={stats.transient ? "In memory" : "On disk"}
+          value={bytes(stats.bytes)}
+          about={`${stats.segments} ${stats.segments === 1 ? "segment" : "segments"}`}
+        />
+        <Figure
+          label="Largest lag"
+          value={count(Math.max(0, ...stats.readers.map((each) => each.lag_events)))}
+          about={`${stats.readers.length} ${stats.readers.length === 1 ? "reader" : "readers"}`}
+        />
+        <Figure label="Oldest" value={duration(stats.oldest_age_ms)} about="since it was appended" />
+        <Figure label="Newest" value={stats.newest ? ago(stats.newest) : "none"} about="appended" />
+      </SimpleGrid>
+      <Charts id={id} />
+      <SimpleGrid cols={{ base: 1, md: 2 }}>
+        <Users
+          title="Who writes it"
+          users={writers}
+          none="No document writes to it. HTTP clients can, at any time."
+        />
+        <Users title="Who reads it" users={readers} none="No document reads it yet." />
+      </SimpleGrid>
+      <Drops stats={stats} />
+    </Stack>
+  );
+}
+
+function Figure({ label, value, about }: { label: string; value: string; about?: string }) {
+  return (
+    <Paper withBorder p="sm">
+      <Text size="xs" c="dimmed">
+        {label}
+      </Text>
+      <Text size="xl" fw={650}>
+        {value}
+      </Text>
+      <Text size="xs" c="dimmed">
+        {about ?? " "}
+      </Text>
+    </Paper>
+  );
+}
+
+const SPANS = [
+  { value: "15", label: "15 min" },
+  { value: "60", label: "1 h" },
+  { value: "1440", label: "24 h" },
+];
+
+function Charts({ id }: { id: string }) {
+  const [span, setSpan] = useState("15");
+  const minutes = Number.parseInt(span, 10);
+  const history = useHistory("streams", id, minutes);
+  const drops = Object.keys(history.series)
+    .filter((name) => name.startsWith("drop:") && history.series[name]!.some(Boolean))
+    .map((name) => ({ name, label: dropTitle(name.slice(5)), values: history.series[name]! }));
+  const chart = (title: string, name: string, label: string, format: (value: number) => string) => (
+    <TimeChart
+      title={title}
+      at={history.at}
+      series={[{ name, label, values: column(history, name) }]}
+      format={format}
+      minutes={minutes}
+      sync={`stream ${id}`}
+      height={140}
+    />
+  );
+  return (
+    <Stack gap="xs">
+      <SegmentedControl
+        aria-label="Time range"
+        data={SPANS}
+        value={span}
+        onChange={setSpan}
+        size="xs"
+        style={{ alignSelf: "flex-end" }}
+      />
+      <SimpleGrid cols={{ base: 1, md: 2 }}>
+        {chart("Events appended", "in_rate", "in", rate)}
+        {chart("Lag of the slowest reader", "lag_events", "events", count)}
+        {chart("Size", "bytes", "bytes", bytes)}
+        {chart("Segments", "segments", "segments", (value) => count(Math.round(value)))}
+        {drops.length > 0 && (
+          <TimeChart
+            title="Dropped and removed"
+            at={history.at}
+            series={drops}
+            format={rate}
+            minutes={minutes}
+            sync={`stream ${id}`}
+            height={140}
+          />
+        )}
+      </SimpleGrid>
+    </Stack>
+  );
+}
+
+function Users({ title, users, none }: { title: string; users: readonly User[]; none: string }) {
+  return (
+    <div>
+      <Title order={2} size="h5" mb={4}>
+        {title}
+      </Title>
+      {users.length === 0 ? (
+        <Text size="sm" c="dimmed">
+          {none}
+        </Text>
+      ) : (
+        <List size="sm">
+          {users.map(({ kind, page, name, does }) => (
+            <List.Item key={`${page} ${does}`}>
+              {KINDS[kind].one}{" "}
+              <Anchor component={Link} to={page} size="sm">
+                {name}
+              </Anchor>{" "}
+              {does}
+            </List.Item>
+          ))}
+        </List>
+      )}
+    </div>
+  );
+}
+
+function Drops({ stats }: { stats: Stats }) {
+  const drops = dropsOf(stats.counters);
+  return (
+    <div>
+      <Title order={2} size="h5" mb={4}>
+        Dropped, removed and put aside
+      </Title>
+      {drops.length === 0 ? (
+        <Text size="sm" c="dimmed">
+          <IconCheck size={14} aria-hidden /> Nothing so far: every event that was acknowledged is still here.
+        </Text>
+      ) : (
+        <Table.ScrollContainer minWidth={480}>
+          <Table fz="sm">
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>Reason</Table.Th>
+                <Table.Th ta="right">Events</Table.Th>
+                <Table.Th>What it means</Table.Th>
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {drops.map(({ reason, title, about, events, isLoss }) => (
+                <Table.Tr key={reason}>
+                  <Table.Td fw={isLoss ? 600 : undefined}>{title}</Table.Td>
+                  <Table.Td ta="right">{count(events)}</Table.Td>
+                  <Table.Td>{about}</Table.Td>
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </Table.ScrollContainer>
+      )}
+    </div>
+  );
+}
