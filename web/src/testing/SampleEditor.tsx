@@ -29,6 +29,8 @@ interface Props {
   reading: Reading;
   /** The columns of the source, as far as they are known. */
   columns: Column[];
+  /** The columns are not known yet. */
+  isAsking: boolean;
   /** The stream that the document reads. */
   stream: string | null;
   isSuggestion: boolean;
@@ -38,7 +40,8 @@ interface Props {
 
 /** Sample events: written, pasted, uploaded, taken from a stream, made by hand or suggested. */
 export function SampleEditor(props: Props) {
-  const { text, format, reading, columns, stream, isSuggestion, problems, onChange } = props;
+  const { text, format, reading, columns, isAsking, stream, isSuggestion, problems, onChange } = props;
+  const isEmpty = text.trim() === "";
   const shown = format ?? detect(text);
   const marks = useMemo(() => marksIn(text, shown, problems), [text, shown, problems]);
   const upload = async (file: File | null) => {
@@ -65,7 +68,7 @@ export function SampleEditor(props: Props) {
         </FileButton>
         <HandEvent
           columns={columns}
-          isPossible={shown === "json" || shown === "ndjson" || text.trim() === ""}
+          isPossible={shown === "json" || shown === "ndjson" || isEmpty}
           onAdd={(event) => {
             const next = withEvent(isSuggestion ? "" : text, shown, event);
             if (next === null) failed("The event was not added", "The samples have to be JSON first.");
@@ -93,8 +96,12 @@ export function SampleEditor(props: Props) {
         onChange={(next) => onChange(next, format)}
       />
       <Group gap="xs" justify="space-between" wrap="nowrap" align="flex-start">
-        <Text size="xs" c={reading.problem ? "var(--mantine-color-error)" : "dimmed"} role="status">
-          {reading.problem ?? told(reading, isSuggestion)}
+        <Text
+          size="xs"
+          c={reading.problem && !isEmpty ? "var(--mantine-color-error)" : "dimmed"}
+          role="status"
+        >
+          {isEmpty ? nothing(columns, isAsking) : (reading.problem ?? told(reading, isSuggestion))}
         </Text>
         <Select
           size="xs"
@@ -112,6 +119,13 @@ export function SampleEditor(props: Props) {
       </Group>
     </Stack>
   );
+}
+
+function nothing(columns: readonly Column[], isAsking: boolean): string {
+  if (isAsking) return "Asking for the columns of the source, to suggest some events…";
+  return columns.length > 0
+    ? "Write or paste events, or have some suggested."
+    : "Write or paste events: the columns of the source are not known, so none can be suggested.";
 }
 
 function told(reading: Reading, isSuggestion: boolean): string {

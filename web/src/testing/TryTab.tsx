@@ -42,7 +42,7 @@ export function TryTab(props: Props) {
   const { document, place, cases, kept, onKeep, selected, onPick, onSaveCase } = props;
   const [isLive, setLive] = useLocalStorage({ key: "penstock.test.live", defaultValue: false });
   const { outcome, isRunning, run } = useTestRun();
-  const columns = useColumns(document, place, props.steps);
+  const { columns, isAsking } = useColumns(document, place, props.steps);
   const catalogue = useCatalogue();
 
   const suggestion = useMemo(() => (columns.length > 0 ? textOfEvents(suggested(columns)) : ""), [columns]);
@@ -82,6 +82,7 @@ export function TryTab(props: Props) {
           format={kept.format}
           reading={reading}
           columns={columns}
+          isAsking={isAsking}
           stream={streamOf(document, place)}
           isSuggestion={kept.text === null && suggestion !== ""}
           problems={problems}

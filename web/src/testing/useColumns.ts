@@ -8,11 +8,17 @@ import { testable } from "./testable";
 
 const NONE: Column[] = [];
 
+interface Columns {
+  columns: Column[];
+  /** They are not known yet. */
+  isAsking: boolean;
+}
+
 /** The columns of the source: those that are known already, or as the server tells them. */
-export function useColumns(document: object, place: Place, steps?: Schemas["StepSchema"][]): Column[] {
+export function useColumns(document: object, place: Place, steps?: Schemas["StepSchema"][]): Columns {
   const text = useMemo(() => JSON.stringify(testable(document, place)), [document, place]);
   const [asked] = useDebouncedValue(text, 500);
-  const { data } = useQuery({
+  const { data, isFetching } = useQuery({
     queryKey: ["validate", "columns", asked],
     queryFn: async ({ signal }) => {
       const answer = await body(api.POST("/validate", { body: JSON.parse(asked) as never, signal }));
@@ -22,5 +28,6 @@ export function useColumns(document: object, place: Place, steps?: Schemas["Step
     enabled: steps === undefined,
     retry: false,
   });
-  return (steps ?? data)?.find((step) => step.id === "source")?.columns ?? NONE;
+  const columns = (steps ?? data)?.find((step) => step.id === "source")?.columns ?? NONE;
+  return { columns, isAsking: isFetching && columns.length === 0 };
 }
