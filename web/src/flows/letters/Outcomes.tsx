@@ -17,11 +17,17 @@ export function Outcomes({ kind, id, result, choice }: Props) {
   const { replayed = 0, failed_again = 0, refused = [], error } = result;
   return (
     <Stack gap="sm">
-      <List size="sm" role="status">
-        <List.Item>{count(replayed)} delivered to their sinks</List.Item>
-        {failed_again > 0 && <List.Item>{count(failed_again)} failed again: each is a new letter</List.Item>}
-        {refused.length > 0 && <List.Item>{count(refused.length)} refused, they stay as they are</List.Item>}
-      </List>
+      <div role="status">
+        <List size="sm">
+          <List.Item>{count(replayed)} delivered to their sinks</List.Item>
+          {failed_again > 0 && (
+            <List.Item>{count(failed_again)} failed again: each is a new letter</List.Item>
+          )}
+          {refused.length > 0 && (
+            <List.Item>{count(refused.length)} refused, they stay as they are</List.Item>
+          )}
+        </List>
+      </div>
       {error && <Problems problems={[error]} title="It ended early. The same replay lets the rest go on" />}
       {"offsets" in choice ? (
         <Each kind={kind} id={id} result={result} offsets={choice.offsets} />

@@ -1,0 +1,200 @@
+"""The page of a flow, in a real browser: watched, paused, repaired, rolled back and replayed."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.cli.commands import wait_for
+from tests.product import Product
+from tests.web.kit import Faults, axe, goto, heading
+
+pytestmark = pytest.mark.slow
+
+EVENTS = [
+    {"id": 1, "amount": "99.5"},
+    {"id": 2, "amount": "12,50"},
+    {"id": 3, "amount": "n/a"},
+]
+
+
+@pytest.fixture(scope="module")
+def flow(product: Product) -> str:
+    """A pipeline that runs, has delivered an event, and has two dead letters."""
+    columns = {"page in": "id BIGINT, amount STRING", "page out": "id BIGINT, price DOUBLE"}
+    for name, schema in columns.items():
+        answer = product.client.post("/streams", json=_document("Stream", name, {"schema": schema}))
+        assert answer.status_code == 201, answer.text
+    query = "SELECT id, CAST(amount AS DOUBLE) AS price FROM input"
+    spec = {
+        "source": {"type": "stream", "stream": "page_in", "position": "earliest"},
+        "processors": [{"id": "number", "type": "sql", "query": query}],
+        "sinks": [{"id": "prices", "type": "stream", "stream": "page_out"}],
+    }
+    product.create(_document("Pipeline", "page prices", spec))
+    answer = product.client.post("/streams/page_in/events", json=EVENTS)
+    assert answer.status_code == 200, answer.text
+    wait_for("two dead letters", lambda: _letters(product)["total"] == 2)
+    return "page_prices"
+
+
+def test_the_page_shows_how_a_flow_is(page: Page, flow: str) -> None:
+    goto(page, f"/pipelines/{flow}")
+    expect(heading(page)).to_have_text("page prices")
+    steps = page.get_by_role("region", name="Step by step")
+    expect(steps.get_by_role("listitem").filter(has_text="number")).to_contain_text(re.compile(r"failed\s*2"))
+    expect(steps.get_by_role("link", name="page_in")).to_be_visible()
+    sink = page.get_by_role("region", name="Sink prices")
+    expect(sink).to_contain_text("in sync")
+    expect(sink).to_contain_text("offset 3")
+    expect(page.get_by_role("figure", name="Events per second")).to_be_visible()
+    axe(page)
+    page.get_by_role("tab", name="Logs").click()
+    expect(page.get_by_role("log")).to_contain_text("started")
+    page.get_by_label("Find").fill("nothing says this")
+    expect(page.get_by_text("No line has this text")).to_be_visible()
+    axe(page)
+
+
+def test_a_flow_is_paused_and_resumed(page: Page, product: Product, flow: str) -> None:
+    goto(page, f"/pipelines/{flow}")
+    page.get_by_role("button", name="Pause").click()
+    resume = page.get_by_role("button", name="Resume")
+    expect(resume).to_be_visible()
+    assert product.get(flow)["status"] == "paused"
+    expect(page.get_by_role("button", name="Restart")).to_have_count(0)
+    resume.click()
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    assert product.get(flow)["status"] == "active"
+
+
+def test_a_letter_is_read_mended_and_replayed(page: Page, product: Product, flow: str) -> None:
+    goto(page, f"/pipelines/{flow}?tab=letters")
+    page.get_by_role("button", name="0", exact=True).click()
+    letter = page.get_by_role("dialog", name="Dead letter 0")
+    expect(letter).to_contain_text("cast_invalid_input")
+    axe(page)
+    letter.get_by_role("textbox", name="The event as JSON").fill('{"id": 2, "amount": 12,50}')
+    expect(letter.get_by_role("button", name="Save")).to_be_disabled()
+    letter.get_by_role("textbox", name="The event as JSON").fill('{"id": 2, "amount": "12.50"}')
+    letter.get_by_role("button", name="Save").click()
+    letter.get_by_role("button", name="Replay").click()
+    dialog = page.get_by_role("dialog", name="Replay dead letters")
+    dialog.get_by_role("button", name="Replay 1").click()
+    expect(dialog.get_by_role("table")).to_contain_text("delivered")
+    axe(page)
+    assert {"id": 2, "price": 12.5} in _events(product, "page_out")
+
+
+def test_a_letter_is_given_up_and_taken_back(page: Page, product: Product, flow: str) -> None:
+    goto(page, f"/pipelines/{flow}?tab=letters")
+    page.get_by_role("checkbox", name="Choose letter 1").check()
+    page.get_by_role("button", name="Discard").click()
+    page.get_by_role("dialog").get_by_role("button", name="Discard").click()
+    row = page.get_by_role("table", name="Dead letters").get_by_role("row").filter(has_text='"id":3')
+    expect(row).to_contain_text("discarded")
+    page.get_by_role("button", name="Undo").click()
+    expect(row).to_contain_text("new")
+    assert _letters(product)["letters"][1]["state"] == "new"
+
+
+def test_an_event_tells_its_story(page: Page, flow: str) -> None:
+    goto(page, f"/pipelines/{flow}?tab=letters&letter=1")
+    page.get_by_role("link", name="Its story, step by step").click()
+    step = page.get_by_role("region", name="Step number")
+    expect(step).to_contain_text("Event 2 failed")
+    expect(page.get_by_role("region", name="Its dead letters")).to_contain_text("letter 1")
+    axe(page)
+    page.get_by_label("Offset of the event").fill("0")
+    page.get_by_label("Offset of the event").press("Enter")
+    expect(step).to_contain_text("+price")
+    expect(page.get_by_role("region", name="Sinks")).to_contain_text("delivered")
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert _width(page) <= 390
+
+
+def test_a_revision_is_compared_and_rolled_back(page: Page, product: Product, flow: str) -> None:
+    before = product.get(flow)["revision"]
+    answer = product.client.patch(f"/pipelines/{flow}", json={"spec": {"batch": {"max_ms": 200}}})
+    assert answer.status_code == 200, answer.text
+    goto(page, f"/pipelines/{flow}?tab=revisions")
+    difference = page.get_by_role("region", name="Difference")
+    expect(difference).to_contain_text("spec.batch")
+    axe(page)
+    difference.get_by_text("YAML").click()
+    expect(difference.locator(".cm-editor").last).to_contain_text("max_ms: 200")
+    page.get_by_role("button", name=f"Roll back to revision {before}").click()
+    plan = page.get_by_role("dialog")
+    expect(plan).to_contain_text("restarts")
+    plan.get_by_role("button", name="Roll back").click()
+    expect(page.get_by_role("table", name="Revisions")).to_contain_text(f"rollback to {before}")
+    assert "batch" not in product.get(flow)["spec"]
+
+
+def test_a_range_is_counted_then_replayed(page: Page, product: Product, flow: str) -> None:
+    goto(page, f"/pipelines/{flow}")
+    page.get_by_role("button", name="More actions").click()
+    page.get_by_role("menuitem", name="Replay events").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("button", name="Replay 3 events")).to_be_enabled()
+    expect(dialog).to_contain_text("gets these events again")
+    axe(page)
+    dialog.get_by_role("radio", name="Files of their own").check()
+    dialog.get_by_label("Directory").fill(str(product.directory / "shadow"))
+    dialog.get_by_role("button", name="Replay 3 events").click()
+    replays = dialog.get_by_role("region", name="Replays")
+    expect(replays.get_by_role("link", name="page prices replay 1")).to_be_visible()
+    expect(replays).to_contain_text("completed", timeout=90_000)
+
+
+def test_a_fault_leads_to_its_field(page: Page, product: Product, faults: Faults) -> None:
+    spec = {
+        "source": {"type": "generate", "rate": 1, "row": {"amount": "seq"}},
+        "processors": [{"id": "bad", "type": "sql", "query": "SELECT amuont FROM input"}],
+        "sinks": [{"id": "out", "type": "drop"}],
+    }
+    product.create({**_document("Pipeline", "page broken", spec), "status": "paused"})
+    faults.allow("status of 422")
+    goto(page, "/pipelines/page_broken")
+    expect(page.get_by_role("alert")).to_contain_text("did you mean 'amount'")
+    axe(page)
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_text("It was not possible to resume it")).to_be_visible()
+    page.get_by_role("button", name="spec.processors[0].query").click()
+    expect(page).to_have_url(re.compile(r"/pipelines/page_broken/edit\?at=spec\.processors"))
+
+
+def test_a_definition_says_who_refers_to_it_and_how_to_run_it(
+    page: Page, product: Product, faults: Faults
+) -> None:
+    source = _document("Source", "page rows", {"type": "generate", "rate": 1, "row": {"id": "seq"}})
+    assert product.client.post("/sources", json=source).status_code == 201
+    spec = {"source": {"ref": "page_rows"}, "sinks": [{"id": "out", "type": "drop"}]}
+    product.create({**_document("Pipeline", "page user", spec), "status": "paused"})
+    goto(page, "/sources/page_rows")
+    expect(page.get_by_role("main")).to_contain_text("It is a definition")
+    expect(page.get_by_role("link", name="page user")).to_be_visible()
+    axe(page)
+    faults.allow("status of 404")
+    goto(page, "/sources/nothing_here")
+    expect(page.get_by_text("There is no source nothing_here")).to_be_visible()
+
+
+def _document(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def _letters(product: Product) -> dict[str, Any]:
+    return dict(product.client.get("/pipelines/page_prices/dead-letters").json())
+
+
+def _events(product: Product, stream: str) -> list[Any]:
+    found = product.client.get(f"/streams/{stream}/events", params={"position": "earliest"}).json()
+    return [event["columns"] for event in found["events"]]
+
+
+def _width(page: Page) -> int:
+    return int(page.evaluate("document.documentElement.scrollWidth"))
