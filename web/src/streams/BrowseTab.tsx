@@ -1,6 +1,6 @@
 import { ActionIcon, Group, Select, Stack, Text, Tooltip } from "@mantine/core";
 import { IconChevronLeft, IconChevronRight, IconChevronsLeft, IconChevronsRight } from "@tabler/icons-react";
-import type { ComponentType } from "react";
+import { type ComponentType, useState } from "react";
 import { useSearchParams } from "react-router";
 import { moment } from "#/components/format";
 import { Empty, Loading } from "#/components/Page";
@@ -25,12 +25,18 @@ export function BrowseTab({ id, stats, readers }: { id: string; stats: Stats; re
     if (size !== 50) next.set("limit", String(size));
     setAddress(next, { replace: true });
   };
+  // The buttons change what the input shows; while a person types into it, it stays the same input.
+  const [steps, setSteps] = useState(0);
+  const step = (from: string | null) => {
+    go(from);
+    setSteps(steps + 1);
+  };
   const first = page.data?.events[0]?.offset ?? page.data?.next ?? stats.next;
   return (
     <Stack gap="sm">
       <Group align="flex-end" justify="space-between">
         <PositionInput
-          key={position === null ? "last" : position.split(":")[0]}
+          key={steps}
           label="From"
           value={position ?? "end"}
           ways={["end", "earliest", "offset", "time"]}
@@ -50,21 +56,21 @@ export function BrowseTab({ id, stats, readers }: { id: string; stats: Stats; re
             label="First events"
             icon={IconChevronsLeft}
             off={first <= stats.first}
-            go={() => go("earliest")}
+            go={() => step("earliest")}
           />
           <Step
             label="Older events"
             icon={IconChevronLeft}
             off={first <= stats.first}
-            go={() => go(`offset:${Math.max(stats.first, first - limit)}`)}
+            go={() => step(`offset:${Math.max(stats.first, first - limit)}`)}
           />
           <Step
             label="Newer events"
             icon={IconChevronRight}
             off={(page.data?.next ?? stats.next) >= stats.next}
-            go={() => go(`offset:${page.data?.next}`)}
+            go={() => step(`offset:${page.data?.next}`)}
           />
-          <Step label="Last events" icon={IconChevronsRight} off={position === null} go={() => go(null)} />
+          <Step label="Last events" icon={IconChevronsRight} off={position === null} go={() => step(null)} />
         </Group>
       </Group>
       <Failure error={page.error} />

@@ -44,7 +44,9 @@ export function OverviewTab({ id, stats, pulse, writers, readers }: Props) {
         <Figure
           label="Events"
           value={count(stats.events)}
-          about={`offsets ${stats.first} to ${stats.next}`}
+          about={
+            stats.events > 0 ? `offsets ${stats.first} to ${stats.next - 1}` : `next offset ${stats.next}`
+          }
         />
         <Figure
           label={stats.transient ? "In memory" : "On disk"}
