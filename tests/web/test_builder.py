@@ -168,6 +168,7 @@ def choose(page: Page, button: str, word: str) -> None:
     page.get_by_role("button", name=button).click()
     search = page.get_by_role("dialog").get_by_role("textbox", name="Search")
     search.fill(word)
+    expect(page.get_by_role("dialog").get_by_role("button", name=word).first).to_be_visible()
     search.press("Enter")
     expect(search).to_be_hidden()
 

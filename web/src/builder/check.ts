@@ -50,12 +50,24 @@ export function useCheck(place: Place, value: Value, isReadable: boolean): Check
   };
 }
 
+/**
+ * The analysis of a document. Steps are judged, and columns told, even while other parts are wrong: a person
+ * builds one part after the other.
+ */
 async function checked(place: Place, value: Value, signal: AbortSignal): Promise<Analysis> {
   const kind = KIND_LIST.find((each) => each.place === place)!.name;
   const analysis = await validate({ kind, ...value }, signal);
-  if (analysis.steps?.length || analysis.valid) return analysis;
-  const part = soundPart(place, value, analysis.errors ?? []);
-  return part ? { ...analysis, steps: (await validate(part, signal)).steps } : analysis;
+  const errors = [...(analysis.errors ?? [])];
+  if (analysis.valid || analysis.steps?.length) return analysis;
+  // Once to find the first wrong step, and once for the columns that come into it.
+  for (let times = 0; times < 2; times++) {
+    const part = soundPart(place, value, errors);
+    if (part === null) break;
+    const found = await validate(part, signal);
+    if (found.steps?.length) return { ...analysis, errors, steps: found.steps };
+    errors.push(...(found.errors ?? []).filter((each) => partOfPath(each.path).startsWith("step:")));
+  }
+  return { ...analysis, errors };
 }
 
 async function validate(document: object, signal: AbortSignal): Promise<Analysis> {
