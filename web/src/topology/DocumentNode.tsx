@@ -1,4 +1,4 @@
-import { ActionIcon, Tooltip } from "@mantine/core";
+import { ActionIcon, Tooltip, VisuallyHidden } from "@mantine/core";
 import { IconAlertTriangle, IconFocusCentered } from "@tabler/icons-react";
 import { Handle, type Node, type NodeProps, Position } from "@xyflow/react";
 import { memo } from "react";
@@ -39,11 +39,13 @@ export const DocumentNode = memo(function DocumentNode({ data: { node } }: NodeP
         className={classes.link}
         data-key={node.key}
         title={node.name}
-        aria-label={[node.name, node.kind, node.type, status, detail].filter(Boolean).join(", ")}
       >
         <Icon size={20} stroke={1.6} className={classes.icon} />
         <span className={classes.words}>
-          <span className={classes.name}>{node.name}</span>
+          <span className={classes.name}>
+            {node.name}
+            <VisuallyHidden>, {node.inline ? `${node.kind} of ${node.owner}` : node.kind}. </VisuallyHidden>
+          </span>
           <span className={classes.detail}>
             {troubled && <IconAlertTriangle size={13} className={classes.alarm} />}
             <NodeStatus status={status} phase={flow?.phase} />

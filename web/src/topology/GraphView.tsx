@@ -22,7 +22,10 @@ import classes from "./topology.module.css";
 
 const NODE_TYPES = { document: DocumentNode };
 const EDGE_TYPES = { rate: RateEdge };
-const FIT = { padding: 0.08, maxZoom: 1 };
+const FIT = {
+  padding: { top: "20px", right: "20px", bottom: "24px", left: "64px" },
+  maxZoom: 1,
+} as const; // the controls are at the left
 
 interface Props {
   graph: Topology;
@@ -88,7 +91,7 @@ function Canvas({ graph, choice, onLook }: Props) {
     >
       <Background gap={24} />
       <Controls showInteractive={false} position="bottom-left" fitViewOptions={FIT} />
-      {nodes.length > 12 && (
+      {nodes.length > 40 && (
         <MiniMap
           pannable
           zoomable

@@ -120,13 +120,13 @@ function Filters({ whole, chosen: { choice, narrowed, set, clear } }: { whole: T
   const active = choice.kinds.length + choice.statuses.length + choice.labels.length;
   return (
     <Popover position="bottom-start" shadow="md" trapFocus returnFocus width={300}>
-      <Popover.Target>
-        <Indicator disabled={active === 0} label={active} size={18} color="penstock">
+      <Indicator disabled={active === 0} label={active} size={18} color="penstock">
+        <Popover.Target>
           <Button variant="default" leftSection={<IconFilter size={16} />}>
             Filter
           </Button>
-        </Indicator>
-      </Popover.Target>
+        </Popover.Target>
+      </Indicator>
       <Popover.Dropdown>
         <Stack gap="sm">
           <Picks label="Kinds" data={KINDS} value={choice.kinds} onChange={(kinds) => set({ kinds })} />

@@ -1,10 +1,12 @@
 import { Graph, layout } from "@dagrejs/dagre";
 import type { Topology, TopologyEdge, TopologyNode } from "#/api/topology";
+import { CROWDED } from "./graph";
 
 export const NODE_WIDTH = 208;
 export const NODE_HEIGHT = 58;
 
-const BETWEEN_RANKS = 110;
+const BETWEEN_RANKS = 110; // room for a rate
+const BETWEEN_RANKS_OF_MANY = 60; // rates are not shown from afar
 const BETWEEN_NODES = 22;
 const BETWEEN_PARTS = 44;
 
@@ -24,7 +26,8 @@ interface Part {
  * are laid out alone and packed, so that the whole has about the shape of the screen (`aspect`).
  */
 export function placed({ nodes, edges }: Topology, aspect = 1.7): Map<string, Point> {
-  const parts = components(nodes, edges).map(arranged);
+  const between = nodes.length > CROWDED ? BETWEEN_RANKS_OF_MANY : BETWEEN_RANKS;
+  const parts = components(nodes, edges).map((part) => arranged(part, between));
   if (parts.length === 0) return new Map();
   parts.sort((one, other) => other.height - one.height || other.width - one.width);
   const widest = Math.max(...parts.map((part) => part.width));
@@ -96,9 +99,9 @@ export function components(nodes: readonly TopologyNode[], edges: readonly Topol
   return [...found.values()];
 }
 
-function arranged({ nodes, edges }: Component): Part {
+function arranged({ nodes, edges }: Component, between: number): Part {
   const graph = new Graph();
-  graph.setGraph({ rankdir: "LR", ranksep: BETWEEN_RANKS, nodesep: BETWEEN_NODES });
+  graph.setGraph({ rankdir: "LR", ranksep: between, nodesep: BETWEEN_NODES });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const { key } of nodes) graph.setNode(key, { width: NODE_WIDTH, height: NODE_HEIGHT });
   for (const { from, to } of edges) graph.setEdge(from, to);
