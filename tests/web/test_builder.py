@@ -81,6 +81,8 @@ def test_text_and_canvas_are_one_document(page: Page) -> None:
     show(page, "Canvas")
     page.get_by_role("button", name="Go back to what is shown").click()
 
+    part(page, "source").click()
+    expect(page.get_by_role("complementary", name="Form").get_by_label("Rate")).to_have_value("1")
     part(page, "sink:0").click()
     rename(page, "big")
     expect(part(page, "step:0")).to_contain_text("to big, else rest")

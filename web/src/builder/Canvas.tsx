@@ -26,6 +26,8 @@ import { WayEdge } from "./WayEdge";
 
 const NODES: NodeTypes = { part: PartNode, blank: BlankNode };
 const EDGES: EdgeTypes = { way: WayEdge };
+/** Nodes that cannot be dragged would let clicks pass, too. */
+const CLICKABLE = { pointerEvents: "all" } as const;
 const MARGIN = 20;
 const FIT = { padding: 0.08, minZoom: 0.7, maxZoom: 1, duration: 200 };
 
@@ -53,7 +55,8 @@ function Flow({ isVertical }: { isVertical: boolean }) {
         ...node,
         ...(node.id === drag?.id ? { position: drag.position, zIndex: 10 } : {}),
         selected: node.id === selected,
-        draggable: node.draggable && !isStale,
+        draggable: node.draggable === true && !isStale,
+        style: CLICKABLE,
       })),
     [graph.nodes, drag, selected, isStale],
   );
