@@ -5,7 +5,7 @@ import type { Editing } from "./useEditing";
 
 /** Who the document is: its name with the id that comes of it, notes, labels. */
 export function Identity({ editing, root }: { editing: Editing; root: JsonSchema }) {
-  const { id, opinion, metadata, setMetadata, problems, fault, kind } = editing;
+  const { id, derivedId, metadata, setMetadata, problems, fault, kind } = editing;
   return (
     <div>
       <SchemaForm
@@ -23,9 +23,9 @@ export function Identity({ editing, root }: { editing: Editing; root: JsonSchema
           <>
             Its id <Code>{id}</Code> stays as it is.
           </>
-        ) : opinion.id ? (
+        ) : derivedId ? (
           <>
-            Its id will be <Code>{opinion.id}</Code>: others refer to the {kind.one} by it, for life.
+            Its id will be <Code>{derivedId}</Code>: others refer to the {kind.one} by it, for life.
           </>
         ) : (
           <>The id is made of the name, and stays for life.</>

@@ -2,7 +2,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { api, body, type Problem, problemsOf, type Schemas } from "#/api/client";
-import type { Kind } from "#/api/kinds";
+import { KINDS, type Kind } from "#/api/kinds";
 import type { Value } from "#/builder/yaml";
 
 type Analysis = Schemas["Analysis"];
@@ -11,7 +11,6 @@ type Analysis = Schemas["Analysis"];
 export interface Opinion {
   errors: Problem[];
   warnings: Problem[];
-  id: string | null;
   guarantee: string | null;
   isValid: boolean;
   isChecking: boolean;
@@ -39,9 +38,25 @@ export function useOpinion(kind: Kind, value: Value): Opinion {
   return {
     errors,
     warnings: data?.warnings ?? NONE,
-    id: data?.id ?? null,
     guarantee: data?.guarantee ?? null,
     isValid: !isChecking && !error && (data?.valid ?? false),
     isChecking,
   };
+}
+
+/** The id that the server makes of a name; undefined until that is known. */
+export function useDerivedId(name: unknown): string | undefined {
+  const [asked] = useDebouncedValue(typeof name === "string" ? name : "", PAUSE_MS / 2);
+  const { data } = useQuery({
+    queryKey: ["derived id", asked],
+    queryFn: async ({ signal }) => {
+      // The rule is the same for all kinds; about a stream the server answers at once, without a worker.
+      const document = { kind: KINDS.Stream.name, metadata: { name: asked }, spec: {} };
+      return (await body(api.POST("/validate", { body: document as never, signal }))).documents[0]!;
+    },
+    enabled: asked !== "",
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: false,
+  });
+  return data?.valid ? (data.id ?? undefined) : undefined;
 }

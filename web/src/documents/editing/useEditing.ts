@@ -5,7 +5,7 @@ import { type AnyDocument, type Kind, pageOf } from "#/api/kinds";
 import { merged } from "#/builder/merge";
 import { edited, read, type Value } from "#/builder/yaml";
 import { done } from "#/components/notify";
-import { type Opinion, useOpinion } from "./analysis";
+import { type Opinion, useDerivedId, useOpinion } from "./analysis";
 import type { Opened } from "./opening";
 import { useSaving } from "./saving";
 
@@ -24,6 +24,7 @@ export function useEditing(kind: Kind, opened: Opened) {
   const { fault } = useMemo(() => read(text), [text]);
   const value = useMemo((): Value => read(good).value ?? {}, [good]);
   const opinion = useOpinion(kind, value);
+  const derived = useDerivedId(opened.id === null ? value.metadata?.name : undefined);
 
   const write = useCallback((next: string) => {
     setText(next);
@@ -49,7 +50,10 @@ export function useEditing(kind: Kind, opened: Opened) {
   });
   return {
     kind,
+    /** The id of the document that is edited; null for a new one. */
     id: opened.id,
+    /** The id that a new one will have, once it is known. */
+    derivedId: opened.id ?? derived,
     text,
     fault,
     value,

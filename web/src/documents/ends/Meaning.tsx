@@ -26,8 +26,8 @@ function runsByItself(kind: string, spec: Record<string, unknown>): boolean {
   return hasStream && spec.type !== "http" && spec.type !== "stream";
 }
 
-function ofSource({ spec, opinion, id }: Editing): ReactNode {
-  const own = id ?? opinion.id ?? "its_id";
+function ofSource({ spec, derivedId }: Editing): ReactNode {
+  const own = derivedId ?? "its_id";
   const reference = (
     <>
       Pipelines use it with <Code>{`source: {ref: ${own}}`}</Code>.
@@ -62,8 +62,8 @@ function ofSource({ spec, opinion, id }: Editing): ReactNode {
   );
 }
 
-function ofSink({ spec, opinion, id }: Editing): ReactNode {
-  const own = id ?? opinion.id ?? "its_id";
+function ofSink({ spec, derivedId }: Editing): ReactNode {
+  const own = derivedId ?? "its_id";
   if (spec.stream && spec.type !== "stream") {
     return (
       <>
