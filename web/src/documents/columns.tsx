@@ -102,11 +102,17 @@ const OF_KIND: Record<Place, Column[]> = {
       width: 100,
       comparator: (_a, _b, a, b) => retentionMs(a.data?.spec.wal) - retentionMs(b.data?.spec.wal),
     }),
-    choice("compression", "Compression / Algorithm", ({ spec }) => spec.wal?.compression, [
-      ["zstd", "zstd"],
-      ["lz4", "lz4"],
-      ["none", "none"],
-    ]),
+    choice(
+      "compression",
+      "Compression / Algorithm",
+      ({ spec }) => spec.wal?.compression,
+      [
+        ["zstd", "zstd"],
+        ["lz4", "lz4"],
+        ["none", "none"],
+      ],
+      { width: 142 },
+    ),
     number("max_segments", "Max segments", ({ spec }) => spec.wal?.max_segments, String, { width: 108 }),
     choice("sync", "Sync", ({ spec }) => (spec.wal?.sync ? "on" : "off"), ON_OFF, { width: 76 }),
     number("in_rate", "In", (row) => streamOf(row)?.in_rate, rate),
