@@ -1,0 +1,76 @@
+"""What a hand does in the builder."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.web.kit import goto
+
+
+def part(page: Page, key: str) -> Locator:
+    """The face of a part on the canvas, such as `step:0`."""
+    return page.locator(f"[data-part='{key}']")
+
+
+def choose(page: Page, button: str, word: str) -> None:
+    """Put on the canvas what is found first by a word."""
+    page.get_by_role("button", name=button).click()
+    search = page.get_by_role("dialog").get_by_role("textbox", name="Search")
+    search.fill(word)
+    expect(page.get_by_role("dialog").get_by_role("button", name=word).first).to_be_visible()
+    search.press("Enter")
+    expect(search).to_be_hidden()
+
+
+def write(page: Page, label: str, code: str) -> None:
+    """Replace what is in an editor."""
+    editor = page.locator(".cm-content").and_(page.get_by_label(label))
+    editor.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(code)
+
+
+def rename(page: Page, id: str) -> None:
+    """Give the part whose form is shown another id."""
+    field = page.get_by_role("textbox", name="ID", exact=True)
+    field.fill(id)
+    field.press("Enter")
+
+
+def show(page: Page, mode: str) -> None:
+    """Switch between the canvas and the text."""
+    page.get_by_role("radiogroup", name="How the document is shown").get_by_text(mode).click()
+
+
+def text(page: Page) -> str:
+    """What the editor of the whole document shows; the cursor goes to its end."""
+    editor = page.locator(".cm-content").and_(page.get_by_label("Document as YAML"))
+    editor.click()
+    page.keyboard.press("Control+End")
+    return "\n".join(editor.locator(".cm-line").all_inner_texts())
+
+
+def begin_with(page: Page, document: str) -> None:
+    """Open the builder with a document."""
+    goto(page, "/pipelines/new")
+    page.get_by_role("button", name="From YAML").click()
+    write(page, "A document as YAML", document)
+    page.get_by_role("button", name="Open it").click()
+    expect(part(page, "source")).to_be_visible()
+
+
+def drag(page: Page, what: Locator, onto: Locator) -> None:
+    """Drag a part by the mouse a bit past another, in several moves as a hand does it."""
+    start, end = centre(what), centre(onto)
+    page.mouse.move(*start)
+    page.mouse.down()
+    for tenth in range(1, 11):
+        x, y = (a + (b - a) * tenth / 10 for a, b in zip(start, end, strict=True))
+        page.mouse.move(x + 4, y)
+    page.mouse.up()
+
+
+def centre(what: Locator) -> tuple[float, float]:
+    box = what.bounding_box()
+    assert box is not None
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
