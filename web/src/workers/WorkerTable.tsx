@@ -1,0 +1,100 @@
+import { Anchor, Badge, Code, Group, Table, Text } from "@mantine/core";
+import { useState } from "react";
+import { Link } from "react-router";
+import { pageOfKey } from "#/api/kinds";
+import type { FlowPulse, Overview } from "#/api/overview";
+import { ago, bytes, moment } from "#/components/format";
+import classes from "./workers.module.css";
+
+type Worker = Overview["workers"][number];
+type Flows = ReadonlyMap<string, FlowPulse>;
+
+const COLUMNS = ["Worker", "State", "Flows", "CPU", "Memory", "Version", "Spark", "Since"];
+
+/** Workers with what they run and what they use. */
+export function WorkerTable({ workers, flows }: { workers: readonly Worker[]; flows: Flows }) {
+  return (
+    <Table.ScrollContainer minWidth={900} className={classes.frame}>
+      <Table verticalSpacing="sm" className={classes.table}>
+        <Table.Thead>
+          <Table.Tr>
+            {COLUMNS.map((column) => (
+              <Table.Th key={column}>{column}</Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {workers.map((worker) => (
+            <Row key={worker.id} worker={worker} flows={flows} />
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+function Row({ worker, flows }: { worker: Worker; flows: Flows }) {
+  const { id, host, pid, cpu_percent: cpu, memory_bytes: memory } = worker;
+  const info = worker.info as Partial<Record<"version" | "spark" | "master", string>>;
+  return (
+    <Table.Tr>
+      <Table.Td>
+        <Code title={id}>{id.slice(0, 8)}</Code>
+        <Text size="sm" c="dimmed">
+          {host}, process {pid}
+        </Text>
+      </Table.Td>
+      <Table.Td>
+        <State worker={worker} />
+      </Table.Td>
+      <Table.Td>
+        <FlowLinks keys={worker.flow_keys} flows={flows} />
+      </Table.Td>
+      <Table.Td title="Of one core, with its children">
+        {cpu === null ? "–" : `${Math.round(cpu)} %`}
+      </Table.Td>
+      <Table.Td title="With its children">{bytes(memory)}</Table.Td>
+      <Table.Td>{info.version ?? "–"}</Table.Td>
+      <Table.Td>
+        {info.spark ?? "–"}
+        {info.master && (
+          <Text size="sm" c="dimmed" className={classes.master}>
+            {info.master}
+          </Text>
+        )}
+      </Table.Td>
+      <Table.Td title={moment(worker.started_at)}>{ago(worker.started_at)}</Table.Td>
+    </Table.Tr>
+  );
+}
+
+function State({ worker: { alive, state } }: { worker: Worker }) {
+  const color = !alive ? "red" : state === "ready" ? "teal" : "blue";
+  return (
+    <Badge variant="light" color={color} tt="none">
+      {alive ? state : "gone"}
+    </Badge>
+  );
+}
+
+const FIRST = 6;
+
+function FlowLinks({ keys, flows }: { keys: readonly string[]; flows: Flows }) {
+  const [all, setAll] = useState(false);
+  if (keys.length === 0) return <Text c="dimmed">none</Text>;
+  const sorted = [...keys].sort();
+  return (
+    <Group gap="xs" maw={360}>
+      {(all ? sorted : sorted.slice(0, FIRST)).map((key) => (
+        <Anchor key={key} component={Link} to={pageOfKey(key)} size="sm">
+          {flows.get(key)?.name ?? key}
+        </Anchor>
+      ))}
+      {keys.length > FIRST && (
+        <Anchor component="button" type="button" size="sm" c="dimmed" onClick={() => setAll(!all)}>
+          {all ? "fewer" : `and ${keys.length - FIRST} more`}
+        </Anchor>
+      )}
+    </Group>
+  );
+}
