@@ -87,11 +87,11 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
           if (isNarrow) setTesting(false);
           pick(path);
         }}
-        onCases={(tests) =>
-          builder.edit((text) =>
-            model.setSpec(text, { tests: tests.length > 0 ? tests : undefined }, ["tests"]),
-          )
-        }
+        onCases={(tests) => {
+          const spec = { tests: tests.length > 0 ? tests : undefined };
+          builder.edit((text) => model.setSpec(text, spec, ["tests"]));
+          done("The document has other test cases now: save it to keep them");
+        }}
       />
     </Suspense>
   );

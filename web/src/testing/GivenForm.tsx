@@ -1,5 +1,6 @@
 import { Button, Code, Group, Paper, Stack, Text } from "@mantine/core";
 import { LazyCodeEditor } from "#/editors/LazyCodeEditor";
+import { Prose } from "#/forms/Prose";
 import { answersBegin } from "./given";
 import type { Asking } from "./testable";
 
@@ -9,11 +10,13 @@ interface Props {
   given: Record<string, string>;
   /** Step → why its text cannot be sent. */
   faults: Record<string, string>;
+  /** How many samples there are: a service is asked for each. */
+  count: number;
   onChange: (given: Record<string, string>) => void;
 }
 
 /** What the outside would answer: for steps that ask it, which a test run does not. */
-export function GivenForm({ steps, given, faults, onChange }: Props) {
+export function GivenForm({ steps, given, faults, count, onChange }: Props) {
   if (steps.length === 0) return null;
   return (
     <Stack gap="xs" component="section" aria-label="Answers of the outside">
@@ -31,14 +34,14 @@ export function GivenForm({ steps, given, faults, onChange }: Props) {
                   <Button
                     size="compact-xs"
                     variant="light"
-                    onClick={() => onChange({ ...given, [step.id]: answersBegin(step) })}
+                    onClick={() => onChange({ ...given, [step.id]: answersBegin(step, count) })}
                   >
                     Suggest an answer
                   </Button>
                 )}
               </Group>
               <Text size="xs" c="dimmed">
-                {step.about || "The step asks the outside, which a test run does not."}
+                <Prose text={step.about || "The step asks the outside, which a test run does not."} />
               </Text>
               <LazyCodeEditor
                 language="json"

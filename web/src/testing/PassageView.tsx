@@ -12,7 +12,7 @@ import {
 import type { ComponentType } from "react";
 import { useId, useState } from "react";
 import { FieldTable } from "./FieldTable";
-import { changes, type Fate, type FieldChange, type Passage, whyDropped } from "./trace";
+import { changes, type Fate, type FieldChange, META, type Passage, whyDropped } from "./trace";
 
 interface Props {
   passage: Passage;
@@ -35,9 +35,11 @@ const ICONS: Record<Fate, ComponentType<{ size?: number; stroke?: number; color?
 
 /** One event at one step: a line that says what became of it, and its fields below. */
 export function PassageView({ passage, name, type, opened, onlyChanges }: Props) {
-  const [open, setOpen] = useState(opened);
-  const region = useId();
   const fields = changes(passage.before, passage.after);
+  // An event that goes on as it came is a line; its fields were shown where they last changed.
+  const isSame = passage.fate === "passed" && fields.every((field) => field.mark === "same");
+  const [open, setOpen] = useState(opened && !isSame);
+  const region = useId();
   const both = passage.before !== null && passage.after !== null;
   const shown = onlyChanges && both ? fields.filter((field) => field.mark !== "same") : fields;
   const Icon = ICONS[passage.fate];
@@ -94,8 +96,14 @@ function told(passage: Passage, type: string, fields: readonly FieldChange[]): s
     case "made":
       return "was made here, of several events";
     case "passed":
-      return summary(fields);
+      return `${summary(fields)}${chosen(passage, type)}`;
   }
+}
+
+/** Which sinks a route has chosen for the event. */
+function chosen({ after }: Passage, type: string): string {
+  const { sinks } = (after?.[META] ?? {}) as { sinks?: string[] };
+  return type === "route" && sinks ? `, for ${sinks.join(", ")}` : "";
 }
 
 function summary(fields: readonly FieldChange[]): string {

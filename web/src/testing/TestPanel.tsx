@@ -29,7 +29,7 @@ export default function TestPanel({ document, place, steps, onCases, selected, o
   const [kept, keep] = useKept(nameOf(document, place));
   const cases = casesOf(document);
   return (
-    <Tabs value={tab} onChange={setTab} className={classes.panel} keepMounted>
+    <Tabs value={tab} onChange={setTab} className={classes.panel} variant="outline" keepMounted>
       <Tabs.List aria-label="Ways to test">
         <Tabs.Tab value="try">Try</Tabs.Tab>
         <Tabs.Tab value="cases">

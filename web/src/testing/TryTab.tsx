@@ -77,23 +77,6 @@ export function TryTab(props: Props) {
   return (
     <div className={classes.try}>
       <Stack gap="sm">
-        <SampleEditor
-          text={text}
-          format={kept.format}
-          reading={reading}
-          columns={columns}
-          isAsking={isAsking}
-          stream={streamOf(document, place)}
-          isSuggestion={kept.text === null && suggestion !== ""}
-          problems={problems}
-          onChange={(next, format) => onKeep({ text: next, format })}
-        />
-        <GivenForm
-          steps={asking}
-          given={kept.given}
-          faults={faults}
-          onChange={(next) => onKeep({ given: next })}
-        />
         <Group gap="sm">
           <Button
             leftSection={<IconPlayerPlay size={16} />}
@@ -114,6 +97,24 @@ export function TryTab(props: Props) {
             onChange={({ currentTarget }) => setLive(currentTarget.checked)}
           />
         </Group>
+        <SampleEditor
+          text={text}
+          format={kept.format}
+          reading={reading}
+          columns={columns}
+          isAsking={isAsking}
+          stream={streamOf(document, place)}
+          isSuggestion={kept.text === null && suggestion !== ""}
+          problems={problems}
+          onChange={(next, format) => onKeep({ text: next, format })}
+        />
+        <GivenForm
+          steps={asking}
+          given={kept.given}
+          faults={faults}
+          count={reading.sent && reading.count !== null ? reading.count : 1}
+          onChange={(next) => onKeep({ given: next })}
+        />
       </Stack>
       <Stack gap="sm" component="section" aria-label="What comes out" aria-busy={isRunning}>
         {outcome && (

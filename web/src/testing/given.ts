@@ -24,12 +24,18 @@ export function answersOf(texts: Record<string, string>, steps: readonly Asking[
 }
 
 /** Answers to begin with: as the step declares them, with values that mean nothing. */
-export function answersBegin({ fields }: Asking): string {
+export function answersBegin({ fields }: Asking, count: number): string {
   const ddl = [fields.schema, fields.columns].find((each) => typeof each === "string") as string | undefined;
-  const row: Record<string, unknown> = ddl ? sampleEvent(columnsOfDdl(ddl)) : {};
+  const columns = ddl ? columnsOfDdl(ddl) : [];
   // A table is looked up by its own columns, which are named after those of the event.
-  if (ddl && typeof fields.on === "object" && fields.on !== null) {
-    for (const name of Object.values(fields.on)) row[String(name)] ??= `${name} 1`;
-  }
-  return JSON.stringify([row], null, 2);
+  const keys =
+    typeof fields.on === "object" && fields.on !== null ? Object.values(fields.on).map(String) : [];
+  const rows = Array.from({ length: Math.min(Math.max(count, 1), MOST) }, (_, row) => ({
+    ...Object.fromEntries(keys.map((name) => [name, `${name} ${row + 1}`])),
+    ...sampleEvent(columns, row),
+  }));
+  return `[\n${rows.map((row) => `  ${JSON.stringify(row)}`).join(",\n")}\n]`;
 }
+
+/** More than so many are no suggestion any more. */
+const MOST = 20;

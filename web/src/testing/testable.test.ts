@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import catalogue from "#/test/catalogue.json";
 import { answersBegin, answersOf } from "./given";
-import { askingSteps, NO_SINK, streamOf, testable } from "./testable";
+import { askingSteps, NO_SINK, sourceOnly, streamOf, testable } from "./testable";
 
 const USER = { id: "user", type: "http", url: "https://u/{id}", schema: "tier INT" };
 const PIPELINE = { spec: { source: { type: "http" }, processors: [{ type: "filter" }, USER] } };
@@ -31,6 +31,14 @@ describe("testable", () => {
   });
 });
 
+it("asks for the columns of the source alone", () => {
+  expect(sourceOnly(PIPELINE, "pipelines")).toMatchObject({ spec: { source: { type: "http" } } });
+  expect(sourceOnly({ spec: { input: "a" } }, "tasks")).toMatchObject({
+    spec: { source: { type: "stream", stream: "a" } },
+  });
+  expect(sourceOnly({}, "pipelines")).toBeNull();
+});
+
 describe("steps that ask the outside", () => {
   const refused = (step: string) => ({
     code: "needs_answer",
@@ -54,7 +62,9 @@ describe("steps that ask the outside", () => {
       faults: {},
     });
     expect(answersOf({ user: "[" }, steps).faults.user).toMatch(/not JSON/);
-    expect(JSON.parse(answersBegin(steps[0]!))).toEqual([{ tier: 1 }]);
+    expect(JSON.parse(answersBegin(steps[0]!, 2))).toEqual([{ tier: 1 }, { tier: 2 }]);
+    const table = { ...steps[0]!, fields: { on: { country: "code" }, columns: "name STRING" } };
+    expect(JSON.parse(answersBegin(table, 1))).toEqual([{ code: "code 1", name: "name 1" }]);
   });
 });
 

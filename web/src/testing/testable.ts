@@ -72,3 +72,11 @@ export function streamOf(document: object, place: Place): string | null {
   // What is pushed to a pipeline is kept in a stream of its own.
   return source?.type === "http" && metadata?.name ? `${derivedId(String(metadata.name))}.in` : null;
 }
+
+/** A pipeline of nothing but the source: its columns are known, whatever is wrong with the rest. */
+export function sourceOnly(document: object, place: Place): object | null {
+  const spec = (document as Value).spec ?? {};
+  const source = place === "tasks" ? spec.input && { type: "stream", stream: spec.input } : spec.source;
+  if (!source) return null;
+  return { kind: "Pipeline", metadata: { name: "source" }, spec: { source, sinks: [{ type: "drop" }] } };
+}

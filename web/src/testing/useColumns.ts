@@ -1,12 +1,9 @@
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
 import { api, body, type Schemas } from "#/api/client";
 import type { Place } from "#/api/kinds";
 import type { Column } from "#/editors/language";
-import { testable } from "./testable";
-
-const NONE: Column[] = [];
+import { sourceOnly } from "./testable";
 
 interface Columns {
   columns: Column[];
@@ -14,20 +11,29 @@ interface Columns {
   isAsking: boolean;
 }
 
+const NONE: Column[] = [];
+
 /** The columns of the source: those that are known already, or as the server tells them. */
-export function useColumns(document: object, place: Place, steps?: Schemas["StepSchema"][]): Columns {
-  const text = useMemo(() => JSON.stringify(testable(document, place)), [document, place]);
-  const [asked] = useDebouncedValue(text, 500);
+export function useColumns(
+  document: object,
+  place: Place,
+  steps: readonly Schemas["StepSchema"][] = [],
+): Columns {
+  const known = columnsIn(steps);
+  const [asked] = useDebouncedValue(JSON.stringify(sourceOnly(document, place)), 300);
   const { data, isFetching } = useQuery({
-    queryKey: ["validate", "columns", asked],
+    queryKey: ["validate", "source", asked],
     queryFn: async ({ signal }) => {
       const answer = await body(api.POST("/validate", { body: JSON.parse(asked) as never, signal }));
-      return answer.documents[0]?.steps ?? [];
+      return columnsIn(answer.documents[0]?.steps ?? []) ?? NONE;
     },
     placeholderData: keepPreviousData,
-    enabled: steps === undefined,
+    enabled: known === undefined && asked !== "null",
     retry: false,
   });
-  const columns = (steps ?? data)?.find((step) => step.id === "source")?.columns ?? NONE;
+  const columns = known ?? data ?? NONE;
   return { columns, isAsking: isFetching && columns.length === 0 };
 }
+
+const columnsIn = (steps: readonly Schemas["StepSchema"][]) =>
+  steps.find((step) => step.id === "source")?.columns;
