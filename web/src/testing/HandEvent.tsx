@@ -25,7 +25,12 @@ export function HandEvent({ columns, isPossible, onAdd }: Props) {
       >
         Event
       </Button>
-      <Modal opened={isOpen} onClose={() => setOpen(false)} title="An event made by hand">
+      <Modal
+        opened={isOpen}
+        onClose={() => setOpen(false)}
+        title="An event made by hand"
+        closeButtonProps={{ "aria-label": "Close" }}
+      >
         <Fields
           columns={isRaw(columns) ? columns.slice(0, 2) : columns}
           onAdd={(event) => {

@@ -40,7 +40,12 @@ export function SaveCase(props: Props) {
       <Button variant="default" size="compact-sm" onClick={() => setOpen(true)} disabled={!props.tested.ok}>
         Save as a test case
       </Button>
-      <Modal opened={isOpen} onClose={() => setOpen(false)} title="Save as a test case">
+      <Modal
+        opened={isOpen}
+        onClose={() => setOpen(false)}
+        title="Save as a test case"
+        closeButtonProps={{ "aria-label": "Close" }}
+      >
         <Form
           {...props}
           onSave={(testCase) => {

@@ -30,7 +30,12 @@ export function StreamSamples({ stream, onTake }: Props) {
       >
         From a stream
       </Button>
-      <Modal opened={isOpen} onClose={() => setOpen(false)} title="Events of a stream">
+      <Modal
+        opened={isOpen}
+        onClose={() => setOpen(false)}
+        title="Events of a stream"
+        closeButtonProps={{ "aria-label": "Close" }}
+      >
         <Choice
           stream={stream}
           onTake={(events) => {
