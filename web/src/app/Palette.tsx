@@ -1,4 +1,4 @@
-import { Text, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import { Modal, Text, useComputedColorScheme, useMantineColorScheme, VisuallyHidden } from "@mantine/core";
 import { useDebouncedValue, useLocalStorage } from "@mantine/hooks";
 import { createSpotlight, Spotlight, useSpotlight } from "@mantine/spotlight";
 import { IconSearch } from "@tabler/icons-react";
@@ -46,6 +46,9 @@ export function Palette() {
       clearQueryOnClose
       transitionProps={{ duration: 0 }}
     >
+      <VisuallyHidden>
+        <Modal.Title>Search and commands</Modal.Title>
+      </VisuallyHidden>
       <Spotlight.Search
         placeholder="A page, a document, or: pause orders"
         aria-label="Search and commands"

@@ -1,6 +1,6 @@
-import { ActionIcon, Group, Select, Stack, Text, Tooltip } from "@mantine/core";
+import { ActionIcon, Button, Group, Select, Stack, Text, Tooltip } from "@mantine/core";
 import { IconChevronLeft, IconChevronRight, IconChevronsLeft, IconChevronsRight } from "@tabler/icons-react";
-import { type ComponentType, useState } from "react";
+import { type ComponentType, type FormEvent, useState } from "react";
 import { useSearchParams } from "react-router";
 import { moment } from "#/components/format";
 import { Empty, Loading } from "#/components/Page";
@@ -16,7 +16,7 @@ const SIZES = ["20", "50", "200", "1000"];
 /** Events page by page, from an offset or a moment on. */
 export function BrowseTab({ id, stats, readers }: { id: string; stats: Stats; readers: readonly User[] }) {
   const [address, setAddress] = useSearchParams();
-  const limit = Number(address.get("limit") ?? 50);
+  const limit = Number(address.get("limit")) || 50;
   const position = address.get("from");
   const page = useEvents(id, position === null ? { last: limit, limit } : { position, limit });
   const go = (from: string | null, size = limit) => {
@@ -25,23 +25,11 @@ export function BrowseTab({ id, stats, readers }: { id: string; stats: Stats; re
     if (size !== 50) next.set("limit", String(size));
     setAddress(next, { replace: true });
   };
-  // The buttons change what the input shows; while a person types into it, it stays the same input.
-  const [steps, setSteps] = useState(0);
-  const step = (from: string | null) => {
-    go(from);
-    setSteps(steps + 1);
-  };
   const first = page.data?.events[0]?.offset ?? page.data?.next ?? stats.next;
   return (
     <Stack gap="sm">
       <Group align="flex-end" justify="space-between">
-        <PositionInput
-          key={steps}
-          label="From"
-          value={position ?? "end"}
-          ways={["end", "earliest", "offset", "time"]}
-          onChange={(next) => go(next === "" ? null : next)}
-        />
+        <From key={position} position={position} go={go} />
         <Group gap={4} align="flex-end">
           <Select
             label="Events a page"
@@ -56,27 +44,49 @@ export function BrowseTab({ id, stats, readers }: { id: string; stats: Stats; re
             label="First events"
             icon={IconChevronsLeft}
             off={first <= stats.first}
-            go={() => step("earliest")}
+            go={() => go("earliest")}
           />
           <Step
             label="Older events"
             icon={IconChevronLeft}
             off={first <= stats.first}
-            go={() => step(`offset:${Math.max(stats.first, first - limit)}`)}
+            go={() => go(`offset:${Math.max(stats.first, first - limit)}`)}
           />
           <Step
             label="Newer events"
             icon={IconChevronRight}
             off={(page.data?.next ?? stats.next) >= stats.next}
-            go={() => step(`offset:${page.data?.next}`)}
+            go={() => go(`offset:${page.data?.next}`)}
           />
-          <Step label="Last events" icon={IconChevronsRight} off={position === null} go={() => step(null)} />
+          <Step label="Last events" icon={IconChevronsRight} off={position === null} go={() => go(null)} />
         </Group>
       </Group>
       <Failure error={page.error} />
       {page.isPending && <Loading />}
       {page.data && <Shown page={page.data} readers={readers} />}
     </Stack>
+  );
+}
+
+/** Where to begin, as a person says it. */
+function From({ position, go }: { position: string | null; go: (from: string | null) => void }) {
+  const [draft, setDraft] = useState(position ?? "end");
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    go(draft === "" || draft === "end" ? null : draft);
+  };
+  return (
+    <Group component="form" align="flex-end" gap="xs" onSubmit={submit}>
+      <PositionInput
+        label="From"
+        value={draft}
+        ways={["end", "earliest", "offset", "time"]}
+        onChange={setDraft}
+      />
+      <Button type="submit" variant="default">
+        Go
+      </Button>
+    </Group>
   );
 }
 
