@@ -2,6 +2,8 @@ import { Button, Group, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { problemsOf } from "#/api/client";
 
+const CLOSE = { "aria-label": "Close the message" };
+
 /** Something was done; with `undo`, it can be taken back for some seconds. */
 export function done(message: string, undo?: () => void): void {
   const id = crypto.randomUUID();
@@ -9,6 +11,7 @@ export function done(message: string, undo?: () => void): void {
     id,
     color: "teal",
     autoClose: undo ? 10_000 : 4_000,
+    closeButtonProps: CLOSE,
     message: (
       <Group justify="space-between" wrap="nowrap">
         <Text size="sm">{message}</Text>
@@ -37,6 +40,7 @@ export function failed(title: string, error: unknown): void {
     color: "red",
     title,
     autoClose: 12_000,
+    closeButtonProps: CLOSE,
     message: `${first?.message ?? ""}${more}${first?.hint ? `. ${first.hint}` : ""}`,
   });
 }
