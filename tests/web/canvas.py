@@ -25,7 +25,7 @@ def choose(page: Page, button: str, word: str) -> None:
 def write(page: Page, label: str, code: str) -> None:
     """Replace what is in an editor."""
     editor = page.locator(".cm-content").and_(page.get_by_label(label))
-    editor.click()
+    editor.focus()  # what it proposes may lie over it
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(code)
 

@@ -61,7 +61,7 @@ export function ComponentDrawer({ adding, onPick, onClose }: Props) {
 function Offers({ adding, onPick }: { adding: Adding; onPick: (part: Fields) => void }) {
   const offers = useOffers(adding);
   const [word, setWord] = useState("");
-  const found = offers.filter((offer) => matches(offer, word));
+  const found = byRank(offers, word);
   return (
     <Stack gap="sm">
       <TextInput
@@ -157,5 +157,18 @@ const offered = (component: Component): Offer => ({
   unusable: component.error,
 });
 
-const matches = (offer: Offer, word: string) =>
-  `${offer.title} ${offer.about}`.toLowerCase().includes(word.trim().toLowerCase());
+/** Those that a word finds: by their name before those that only speak of it. */
+function byRank(offers: readonly Offer[], word: string): Offer[] {
+  const wanted = word.trim().toLowerCase();
+  const rank = ({ title, about }: Offer) => {
+    const name = title.toLowerCase();
+    if (name === wanted) return 0;
+    if (name.startsWith(wanted)) return 1;
+    return name.includes(wanted) ? 2 : about.toLowerCase().includes(wanted) ? 3 : Number.NaN;
+  };
+  return offers
+    .map((offer) => ({ offer, rank: rank(offer) }))
+    .filter((each) => !Number.isNaN(each.rank))
+    .sort((one, other) => one.rank - other.rank)
+    .map((each) => each.offer);
+}
