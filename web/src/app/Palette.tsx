@@ -3,7 +3,7 @@ import { useDebouncedValue, useLocalStorage } from "@mantine/hooks";
 import { createSpotlight, Spotlight, useSpotlight } from "@mantine/spotlight";
 import { IconSearch } from "@tabler/icons-react";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { useNavigate } from "react-router";
 import { api, body } from "#/api/client";
 import { useVerb } from "#/api/documents";
@@ -21,12 +21,23 @@ import {
   type Recent,
   remembered,
 } from "./commands";
+import classes from "./palette.module.css";
 
 const [store, palette] = createSpotlight();
 const RECENT = { key: "penstock.recent", defaultValue: [] as Recent[] };
 
 /** Documents of a kind that are shown at once; who looks for another one types more of its name. */
 const SHOWN = 6;
+
+const LIST = "palette-commands";
+
+/** Mantine chooses the first command when a letter is typed; what is found later has to be chosen here. */
+function chooseFirst(): void {
+  const commands = document.querySelectorAll(`#${LIST} [data-action]`);
+  for (const command of commands) command.removeAttribute("data-selected");
+  commands[0]?.setAttribute("data-selected", "true");
+  store.updateState((state) => ({ ...state, selected: 0 }));
+}
 
 export const openPalette = () => palette.open();
 
@@ -36,6 +47,7 @@ export function Palette() {
   return (
     <Spotlight.Root
       store={store}
+      classNames={{ actionDescription: classes.about }}
       query={query}
       onQueryChange={setQuery}
       shortcut={["mod + K", "mod + P"]}
@@ -74,13 +86,16 @@ function Commands({ query }: { query: string }) {
         recent.map(({ id }) => id),
       )
     : grouped([...lately, ...fixed], []);
+  const shown = groups.flatMap(([, commands]) => commands.map(({ id }) => id)).join();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: Enter means the first of what is shown, also when it came late
+  useEffect(chooseFirst, [shown]);
   const run = (command: Command) => {
     setRecent(remembered(recent, command));
     command.run();
   };
   return (
     <>
-      <Spotlight.ActionsList>
+      <Spotlight.ActionsList id={LIST}>
         {groups.map(([group, commands]) => (
           <Spotlight.ActionsGroup key={group} label={group}>
             {commands.map((command) => (
