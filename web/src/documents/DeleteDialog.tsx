@@ -93,6 +93,7 @@ function Held({ plan: { held, documents } }: { plan: Plan }) {
   const alone = documents.length === 1;
   return (
     <Alert
+      variant="outline"
       color="orange"
       icon={<IconAlertTriangle />}
       title={alone ? "It is in use" : `${held.size} are in use`}
