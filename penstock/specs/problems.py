@@ -54,6 +54,8 @@ def _problem(details: ErrorDetails, model: type[BaseModel]) -> Problem:
     elif kind == "literal_error":
         expected = [w.strip("'") for w in details["ctx"]["expected"].replace(" or ", ", ").split(", ")]
         message, hint = f"{details['input']!r} is not valid here", did_you_mean(details["input"], expected)
+    elif kind == "too_short" and details["ctx"]["min_length"] == 1:
+        message, hint = "at least one is needed here", f"add one to '{location[-1]}'"
     elif code == "wrong_type":
         # A union reports each of its branches under the branch's own name; only the field is a place.
         path = path_of(p for p in location if p not in ("int", "str", "literal['auto']"))

@@ -122,6 +122,11 @@ def test_rules_of_a_pipeline(spec: Any, code: str, path: str) -> None:
     assert (problem.code, problem.path) == (code, path)
 
 
+def test_a_list_that_may_not_be_empty_says_what_to_add() -> None:
+    problem = only(pipeline(sinks=[]))
+    assert (problem.message, problem.hint) == ("at least one is needed here", "add one to 'sinks'")
+
+
 @pytest.mark.parametrize(
     ("raw", "code"),
     [

@@ -14,7 +14,7 @@ def part(page: Page, key: str) -> Locator:
 
 def choose(page: Page, button: str, word: str) -> None:
     """Put on the canvas what is found first by a word."""
-    page.get_by_role("button", name=button).click()
+    page.get_by_role("button", name=button).press("Enter")  # by key: the canvas may just be making room
     search = page.get_by_role("dialog").get_by_role("textbox", name="Search")
     search.fill(word)
     expect(page.get_by_role("dialog").get_by_role("button", name=word).first).to_be_visible()
