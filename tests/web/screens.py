@@ -1,6 +1,7 @@
-"""Takes the pictures of the docs: python -m tests.web.screens [DIRECTORY]
+"""Takes the pictures of the docs again: python -m tests.web.screens
 
-A real Penstock runs a small shop (shop.yaml) for a while; each screen is taken as a person would see it.
+With a directory it takes every screen, large and small, light and dark, for somebody to look at. A real
+Penstock runs a small shop (shop.yaml) meanwhile.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.cli.commands import wait_for
 from tests.product import Product
@@ -29,7 +30,7 @@ SCREENS = {
     "streams": "/streams",
     "stream-form": "/streams/new",
     "stream": "/streams/orders",
-    "tail": "/streams/revenue?tab=tail",
+    "tail": "/streams/orders?tab=live",
     "builder": "/pipelines/price_orders/edit?at=spec.processors[0].query",
     "pipeline": "/pipelines/price_orders",
     "dead-letters": "/pipelines/price_orders?tab=letters",
@@ -41,9 +42,12 @@ SCREENS = {
 }
 
 
-def main(directory: Path = IMAGES) -> None:
-    """Take every screen: large and small, light and dark."""
+def main(directory: Path | None = None) -> None:
+    """Take the screens that the docs show, or all of them."""
+    wanted = None if directory else {picture.stem for picture in IMAGES.glob("*.png")}
+    directory = directory or IMAGES
     directory.mkdir(parents=True, exist_ok=True)
+    expect.set_options(timeout=60_000)
     with tempfile.TemporaryDirectory() as home, sync_playwright() as playwright:
         product = Product(Path(home))
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
@@ -54,10 +58,9 @@ def main(directory: Path = IMAGES) -> None:
                 for scheme in ("light", "dark"):
                     page = _page(browser, product, view, scheme)
                     for name, path in SCREENS.items():
-                        goto(page, path)
-                        page.wait_for_timeout(2_500)  # charts and editors draw themselves
-                        page.screenshot(path=directory / f"{name}-{size}-{scheme}.png")
-                        print(f"{name}-{size}-{scheme}", flush=True)
+                        picture = f"{name}-{size}-{scheme}"
+                        if wanted is None or picture in wanted:
+                            _take(page, path, directory / f"{picture}.png")
                     page.context.close()
         finally:
             browser.close()
@@ -71,6 +74,13 @@ def _open_shop(product: Product) -> None:
     change = {"spec": {"batch": {"max_ms": 500}}}
     assert product.client.patch("/pipelines/price_orders", json=change).status_code == 200
     time.sleep(60)  # so that the charts have something to show
+
+
+def _take(page: Page, path: str, picture: Path) -> None:
+    goto(page, path)
+    page.wait_for_timeout(2_500)  # charts and editors draw themselves
+    page.screenshot(path=picture)
+    print(picture.stem, flush=True)
 
 
 def _page(browser: Browser, product: Product, view: dict[str, int], scheme: str) -> Page:

@@ -1,7 +1,7 @@
 import { Drawer, SegmentedControl } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
-import { lazy, Suspense, useState } from "react";
-import { useNavigate } from "react-router";
+import { lazy, Suspense, useEffect, useState } from "react";
+import { useNavigate, useSearchParams } from "react-router";
 import { type Place, pageOf } from "#/api/kinds";
 import { done } from "#/components/notify";
 import { Loading, Page } from "#/components/Page";
@@ -40,6 +40,7 @@ interface Props {
 /** The canvas or the text, the form of what is selected, and all that is wrong. */
 export function Workshop({ title, place, id, opened, catalogue, root, onStartOver }: Props) {
   const navigate = useNavigate();
+  const [search] = useSearchParams();
   const [mode, setMode] = useState<"canvas" | "yaml">("canvas");
   const [adding, setAdding] = useState<Adding | null>(null);
   const [isTesting, setTesting] = useState(false);
@@ -67,6 +68,12 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
     // The form has to be there before one of its fields can be found.
     setTimeout(() => focusPath(path ?? ""), 250);
   };
+  // `?at=spec.processors[0].query` leads from an error on another page to its field.
+  const at = search.get("at");
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it is the way in, and no more than that
+  useEffect(() => {
+    if (at) pick(at);
+  }, [at]);
   const put = (part: Fields) => {
     if (adding?.role === "source") builder.edit((text) => model.setSource(text, place, part));
     else if (adding?.role === "sink") builder.edit((text) => model.addSink(text, place, part));

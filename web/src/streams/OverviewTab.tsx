@@ -129,7 +129,7 @@ function Charts({ id }: { id: string }) {
         {chart("Events appended", "in_rate", "in", rate)}
         {chart("Lag of the slowest reader", "lag_events", "events", count)}
         {chart("Size", "bytes", "bytes", bytes)}
-        {chart("Segments", "segments", "segments", (value) => count(Math.round(value)))}
+        {chart("Segments", "segments", "segments", count)}
         {drops.length > 0 && (
           <TimeChart
             title="Dropped and removed"
