@@ -19,7 +19,13 @@ def of_kind(kind: str, raw: Any) -> Any:
     if raw.get("kind", kind) != kind:
         message = f"this takes a {kind}, not a {raw['kind']}"
         raise Invalid(Problem(code="wrong_kind", message=message, path="kind"))
-    return {"apiVersion": API_VERSION, "kind": kind, **raw}
+    return versioned({"kind": kind, **raw})
+
+
+def versioned(raw: Any) -> Any:
+    """The document with the version of its format, also if it does not name it: else two that are the same
+    would differ."""
+    return {"apiVersion": API_VERSION, **raw} if isinstance(raw, Mapping) else raw
 
 
 def name_of(raw: Any) -> str | None:

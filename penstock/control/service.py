@@ -11,7 +11,7 @@ from penstock.control.coordinator import Coordinator
 from penstock.control.flows import Flows, WorkerInfo
 from penstock.control.gate import NO_RESET, Gate, Reset
 from penstock.control.judge import Judge, desired_of
-from penstock.control.raw import name_of, of_kind, patched
+from penstock.control.raw import name_of, of_kind, patched, versioned
 from penstock.control.registry.bundle import Mode
 from penstock.control.registry.changes import require_current, require_same
 from penstock.control.registry.records import Change, Diff, FlowState, Page, Record, Revision
@@ -279,7 +279,7 @@ class Service:
         self, documents: Sequence[Any], mode: Mode, *, dry_run: bool, accept_reset: bool = False
     ) -> Sequence[Change]:
         """Save all documents of a bundle or none of them."""
-        judged = self.judge.bundle(documents, mode)
+        judged = self.judge.bundle([versioned(raw) for raw in documents], mode)
         if dry_run:
             return self.registry.plan_import(judged, mode)
         if judged and not accept_reset:

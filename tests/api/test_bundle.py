@@ -37,6 +37,17 @@ def test_a_round_trip(client: httpx.Client) -> None:
         assert {action for action, _ in actions(again)} == {"unchanged"}
 
 
+def test_the_version_of_the_format_need_not_be_named(client: httpx.Client) -> None:
+    assert client.post("/streams", json=stream("made")).status_code == 201
+    assert "apiVersion" not in stream("made")
+    assert actions(client.post("/bundle", json=[stream("made")])) == [("unchanged", "made")]
+    client.post("/bundle", json=[SINK])
+    answer = client.patch("/sinks/lake", json={"metadata": {"description": "other"}})
+    assert answer.status_code == 200
+    changed = client.get("/sinks/lake/diff").json()["entries"]
+    assert [entry["path"] for entry in changed] == ["metadata.description"]
+
+
 def test_a_dry_run_changes_nothing(client: httpx.Client) -> None:
     client.post("/streams", json=stream("old"))
     told = client.post("/bundle?mode=replace&dry_run=true", json=BUNDLE)
