@@ -6,6 +6,7 @@ Penstock runs a small shop (shop.yaml) meanwhile.
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 import time
@@ -46,6 +47,7 @@ def main(directory: Path | None = None) -> None:
     """Take the screens that the docs show, or all of them."""
     wanted = None if directory else {picture.stem for picture in IMAGES.glob("*.png")}
     directory = directory or IMAGES
+    subprocess.run([ROOT / "scripts/web.sh"], check=True)
     directory.mkdir(parents=True, exist_ok=True)
     expect.set_options(timeout=60_000)
     with tempfile.TemporaryDirectory() as home, sync_playwright() as playwright:
