@@ -46,8 +46,7 @@ def test_a_pipeline_is_built_on_the_canvas(page: Page, product: Product) -> None
     expect(page.get_by_role("status").get_by_text("Nothing is wrong: it can run.")).to_be_visible()
 
     choose(page, "Add a step after the input", "filter")
-    part(page, "step:0").focus()
-    page.keyboard.press("Alt+ArrowRight")
+    part(page, "step:0").press("Alt+ArrowRight")
     expect(part(page, "step:0")).to_have_accessible_name(re.compile("^Step sql"))
     page.get_by_role("button", name="Settings", exact=True).last.click()
     page.get_by_role("textbox", name="Name").fill("built on canvas")

@@ -34,7 +34,7 @@ export default function TopologyPage() {
 }
 
 function Graph({ whole }: { whole: Topology }) {
-  const chosen = useChoice(whole.nodes.length);
+  const chosen = useChoice(whole);
   const { choice, view, set } = chosen;
   const [looked, setLooked] = useState<string | null>(null);
   const [found, setFound] = useState<string | null>(null);

@@ -1,8 +1,9 @@
 import { useMediaQuery } from "@mantine/hooks";
 import { useCallback, useMemo } from "react";
 import { useSearchParams } from "react-router";
+import type { Topology } from "#/api/topology";
 import type { Choice } from "./graph";
-import { CROWDED } from "./graph";
+import { CROWDED, path } from "./graph";
 
 export type View = "graph" | "list";
 
@@ -18,20 +19,21 @@ export interface Chosen {
 const LISTS = { kinds: "kind", statuses: "status", labels: "label" } as const;
 
 /** What is shown and how, kept in the address of the page. */
-export function useChoice(nodes: number): Chosen {
+export function useChoice(whole: Topology): Chosen {
   const [search, setSearch] = useSearchParams();
   // A graph needs some room; whoever has little gets the same as a list, unless they want the graph.
   const isSmall = useMediaQuery("(max-width: 48em)", undefined, { getInitialValueInEffect: false });
-  const choice = useMemo(
-    (): Choice => ({
+  const choice = useMemo((): Choice => {
+    const of = search.get("of");
+    const nodes = of === null ? whole.nodes.length : path(whole.edges, of).size;
+    return {
       kinds: search.getAll(LISTS.kinds),
       statuses: search.getAll(LISTS.statuses),
       labels: search.getAll(LISTS.labels),
-      of: search.get("of"),
+      of,
       ends: search.has("ends") ? search.get("ends") === "1" : nodes <= CROWDED,
-    }),
-    [search, nodes],
-  );
+    };
+  }, [search, whole]);
   const set = useCallback(
     (change: Partial<Choice> & { view?: View }) =>
       setSearch((before) => changed(before, change), { replace: true }),
