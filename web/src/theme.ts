@@ -24,6 +24,7 @@ export const theme = createTheme({
   fontFamilyMonospace: "'JetBrains Mono', ui-monospace, SFMono-Regular, Menlo, Consolas, monospace",
   headings: { fontWeight: "650" },
   cursorType: "pointer",
+  respectReducedMotion: true,
 });
 
 /** How much darker than its darkest shade a colour has to be to be read on a light background. */
