@@ -36,7 +36,7 @@ def query_routes(service: Service) -> APIRouter:
         summary="Query streams in SQL",
         description=_DESCRIPTION,
         operation_id="query",
-        responses=failures(403, 408, 422),
+        responses=failures(400, 403, 408, 422),
     )
     def query(body: QueryBody) -> QueryResult:
         return ask(service, body.sql, body.limit, body.timeout_ms)

@@ -89,7 +89,7 @@ def test_routes(service: Service) -> APIRouter:
         summary="Try a document on sample events",
         description=_DESCRIPTION,
         operation_id="test",
-        responses=failures(403, 404, 408, 415, 422),
+        responses=failures(400, 403, 404, 408, 415, 422),
     )
     def test(body: TestBody) -> Tested:
         document = service.get(body.kind, body.name).document if body.name else body.document

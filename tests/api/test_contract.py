@@ -44,7 +44,7 @@ def promised(*, corner_cases: bool) -> schemathesis.BaseSchema:
     return schema
 
 
-ELSEWHERE = ["/bundle", "/validate", "/query", "/test"]
+ELSEWHERE = ["/bundle", "/validate", "/query", "/functions", "/test"]
 """What is tried below."""
 
 ENDLESS = r"^/events$|/tail$|/follow$"
@@ -69,7 +69,7 @@ SAVES = (
 )
 # Its answer tells what is wrong with any text that can be read.
 VALIDATION = promised(corner_cases=False).include(path="/validate")
-QUERY = promised(corner_cases=False).include(path="/query")
+QUERY = promised(corner_cases=False).include(path=["/query", "/functions"])
 TEST = promised(corner_cases=False).include(path="/test")
 
 

@@ -148,5 +148,6 @@ def test_a_flow_tells_why_it_fails(live: Api, tmp_path: Any) -> None:
     assert (len(refused) > 0, {line["level"] for line in refused}) == (True, {"warning"})
     failed = [line for line in lines if line["message"].startswith("failed: ")]
     assert [(line["level"], line["fields"]["attempt"]) for line in failed][:1] == [("error", 1)]
-    assert lines[-1]["fields"]["outcome"] == "failed"
+    (ended,) = [line for line in lines if line["message"] == "ended"]
+    assert ended["fields"]["outcome"] == "failed"
     assert live.client.delete("/pipelines/failing").status_code == 204

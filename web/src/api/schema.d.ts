@@ -19842,6 +19842,15 @@ export interface operations {
                     "application/json": components["schemas"]["QueryResult"];
                 };
             };
+            /** @description The body is missing, or neither JSON nor YAML. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description The request was made by a page of another site. */
             403: {
                 headers: {
@@ -19909,6 +19918,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Tested"];
+                };
+            };
+            /** @description The body is missing, or neither JSON nor YAML. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description The request was made by a page of another site. */
