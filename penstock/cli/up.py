@@ -34,6 +34,7 @@ def up(
     demo: Annotated[bool, typer.Option("--demo", help="Add pipelines to look at and play with.")] = False,
 ) -> None:
     """Start Penstock: the server, the coordinator and the workers. Ctrl-C ends it in order."""
+    from penstock.cli.descriptors import allow_many_files
     from penstock.cli.lock import Lock
     from penstock.cli.logs import configure
     from penstock.engine.session import require_java
@@ -41,6 +42,7 @@ def up(
     loaded = load_settings(host=host, port=port, home=home, workers=workers)
     settings = settled(loaded)
     configure(settings.log)
+    allow_many_files()
     if settings.workers:
         require_java()  # or each worker would say so, again and again, where nobody looks
     with Lock(settings.home / "up.lock", f"the directory {settings.home}") as lock:

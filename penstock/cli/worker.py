@@ -26,12 +26,14 @@ def worker(
     ] = False,
 ) -> None:
     """Run a worker that takes pipelines from the registry of the settings."""
+    from penstock.cli.descriptors import allow_many_files
     from penstock.cli.logs import configure
     from penstock.cli.sessions import spark_session
     from penstock.control.worker import Worker
 
     settings = settled(load_settings(home=home))
     configure(settings.log)
+    allow_many_files()
     stop = _Stop()
     if leash:
         threading.Thread(target=_watch, args=(stop,), name="leash", daemon=True).start()

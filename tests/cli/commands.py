@@ -32,6 +32,8 @@ class Penstock:
 
     directory: Path
     env: dict[str, str] = field(default_factory=quiet_environment)
+    through: tuple[str, ...] = ()
+    """A command that runs the command, such as `nice`."""
     started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     @property
@@ -40,7 +42,7 @@ class Penstock:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "penstock.cli.main", *arguments],
+            [*self.through, sys.executable, "-m", "penstock.cli.main", *arguments],
             cwd=self.directory,
             env=self.env,
             text=True,

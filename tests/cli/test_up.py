@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from penstock.cli.lock import Lock, Taken
-from tests.cli.commands import Penstock, family_of, interrupt, wait_for
+from tests.cli.commands import PATIENCE_S, Penstock, family_of, interrupt, wait_for
 
 STEADY = """\
 kind: Pipeline
@@ -160,3 +160,17 @@ def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
     with Lock(path, "it"):
         assert "pid" in path.read_text()
     assert path.read_text() == ""
+
+
+@pytest.mark.slow
+def test_more_streams_than_a_shell_grants_open_files(penstock: Penstock) -> None:
+    penstock.through = ("sh", "-c", 'ulimit -Sn 200 && exec "$@"', "sh")
+    process = start(penstock, "--workers", "0")
+    server = penstock.env["PENSTOCK_SERVER"]
+    with httpx.Client(base_url=server, trust_env=False, timeout=PATIENCE_S) as client:
+        for name in (f"s{i}" for i in range(150)):
+            made = client.post("/streams", json={"metadata": {"name": name}})
+            assert made.status_code == 201, made.text
+            sent = client.post(f"/streams/{name}/events", json={"n": 1})
+            assert sent.is_success, sent.text
+    assert psutil.Process(process.pid).num_fds() > 200
