@@ -13,6 +13,8 @@ from playwright.sync_api import ConsoleMessage, Page, expect
 ROOT = Path(__file__).parents[2]
 
 _AXE = """async () => {
+    const ends = (motion) => motion.effect.getComputedTiming().endTime < Infinity
+    await Promise.allSettled(document.getAnimations().filter(ends).map((motion) => motion.finished))
     const found = await axe.run(document, { resultTypes: ["violations"] })
     return found.violations.filter((each) => ["serious", "critical"].includes(each.impact))
 }"""
