@@ -15,12 +15,12 @@ import { IconSearch } from "@tabler/icons-react";
 import { useState } from "react";
 import { useDocuments } from "#/api/documents";
 import { KINDS } from "#/api/kinds";
+import type { Fields } from "#/documents/editing/yaml";
 import { Prose } from "#/forms/Prose";
 import classes from "./builder.module.css";
 import { beginning, type Component, exampleOf } from "./catalogue";
 import { type Adding, useBuilder } from "./context";
 import { fieldsOf } from "./parts";
-import type { Fields } from "./yaml";
 
 interface Props {
   adding: Adding | null;

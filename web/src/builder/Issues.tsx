@@ -8,9 +8,9 @@ import {
 } from "@tabler/icons-react";
 import { useMemo, useState } from "react";
 import type { Problem } from "#/api/client";
+import { locate } from "#/documents/editing/yaml";
 import classes from "./builder.module.css";
 import { useBuilder } from "./context";
-import { locate } from "./yaml";
 
 interface Props {
   /** The text that the problems are about. */

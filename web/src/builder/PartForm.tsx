@@ -3,6 +3,7 @@ import { useMemo } from "react";
 import { Link } from "react-router";
 import { type KindName, pageOf } from "#/api/kinds";
 import { done } from "#/components/notify";
+import type { Fields } from "#/documents/editing/yaml";
 import { Prose } from "#/forms/Prose";
 import { SchemaForm } from "#/forms/SchemaForm";
 import { beginning, type Component, entrySchema, type Role, retyped } from "./catalogue";
@@ -13,7 +14,6 @@ import { setPart } from "./model";
 import type { Part } from "./parts";
 import { scriptsThatName } from "./references";
 import { TaskPartForm } from "./TaskPartForm";
-import type { Fields } from "./yaml";
 
 const ROLES: Record<Part["group"], Role> = { source: "source", step: "processor", sink: "sink" };
 const REGISTERED: Record<Part["group"], KindName> = { source: "Source", step: "Task", sink: "Sink" };

@@ -8,6 +8,7 @@ import {
 } from "@tabler/icons-react";
 import type { NodeProps } from "@xyflow/react";
 import type { KeyboardEvent } from "react";
+import type { Fields } from "#/documents/editing/yaml";
 import classes from "./builder.module.css";
 import { Columns } from "./Columns";
 import { columnsAfter, countsByPart } from "./check";
@@ -17,7 +18,6 @@ import { PartMenu } from "./PartMenu";
 import type { Part } from "./parts";
 import { Sides } from "./Sides";
 import { summaryOf } from "./summary";
-import type { Fields } from "./yaml";
 
 const ICONS = { source: IconDatabaseImport, step: IconTransform, sink: IconDatabaseExport };
 

@@ -1,10 +1,10 @@
 import { Divider, Stack, Text } from "@mantine/core";
 import { useMemo } from "react";
+import type { Fields } from "#/documents/editing/yaml";
 import { type JsonSchema, SchemaForm } from "#/forms/SchemaForm";
 import { useBuilder } from "./context";
 import { setMetadata, setSpec } from "./model";
 import { partOfPath } from "./parts";
-import type { Fields } from "./yaml";
 
 const PARTS = ["source", "input", "position", "processors", "tasks", "sinks", "outputs", "tests"];
 

@@ -2,11 +2,11 @@ import { Alert, Button, Group, SimpleGrid, Stack, Text, UnstyledButton } from "@
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { KINDS, type KindName, kindAt, type Place } from "#/api/kinds";
+import { read } from "#/documents/editing/yaml";
 import { LazyCodeEditor } from "#/editors/LazyCodeEditor";
 import classes from "./builder.module.css";
 import { keepDraft } from "./drafts";
 import { templatesOf } from "./templates";
-import { read } from "./yaml";
 
 /** What a new pipeline or task can begin with. */
 export function Starts({ place, onStart }: { place: Place; onStart: (text: string) => void }) {

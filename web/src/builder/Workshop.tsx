@@ -5,6 +5,9 @@ import { useNavigate, useSearchParams } from "react-router";
 import { type Place, pageOf } from "#/api/kinds";
 import { done } from "#/components/notify";
 import { Loading, Page } from "#/components/Page";
+import { LeaveGuard } from "#/documents/editing/LeaveGuard";
+import { SaveQuestions } from "#/documents/editing/SaveQuestions";
+import type { Fields } from "#/documents/editing/yaml";
 import { focusPath, type JsonSchema } from "#/forms/SchemaForm";
 import classes from "./builder.module.css";
 import { Canvas } from "./Canvas";
@@ -12,18 +15,15 @@ import { ComponentDrawer } from "./ComponentDrawer";
 import type { Catalogue } from "./catalogue";
 import { type Adding, BuilderContext } from "./context";
 import { Issues } from "./Issues";
-import { LeaveGuard } from "./LeaveGuard";
 import * as model from "./model";
 import { Notices } from "./Notices";
 import type { Opened } from "./opening";
 import { Panel } from "./Panel";
 import { partAt, partOfPath } from "./parts";
 import { SaveControls } from "./SaveControls";
-import { SaveQuestions } from "./SaveQuestions";
 import { TestDock } from "./TestDock";
 import { useWorkshop } from "./useWorkshop";
 import { YamlView } from "./YamlView";
-import type { Fields } from "./yaml";
 
 const TestPanel = lazy(() => import("#/testing/TestPanel"));
 
@@ -176,8 +176,18 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
             {tests}
           </Drawer>
         )}
-        <SaveQuestions work={work} />
-        <LeaveGuard work={work} />
+        <SaveQuestions saving={work.saving} text={state.history.text} onRebase={work.rebase} />
+        <LeaveGuard
+          isChanged={work.isChanged}
+          isDone={work.isDone}
+          title="It is not saved yet"
+          ways={[
+            { label: "Discard the draft", isDangerous: true, onLeave: work.discard },
+            { label: "Leave, keep the draft" },
+          ]}
+        >
+          The draft stays in this tab of the browser until you close it: you find it here when you come back.
+        </LeaveGuard>
       </Page>
     </BuilderContext>
   );

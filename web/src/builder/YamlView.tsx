@@ -1,8 +1,8 @@
 import { useMemo } from "react";
+import { type Fault, locate } from "#/documents/editing/yaml";
 import { LazyCodeEditor } from "#/editors/LazyCodeEditor";
 import type { Mark } from "#/editors/language";
 import { useBuilder } from "./context";
-import { type Fault, locate } from "./yaml";
 
 interface Props {
   text: string;

@@ -1,8 +1,8 @@
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { parse } from "yaml";
 import { api, body, type Schemas } from "#/api/client";
+import type { Fields } from "#/documents/editing/yaml";
 import type { JsonSchema } from "#/forms/SchemaForm";
-import type { Fields } from "./yaml";
 
 export type Component = Schemas["ComponentInfo"];
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import type { Value } from "#/documents/editing/yaml";
 import { type Check, columnsBefore, countsByPart, soundPart } from "./check";
 import { partOfPath, viewOf } from "./parts";
-import type { Value } from "./yaml";
 
 const problem = (path: string) => ({ code: "x", message: "wrong", path });
 const VALUE: Value = {

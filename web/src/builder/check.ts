@@ -3,8 +3,8 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { api, body, type Problem, problemsOf, type Schemas } from "#/api/client";
 import { KIND_LIST, type Place } from "#/api/kinds";
+import type { Fields, Value } from "#/documents/editing/yaml";
 import { type Part, type PartKey, partOfPath, type View } from "./parts";
-import type { Fields, Value } from "./yaml";
 
 export type Analysis = Schemas["Analysis"];
 export type StepColumns = Schemas["StepSchema"];

@@ -1,12 +1,12 @@
 import { createContext, useContext } from "react";
 import type { Schemas } from "#/api/client";
 import type { Place } from "#/api/kinds";
+import type { Value } from "#/documents/editing/yaml";
 import type { JsonSchema } from "#/forms/SchemaForm";
 import type { Catalogue } from "./catalogue";
 import type { Check } from "./check";
 import type { Edit } from "./model";
 import type { Group, Part, PartKey, View } from "./parts";
-import type { Value } from "./yaml";
 
 /** Where the next part goes, for the drawer that offers them. */
 export type Adding = { role: "source" } | { role: "sink" } | { role: "processor"; index: number };

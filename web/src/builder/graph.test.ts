@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
+import type { Value } from "#/documents/editing/yaml";
 import { graphOf, placeAt } from "./graph";
 import { viewOf } from "./parts";
 import { scriptsThatName, waysOf } from "./references";
 import { summaryOf } from "./summary";
-import type { Value } from "./yaml";
 
 const VALUE: Value = {
   spec: {

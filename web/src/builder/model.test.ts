@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { type Fields, locate, read, textOf, type Value } from "#/documents/editing/yaml";
 import * as model from "./model";
 import { type Part, type PartKey, partAt, viewOf } from "./parts";
-import { type Fields, locate, read, textOf, type Value } from "./yaml";
 
 const TEXT = `# what this is for
 kind: Pipeline

@@ -1,9 +1,9 @@
 import { type Document, isMap, isSeq, type Node, type YAMLMap, type YAMLSeq } from "yaml";
 import type { Place } from "#/api/kinds";
-import { created, firstComment, merged, pairOf, removeKey, setKey } from "./merge";
+import { created, firstComment, merged, pairOf, removeKey, setKey } from "#/documents/editing/merge";
+import { edited, type Fields, read, type Value } from "#/documents/editing/yaml";
 import { fieldsOf, freeId, type Group, idOfSink, type Part, type PartKey, viewOf } from "./parts";
 import { followed, type Renamed } from "./references";
-import { edited, type Fields, read, type Value } from "./yaml";
 
 /** What the canvas and the forms do to a document: text in, text out, comments and order kept. */
 

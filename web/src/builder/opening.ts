@@ -1,9 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { fetchWithTag, one } from "#/api/documents";
 import { type AnyDocument, kindAt, type Place } from "#/api/kinds";
-import { contentOf } from "#/documents/content";
+import { textOfSaved } from "#/documents/editing/opening";
 import { type Draft, readDraft } from "./drafts";
-import { textOf } from "./yaml";
 
 /** What the builder opens with. */
 export interface Opened {
@@ -15,12 +14,6 @@ export interface Opened {
   saved: AnyDocument | null;
   /** When the draft was written that was found; null if there was none. */
   draftOf: number | null;
-}
-
-/** A saved document as text. Its status is left open: it goes on as it is, unless one says otherwise. */
-export function textOfSaved(document: AnyDocument): string {
-  const { status: _, ...content } = contentOf(document);
-  return textOf(content);
 }
 
 /** Reads what is to be edited or cloned, and the draft of it, if there is one. Null: nothing to begin with. */

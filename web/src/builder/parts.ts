@@ -1,6 +1,6 @@
 import type { Place } from "#/api/kinds";
+import { type Fields, isFields, type Value } from "#/documents/editing/yaml";
 import { isAtOrBelow } from "#/forms/paths";
-import { type Fields, isFields, type Value } from "./yaml";
 
 /** What is selected, or has a problem: an end, a step, or the settings of the whole. */
 export type PartKey = "settings" | "source" | `step:${number}` | `sink:${number}`;

@@ -1,6 +1,6 @@
 import type { Place } from "#/api/kinds";
+import { type Fields, isFields, type Value } from "#/documents/editing/yaml";
 import type { Group, View } from "./parts";
-import { type Fields, isFields, type Value } from "./yaml";
 
 /** A part that is called otherwise now. */
 export interface Renamed {

@@ -1,7 +1,7 @@
+import { type Fault, read, type Value } from "#/documents/editing/yaml";
 import { begin, type History, record, redo, undo } from "./history";
 import type { Edit } from "./model";
 import type { PartKey } from "./parts";
-import { type Fault, read, type Value } from "./yaml";
 
 /** The one truth of the builder, its text, and what the canvas shows of it. */
 export interface BuilderState {

@@ -1,5 +1,5 @@
+import type { Fields } from "#/documents/editing/yaml";
 import type { Part } from "./parts";
-import type { Fields } from "./yaml";
 
 const CODE = ["query", "where", "inline"];
 

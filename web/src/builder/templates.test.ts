@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import { edited, read } from "#/documents/editing/yaml";
 import { templatesOf } from "./templates";
-import { edited, read } from "./yaml";
 
 it.each([...templatesOf("pipelines"), ...templatesOf("tasks")])(
   "the template $title is written as the builder writes",

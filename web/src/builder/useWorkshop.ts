@@ -1,7 +1,8 @@
 import { useHotkeys } from "@mantine/hooks";
 import { useCallback, useEffect, useMemo, useReducer, useRef, useState } from "react";
-import type { AnyDocument, Place } from "#/api/kinds";
+import { type AnyDocument, kindAt, type Place } from "#/api/kinds";
 import { done } from "#/components/notify";
+import { type Conflict, useSaving } from "#/documents/editing/saving";
 import type { JsonSchema } from "#/forms/SchemaForm";
 import type { Catalogue } from "./catalogue";
 import { type Check, useCheck } from "./check";
@@ -10,7 +11,6 @@ import { dropDraft, keepDraft } from "./drafts";
 import * as model from "./model";
 import type { Opened } from "./opening";
 import { viewOf } from "./parts";
-import { useSaving } from "./saving";
 import { reduce, start } from "./state";
 
 interface Given {
@@ -27,18 +27,18 @@ interface Given {
 export function useWorkshop({ place, id, opened, catalogue, root, onAdd, onSaved }: Given) {
   const [state, act] = useReducer(reduce, opened, ({ text, goodText }) => start(text, goodText));
   const [tag, setTag] = useState(opened.tag);
-  const isSaved = useRef(false);
+  const isDone = useRef(false);
   const { value, fault, selected, history } = state;
   const view = useMemo(() => viewOf(place, value), [place, value]);
   const checked = useCheck(place, value, fault === null);
   const saving = useSaving({
-    place,
+    kind: kindAt(place)!,
     id,
     value,
     tag,
     onTag: setTag,
     onSaved: (saved) => {
-      isSaved.current = true;
+      isDone.current = true;
       dropDraft(place, id);
       onSaved(saved);
     },
@@ -52,7 +52,7 @@ export function useWorkshop({ place, id, opened, catalogue, root, onAdd, onSaved
 
   const isChanged = history.text !== opened.base;
   useEffect(() => {
-    if (isSaved.current) return;
+    if (isDone.current) return;
     if (isChanged) {
       const { text } = history;
       keepDraft(place, id, { text, goodText: state.goodText, base: opened.base, tag, at: Date.now() });
@@ -108,14 +108,20 @@ export function useWorkshop({ place, id, opened, catalogue, root, onAdd, onSaved
     builder,
     saving,
     isChanged,
-    isSaved,
+    isDone,
     undo,
     redo,
     type: (text: string) => act({ do: "type", text, now: Date.now() }),
     mend: () => act({ do: "mend" }),
-    load: (text: string) => act({ do: "load", text, now: Date.now() }),
-    setTag,
-    forget: () => dropDraft(place, id),
+    /** Goes on from what somebody else has saved. */
+    rebase: ({ theirs, tag }: Conflict, keep: "theirs" | "mine") => {
+      setTag(tag);
+      if (keep === "theirs") act({ do: "load", text: theirs, now: Date.now() });
+    },
+    discard: () => {
+      isDone.current = true; // so that nothing writes it again
+      dropDraft(place, id);
+    },
   };
 }
 

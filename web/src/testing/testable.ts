@@ -1,7 +1,7 @@
 import type { Problem, Schemas } from "#/api/client";
 import { KIND_LIST, type Place } from "#/api/kinds";
 import { derivedId, viewOf } from "#/builder/parts";
-import type { Value } from "#/builder/yaml";
+import type { Value } from "#/documents/editing/yaml";
 
 /** The document as it can be tried while it is still being written: without a name, or without a sink. */
 export function testable(document: object, place: Place): Record<string, unknown> {

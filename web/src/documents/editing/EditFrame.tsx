@@ -25,7 +25,7 @@ type View = "form" | "yaml";
 export function EditFrame({ editing, title, about, children }: Props) {
   const { kind, id, saving, opinion, problems, fault } = editing;
   const [view, setView] = useState<View>("form");
-  const submit = () => void saving.submit(opinion.isValid);
+  const { submit } = editing;
   useHotkeys([["mod+S", submit]], []);
   const first = saving.refused?.[0]?.path;
   useEffect(() => {
@@ -83,8 +83,15 @@ export function EditFrame({ editing, title, about, children }: Props) {
         </Alert>
       )}
       {view === "form" && children}
-      <SaveQuestions editing={editing} />
-      <LeaveGuard editing={editing} />
+      <SaveQuestions saving={saving} text={editing.text} onRebase={editing.rebase} />
+      <LeaveGuard
+        isChanged={editing.isChanged}
+        isDone={editing.isDone}
+        title="Leave without saving?"
+        ways={[{ label: "Leave" }]}
+      >
+        What you have changed on this page would be lost.
+      </LeaveGuard>
     </Page>
   );
 }

@@ -1,11 +1,11 @@
 import type { ReactNode } from "react";
 import type { Kind } from "#/api/kinds";
-import type { Value } from "#/builder/yaml";
 import { Loading, Page } from "#/components/Page";
 import { Failure } from "#/components/Problems";
 import type { JsonSchema } from "#/forms/SchemaForm";
 import { type Opened, useOpened } from "./opening";
 import { useRoot } from "./schemas";
+import type { Value } from "./yaml";
 
 interface Props {
   kind: Kind;

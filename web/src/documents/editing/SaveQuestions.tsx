@@ -1,48 +1,36 @@
 import { Button, Group, Modal, Stack, Text } from "@mantine/core";
 import { lazy, Suspense } from "react";
-import { failed } from "#/components/notify";
 import { Loading } from "#/components/Page";
 import { PlanDialog } from "../PlanDialog";
-import type { Question } from "./saving";
-import type { Editing } from "./useEditing";
+import type { Conflict, Saving } from "./saving";
 
 const DiffView = lazy(() => import("#/editors/DiffView"));
 
-/** What the person has to see, or to decide, before a save goes on. */
-export function SaveQuestions({ editing }: { editing: Editing }) {
-  const { kind, id, saving } = editing;
-  const { question } = saving;
-  const close = () => saving.ask(null);
-  if (question?.about === "conflict") return <Conflict editing={editing} question={question} />;
-  if (question?.about !== "plan" || id === null) return null;
-  return (
-    <PlanDialog
-      kind={kind}
-      id={id}
-      document={saving.document}
-      onApply={(acceptReset, from) => saving.attempt({ acceptReset, from })}
-      onClose={close}
-    />
-  );
+interface Props {
+  saving: Saving;
+  /** What the person has, as text. */
+  text: string;
+  /** Goes on from what somebody else has saved: with its text, or with the person's own. */
+  onRebase: (conflict: Conflict, keep: "theirs" | "mine") => void;
 }
 
-interface ConflictProps {
-  editing: Editing;
-  question: Extract<Question, { about: "conflict" }>;
-}
-
-function Conflict({ editing, question: { theirs, tag, revision } }: ConflictProps) {
-  const { saving, text } = editing;
+/** What the person has to decide, or to know, before a save goes on. */
+export function SaveQuestions({ saving, text, onRebase }: Props) {
+  const { kind, id, question } = saving;
   const close = () => saving.ask(null);
-  const take = () => {
-    editing.rebase(theirs, tag);
-    editing.write(theirs);
-    close();
-  };
-  const overwrite = () => {
-    editing.rebase(theirs, tag);
-    saving.attempt({ tag }).catch((error: unknown) => failed("It was not saved", error));
-  };
+  if (question?.about === "plan" && id !== null) {
+    return (
+      <PlanDialog
+        kind={kind}
+        id={id}
+        document={saving.document}
+        onApply={(acceptReset, from) => saving.attempt({ acceptReset, from })}
+        onClose={close}
+      />
+    );
+  }
+  if (question?.about !== "conflict") return null;
+  const { theirs, tag, revision } = question;
   return (
     <Modal
       opened
@@ -67,10 +55,23 @@ function Conflict({ editing, question: { theirs, tag, revision } }: ConflictProp
           <Button variant="default" onClick={close}>
             Go on editing
           </Button>
-          <Button variant="default" onClick={take}>
+          <Button
+            variant="default"
+            onClick={() => {
+              onRebase(question, "theirs");
+              close();
+            }}
+          >
             Take what is saved
           </Button>
-          <Button color="red" onClick={overwrite}>
+          <Button
+            color="red"
+            loading={saving.isSaving}
+            onClick={() => {
+              onRebase(question, "mine");
+              void saving.apply({ tag });
+            }}
+          >
             Save mine over it
           </Button>
         </Group>

@@ -1,10 +1,10 @@
 import { Text } from "@mantine/core";
 import { useMemo } from "react";
-import { locate } from "#/builder/yaml";
 import { Problems } from "#/components/Problems";
 import { LazyCodeEditor } from "#/editors/LazyCodeEditor";
 import type { Mark } from "#/editors/language";
 import type { Editing } from "./useEditing";
+import { locate } from "./yaml";
 
 /** The document as text, with what is wrong marked at its line. */
 export function YamlPane({ editing: { text, fault, problems, write } }: { editing: Editing }) {

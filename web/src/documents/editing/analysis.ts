@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { api, body, type Problem, problemsOf, type Schemas } from "#/api/client";
 import { KINDS, type Kind } from "#/api/kinds";
-import type { Value } from "#/builder/yaml";
+import type { Value } from "./yaml";
 
 type Analysis = Schemas["Analysis"];
 

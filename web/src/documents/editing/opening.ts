@@ -2,8 +2,8 @@ import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { useParams, useSearchParams } from "react-router";
 import { fetchWithTag, one } from "#/api/documents";
 import type { AnyDocument, Kind } from "#/api/kinds";
-import { textOf, type Value } from "#/builder/yaml";
 import { contentOf } from "../content";
+import { textOf, type Value } from "./yaml";
 
 /** A document that is to be edited, as the page begins with it. */
 export interface Opened {

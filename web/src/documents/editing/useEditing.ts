@@ -2,12 +2,12 @@ import { useCallback, useMemo, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { type Document, visit } from "yaml";
 import { type AnyDocument, type Kind, pageOf } from "#/api/kinds";
-import { merged } from "#/builder/merge";
-import { edited, read, type Value } from "#/builder/yaml";
 import { done } from "#/components/notify";
 import { type Opinion, useDerivedId, useOpinion } from "./analysis";
+import { merged } from "./merge";
 import type { Opened } from "./opening";
-import { useSaving } from "./saving";
+import { type Conflict, useSaving } from "./saving";
+import { edited, read, type Value } from "./yaml";
 
 // Fields stand in this order, wherever they were set.
 const ORDER = ["apiVersion", "kind", "metadata", "spec", "status"];
@@ -19,6 +19,7 @@ export function useEditing(kind: Kind, opened: Opened) {
   const [good, setGood] = useState(opened.text);
   const [base, setBase] = useState(opened.text);
   const [tag, setTag] = useState(opened.tag);
+  const [wasTried, setTried] = useState(false);
   const isDone = useRef(false);
   const navigate = useNavigate();
   const { fault } = useMemo(() => read(text), [text]);
@@ -42,12 +43,19 @@ export function useEditing(kind: Kind, opened: Opened) {
     id: opened.id,
     value,
     tag,
+    onTag: setTag,
     onSaved: (saved: AnyDocument) => {
       isDone.current = true;
       done(`The ${kind.one} ${saved.name} is saved.`);
       void navigate(pageOf(kind.name, saved.id));
     },
   });
+  const submit = () => {
+    setTried(true);
+    // What is known to be wrong has no plan: the server refuses it in place.
+    if (opened.id !== null && (opinion.isChecking || opinion.isValid)) saving.ask({ about: "plan" });
+    else void saving.apply();
+  };
   return {
     kind,
     /** The id of the document that is edited; null for a new one. */
@@ -67,11 +75,13 @@ export function useEditing(kind: Kind, opened: Opened) {
     isDone,
     opinion,
     saving,
-    problems: shown(opinion, saving.refused, saving.wasTried),
-    /** Goes on from what is saved now. */
-    rebase: (saved: string, revision: string) => {
-      setTag(revision);
-      setBase(saved);
+    submit,
+    problems: shown(opinion, saving.refused, wasTried),
+    /** Goes on from what somebody else has saved. */
+    rebase: ({ theirs, tag: saved }: Conflict, keep: "theirs" | "mine") => {
+      setTag(saved);
+      setBase(theirs);
+      if (keep === "theirs") write(theirs);
     },
   };
 }
