@@ -81,14 +81,20 @@ class _Local:
         if tail is None or not tail.exact:
             tail = survey(self._places, tail, max(cursors, default=0)).tail
         segments = {base: path for base, path in list_segments(self._places).items() if base <= tail.base}
+        first = self._first(tail)
         if not segments:
-            self._missing(self._directory, tail.first, tail.next)
+            self._missing(self._directory, first, tail.next)
             return
         self._total = sum(size(path) for path in segments.values())
         bases = list(segments)
-        self._missing(segments[bases[0]], tail.first, bases[0])
+        self._missing(segments[bases[0]], first, bases[0])
         for base, after in zip(bases, [*bases[1:], tail.next], strict=True):
             self._segment(segments[base], base, max(after, base), tail)
+
+    def _first(self, tail: Tail) -> int:
+        """Where the log begins now: retention tells it before it removes a segment."""
+        now = read_tail(self._directory)
+        return max(tail.first, now.first if now is not None and now.exact else 0)
 
     def _cursors(self) -> list[int]:
         found = []
@@ -104,8 +110,7 @@ class _Local:
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:  # retention was faster, or it is missing
-            now = read_tail(self._directory)
-            self._missing(path, max(base, now.first if now else 0), limit)
+            self._missing(path, max(base, self._first(tail)), limit)
             return
         try:
             active = base == tail.base
