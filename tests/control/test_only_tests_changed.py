@@ -54,6 +54,7 @@ def test_a_flow_goes_on(service: Service) -> None:
 def test_a_flow_that_has_ended_stays_so(service: Service) -> None:
     service.create("Pipeline", pipeline("orders"))
     wait_for("the end", lambda: flow(service, "orders").status == "completed")
+    wait_for("the worker to let go", lambda: flow(service, "orders").worker is None)
     since = service.registry.last_event_id()
     assert service.patch("Pipeline", "orders", {"tests": [CASE]}).record.revision == 2
     assert changes_of_status(service, since) == []
