@@ -177,8 +177,7 @@ class Worker:
                         self.streams.remove(held.record)
             elif held.keeper.ended:
                 self._ended(held, record)
-                if held.keeper.state.rejected:
-                    del wanted[uid]  # another revision is in force now
+                del wanted[uid]  # it was read before the end was reported: the next look knows what to do
             elif not _should_run(record):
                 held.keeper.drain()
             elif held.version != versions[uid]:
@@ -230,15 +229,13 @@ class Worker:
         keeper.start()
 
     def _ended(self, held: Held, record: Record) -> None:
-        """A flow came to rest by itself or was asked to: give it back, or start its new revision."""
+        """A flow came to rest by itself or was asked to. It is given back, or its new revision begun, next."""
         self._report()  # its last words, which may be younger than the last report
         state, fallback = held.keeper.state, record.flow.running_revision if record.flow else None
         del self._held[record.uid]
         self._log(record).info("ended", outcome=state.outcome, revision=held.record.revision)
         if state.rejected and fallback is not None:
             self._roll_back(held.record, fallback, state)
-        if not _should_run(record):
-            self.flows.release(self.id, record.uid, self._epoch(held))
         self.poke()
 
     def _roll_back(self, record: Record, fallback: int, state: State) -> None:
