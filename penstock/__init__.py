@@ -1,5 +1,12 @@
 """Penstock: streaming data pipelines on Apache Spark."""
 
-from importlib.metadata import version
+from typing import Any
 
-__version__ = version("penstock")
+
+def __getattr__(name: str) -> Any:
+    # Read when it is asked for: each of Spark's Python processes imports this, and none asks.
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("penstock")
+    raise AttributeError(name)

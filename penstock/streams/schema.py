@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from penstock.errors import Invalid, Problem
 from penstock.streams.casting import is_wider
-from penstock.streams.ddl import Parser
 
 RESERVED = ("_key", "_headers", "_offset", "_time")
 """Columns that every event has beside its own; readers see them next to the schema."""
@@ -21,6 +20,8 @@ def arrow_schema(ddl: str) -> pa.Schema:
 
     Raises `Invalid` if the text is no list of columns, or has one that a stream cannot hold.
     """
+    from penstock.streams.ddl import Parser  # takes long to import, and raw streams do without
+
     fields = list(Parser(ddl).columns())
     for field in fields:
         if field.name.lower() in RESERVED:
