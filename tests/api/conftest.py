@@ -40,8 +40,7 @@ def api(server: Api) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="session")
-def live(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[Api]:
-    """A server with a worker that runs pipelines."""
+def working_server(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[Api]:
     with (
         open_service(tmp_path_factory.mktemp("live")) as service,
         working(service, spark),
@@ -52,6 +51,13 @@ def live(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Itera
             assert time.monotonic() < deadline
             time.sleep(0.05)
         yield found
+
+
+@pytest.fixture
+def live(working_server: Api) -> Iterator[Api]:
+    """A server with a worker that runs pipelines; those of a test end with it."""
+    yield working_server
+    working_server.service.import_([], "replace", dry_run=False)
 
 
 @pytest.fixture

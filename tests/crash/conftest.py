@@ -7,7 +7,7 @@ import pytest
 from tests.product import Product
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     found = Product(tmp_path_factory.mktemp("product"))
     yield found

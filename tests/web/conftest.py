@@ -47,9 +47,8 @@ def built() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.fixture(scope="session")
-def product(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """One Penstock, with a worker, for all tests of the web app; each uses names of its own."""
+@pytest.fixture(scope="package")
+def shared(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     product = Product(tmp_path_factory.mktemp("web"))
     try:
         product.up()
@@ -58,7 +57,15 @@ def product(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
         product.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
+def product(shared: Product) -> Iterator[Product]:
+    """One Penstock, with a worker, for all tests of the web app. Those of a module share what they made."""
+    yield shared
+    answer = shared.client.post("/bundle?mode=replace", json={"documents": []})  # else it would go on running
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """A headless Chromium."""
     path = chromium()
