@@ -6,18 +6,29 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.nodeid import NodeId
 
-from tests.cli.commands import QUICK_JAVA
+from tests.java import make_archive, quick_java
 from tests.servers import connect, postgres
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before all tests, and before those who run them side by side."""
+    is_part = session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    if not (is_part or session.config.option.collectonly or hasattr(session.config, "workerinput")):
+        make_archive()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Fast tests first; a test that needs a server is slow without saying so."""
     for item in items:
+        # Schemathesis gives the tests of all routes one id, and of these only one would be run.
+        if not item.nodeid.endswith(item.name):
+            item._id = NodeId.parse(f"{item.nodeid.rpartition('::')[0]}::{item.name}")
         if "postgres_url" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
@@ -46,7 +57,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from penstock.engine.session import open_session
     from penstock.settings import load
 
-    os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA)
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", quick_java())
     home = tmp_path_factory.mktemp("spark")
     overrides = {
         "home": home,

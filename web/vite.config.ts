@@ -43,9 +43,23 @@ export default defineConfig({
     proxy: { "^/(?!ui/)": { target: server } },
   },
   test: {
-    environment: "jsdom",
     testTimeout: 30_000, // finding things by role is slow in jsdom on a busy machine
-    setupFiles: "./src/test/setup.ts",
     css: false,
+    // What shows nothing needs no page, which takes longer to make than to test in.
+    projects: [
+      {
+        extends: true,
+        test: { name: "logic", include: ["src/**/*.test.ts"], setupFiles: "./src/test/address.ts" },
+      },
+      {
+        extends: true,
+        test: {
+          name: "components",
+          include: ["src/**/*.test.tsx"],
+          environment: "jsdom",
+          setupFiles: "./src/test/setup.ts",
+        },
+      },
+    ],
   },
 });

@@ -15,15 +15,15 @@ from typing import Any
 
 import psutil
 
+from tests.java import quick_java
+
 PATIENCE_S = 120
-QUICK_JAVA = "-XX:TieredStopAtLevel=1"
-"""A JVM that lives for seconds wastes them on compiling well."""
 
 
 def quiet_environment() -> dict[str, str]:
     """This environment without what configures Penstock, and with a Java that is quick to start."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-    return {"JAVA_TOOL_OPTIONS": QUICK_JAVA, **kept}
+    return {"JAVA_TOOL_OPTIONS": quick_java(), **kept}
 
 
 @dataclass
