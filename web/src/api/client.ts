@@ -1,12 +1,34 @@
 import createClient from "openapi-fetch";
+import { parse } from "./json";
 import type { components, paths } from "./schema";
 
 /** The REST API; every path, parameter and answer is typed by the server's own OpenAPI document. */
-// `fetch` is looked up at each call, so that a test can put another in its place.
-export const api = createClient<paths>({
-  baseUrl: globalThis.location.origin,
-  fetch: (request) => globalThis.fetch(request),
-});
+export const api = createClient<paths>({ baseUrl: globalThis.location.origin, fetch: fetched });
+
+/** Fetches an answer whose body is read with all digits of its integers. */
+async function fetched(request: Request): Promise<Response> {
+  const answer = await reach(request);
+  const isJson = answer.headers.get("Content-Type")?.startsWith("application/json");
+  if (!isJson || answer.status === 204) return answer;
+  const text = await answer.text();
+  // The client reads a body by `json()` if its length is known, else by a parser of its own.
+  const headers = new Headers({
+    ...Object.fromEntries(answer.headers),
+    "Content-Length": String(text.length),
+  });
+  const { status, statusText } = answer;
+  const json = () => Promise.resolve().then(() => parse(text));
+  return Object.assign(new Response(text, { status, statusText, headers }), { json });
+}
+
+/** `fetch`, but an ApiError says that the server does not answer. */
+export async function reach(input: RequestInfo, init?: RequestInit): Promise<Response> {
+  try {
+    return await globalThis.fetch(input, init); // looked up now, so that a test can put another in its place
+  } catch (error) {
+    throw (error as Error).name === "AbortError" ? error : unreachable();
+  }
+}
 
 export type Schemas = components["schemas"];
 export type Problem = Schemas["Problem"];
@@ -39,12 +61,7 @@ export async function body<T>(answer: Promise<Answer<T>>): Promise<T> {
 
 /** An answer with its headers; throws ApiError unless it is a good one. */
 export async function whole<T>(answer: Promise<Answer<T>>): Promise<Answer<T>> {
-  let found: Answer<T>;
-  try {
-    found = await answer;
-  } catch {
-    throw unreachable();
-  }
+  const found = await answer;
   if (!found.response.ok) throw refusal(found.response.status, found.error);
   return found;
 }

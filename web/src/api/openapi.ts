@@ -1,5 +1,5 @@
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
-import { body } from "./client";
+import { body, reach } from "./client";
 
 /** The part of JSON Schema that the server's documents are described with. */
 export interface Described {
@@ -15,7 +15,7 @@ export function useSchemas(): UseQueryResult<Components> {
   return useQuery({
     queryKey: ["openapi"],
     queryFn: async ({ signal }) => {
-      const found = fetch("/openapi.json", { signal }).then(async (response) => ({
+      const found = reach("/openapi.json", { signal }).then(async (response) => ({
         data: response.ok ? ((await response.json()) as { components: { schemas: Components } }) : undefined,
         response,
       }));

@@ -2,6 +2,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { api, body, type Problem, problemsOf, type Schemas } from "#/api/client";
+import { parse } from "#/api/json";
 import { KIND_LIST, type Place } from "#/api/kinds";
 import type { Fields, Value } from "#/documents/editing/yaml";
 import { type Part, type PartKey, partOfPath, type View } from "./parts";
@@ -31,7 +32,7 @@ export function useCheck(place: Place, value: Value, isReadable: boolean): Check
   const [asked] = useDebouncedValue(now, PAUSE_MS);
   const query = useQuery({
     queryKey: ["validate", place, asked],
-    queryFn: ({ signal }) => checked(place, JSON.parse(asked) as Value, signal),
+    queryFn: ({ signal }) => checked(place, parse(asked) as Value, signal),
     placeholderData: keepPreviousData,
     retry: false,
     gcTime: 30_000,

@@ -1,4 +1,4 @@
-import { type ApiError, body, type Schemas } from "#/api/client";
+import { type ApiError, body, reach, type Schemas } from "#/api/client";
 
 export type ImportResult = Schemas["ImportResult"];
 export type Change = Schemas["Change"];
@@ -19,7 +19,7 @@ export async function importBundle({ text, mode, dryRun, acceptReset }: Import):
     dry_run: String(dryRun),
     accept_reset: String(acceptReset ?? false),
   });
-  const answer = fetch(`/bundle?${query}`, {
+  const answer = reach(`/bundle?${query}`, {
     method: "POST",
     headers: { "Content-Type": "application/yaml" },
     body: text,

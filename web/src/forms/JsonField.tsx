@@ -1,5 +1,6 @@
 import { Input } from "@mantine/core";
 import { useState } from "react";
+import { parse } from "#/api/json";
 import { LazyCodeEditor } from "#/editors/LazyCodeEditor";
 import { useShown } from "./inputs";
 import type { FieldProps } from "./state";
@@ -42,7 +43,7 @@ type Read = { ok: true; value: unknown } | { ok: false; why: string };
 function read(text: string): Read {
   if (text.trim() === "") return { ok: true, value: undefined };
   try {
-    return { ok: true, value: JSON.parse(text) as unknown };
+    return { ok: true, value: parse(text) };
   } catch (error) {
     return { ok: false, why: `This is not JSON yet: ${(error as Error).message}.` };
   }

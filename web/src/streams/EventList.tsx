@@ -2,6 +2,7 @@ import { Anchor, Code, Group, Text, UnstyledButton } from "@mantine/core";
 import { IconChevronDown, IconChevronRight } from "@tabler/icons-react";
 import { memo, useState } from "react";
 import { Link } from "react-router";
+import { parse } from "#/api/json";
 import { moment } from "#/components/format";
 import type { StreamEvent } from "./api";
 import classes from "./streams.module.css";
@@ -105,7 +106,7 @@ const plain = (value: unknown) => (typeof value === "string" ? value : JSON.stri
 function pretty(value: unknown): string {
   if (typeof value !== "string") return JSON.stringify(value, null, 2);
   try {
-    return JSON.stringify(JSON.parse(value), null, 2);
+    return JSON.stringify(parse(value), null, 2);
   } catch {
     return value;
   }

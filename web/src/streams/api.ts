@@ -1,5 +1,5 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, body, type Schemas } from "#/api/client";
+import { api, body, reach, type Schemas } from "#/api/client";
 
 export type Stats = Schemas["StatsView"];
 export type Reader = Schemas["ReaderView"];
@@ -60,7 +60,7 @@ export function useProduce(id: string) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: (event: Omit<StreamEvent, "offset" | "time">) => {
-      const sent = fetch(`/streams/${encodeURIComponent(id)}/events?atomic=true`, {
+      const sent = reach(`/streams/${encodeURIComponent(id)}/events?atomic=true`, {
         method: "POST",
         headers: { "Content-Type": "application/vnd.penstock.events+json" },
         body: JSON.stringify([event]),

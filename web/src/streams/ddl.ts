@@ -1,3 +1,5 @@
+import { parse } from "#/api/json";
+
 /** A column of a typed stream. */
 export interface Column {
   name: string;
@@ -32,7 +34,7 @@ function split(schema: string): string[] {
 export function typedValue(text: string, type: string): unknown {
   if (/^(string|(var)?char|binary|date|timestamp)/i.test(type)) return text;
   try {
-    return JSON.parse(text);
+    return parse(text);
   } catch {
     return text; // the server says what is wrong with it, and where
   }

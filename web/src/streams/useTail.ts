@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from "react";
+import { parse } from "#/api/json";
 import { follow } from "#/api/live";
 import type { Gap, StreamEvent } from "./api";
 import { kept, type Line } from "./tailing";
@@ -42,8 +43,7 @@ export function useTail(id: string, from: number, filter: string, paused: boolea
       },
       {
         events: (message) => {
-          for (const event of JSON.parse(message.data) as StreamEvent[])
-            waiting.push({ at: event.offset, event });
+          for (const event of parse(message.data) as StreamEvent[]) waiting.push({ at: event.offset, event });
           place.current = Number(message.lastEventId);
         },
         gap: (message) => {

@@ -1,5 +1,6 @@
 import { isMap, isNode, isSeq, LineCounter, parseDocument } from "yaml";
 import type { Problem, Schemas } from "#/api/client";
+import { parse } from "#/api/json";
 import type { Mark } from "#/editors/language";
 import { problemsIn } from "#/editors/places";
 import type { Event } from "./trace";
@@ -57,7 +58,7 @@ export function readSamples(text: string, format: Format, isRaw: boolean): Readi
 
 function wholeOf(text: string): unknown[] | string {
   try {
-    const found = JSON.parse(text) as unknown;
+    const found = parse(text);
     return Array.isArray(found) ? found : [found];
   } catch (error) {
     return `This is not JSON yet: ${(error as Error).message}`;
@@ -77,7 +78,7 @@ function linesOf(text: string): unknown[] | string {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return parse(text);
   } catch {
     return undefined;
   }

@@ -2,6 +2,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { api, body, type Problem, problemsOf, type Schemas } from "#/api/client";
+import { parse } from "#/api/json";
 import { KINDS, type Kind } from "#/api/kinds";
 import type { Value } from "./yaml";
 
@@ -26,7 +27,7 @@ export function useOpinion(kind: Kind, value: Value): Opinion {
   const { data, error, isFetching } = useQuery({
     queryKey: ["validate", asked],
     queryFn: async ({ signal }): Promise<Analysis> => {
-      const answer = await body(api.POST("/validate", { body: JSON.parse(asked) as never, signal }));
+      const answer = await body(api.POST("/validate", { body: parse(asked) as never, signal }));
       return answer.documents[0]!;
     },
     placeholderData: keepPreviousData,

@@ -37,13 +37,13 @@ export interface Fault {
 export type Reading = { value: Value; fault: null } | { value: null; fault: Fault };
 
 // Quotes what YAML 1.1, which the command line reads, takes for true, false or a number.
-const READ = { compat: "yaml-1.1", merge: true, prettyErrors: false } as const;
+const READ = { compat: "yaml-1.1", merge: true, prettyErrors: false, intAsBigInt: true } as const;
 const WRITE = { lineWidth: 0, flowCollectionPadding: false } as const;
 
 /** What a text says, or why it says nothing that can be shown. */
 export function read(text: string): Reading {
   const lines = new LineCounter();
-  const document = parseDocument(text, { ...READ, lineCounter: lines });
+  const document = parsed(text, lines);
   const at = (offset: number, message: string): Reading => {
     const { line, col } = lines.linePos(offset);
     return { value: null, fault: { message, line: Math.max(1, line), column: Math.max(1, col) } };
@@ -61,6 +61,18 @@ export function read(text: string): Reading {
   return { value: value as Value, fault: null };
 }
 
+/** The tree of a text. Integers are numbers, unless that would cost digits. */
+function parsed(text: string, lineCounter?: LineCounter) {
+  const document = parseDocument(text, { ...READ, lineCounter });
+  visit(document, {
+    Scalar: (_, node) => {
+      if (typeof node.value === "bigint" && Number.isSafeInteger(Number(node.value)))
+        node.value = Number(node.value);
+    },
+  });
+  return document;
+}
+
 /** The text of a document that is given as an object. */
 export function textOf(value: object): string {
   const document = new Document(value, READ);
@@ -75,7 +87,7 @@ export function textOf(value: object): string {
 
 /** Changes a text through its tree, so that comments and the order of fields stay. */
 export function edited(text: string, change: (document: Document) => void): string {
-  const document = parseDocument(text, READ) as unknown as Document;
+  const document = parsed(text) as unknown as Document;
   writeOutAliases(document);
   change(document);
   return document.toString(WRITE);
@@ -87,7 +99,7 @@ export function locate(
   path: string,
 ): { from: number; to: number; line: number; column: number } {
   const lines = new LineCounter();
-  const document = parseDocument(text, { ...READ, lineCounter: lines });
+  const document = parsed(text, lines);
   const [from, to] = rangeOf(document, parsePath(path));
   const { line, col } = lines.linePos(from);
   return { from, to, line: Math.max(1, line), column: Math.max(1, col) };

@@ -1,8 +1,10 @@
+import { parse } from "#/api/json";
+
 /** What somebody wrote in place of an event: the event, or why it is none. */
 export function parseEvent(text: string): { event: Record<string, unknown> | null; problem: string | null } {
   let event: unknown;
   try {
-    event = JSON.parse(text);
+    event = parse(text);
   } catch (error) {
     return { event: null, problem: `This is not JSON: ${(error as Error).message}` };
   }
