@@ -229,7 +229,7 @@ class Worker:
         keeper.start()
 
     def _ended(self, held: Held, record: Record) -> None:
-        """A flow came to rest by itself or was asked to. It is given back, or its new revision begun, next."""
+        """A flow came to rest by itself or was asked to. Next, it is given back or its new revision begun."""
         self._report()  # its last words, which may be younger than the last report
         state, fallback = held.keeper.state, record.flow.running_revision if record.flow else None
         del self._held[record.uid]
