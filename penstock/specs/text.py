@@ -102,7 +102,7 @@ def read_all(text: str | bytes) -> list[Any]:
     """Every document in a text; a bundle or a list counts as the documents in it."""
     documents: list[Any] = []
     for part in _values(text):
-        if isinstance(part, dict) and part.get("kind") == "Bundle":
+        if isinstance(part, dict) and (part.get("kind") == "Bundle" or part.keys() == {"documents"}):
             documents += _in_bundle(part)
         elif isinstance(part, list):
             documents += part

@@ -29,6 +29,8 @@ def test_many_documents_in_one_text() -> None:
     assert read_all("kind: A\n---\nkind: B\n---\n") == [{"kind": "A"}, {"kind": "B"}]
     assert read_all(json.dumps([{"kind": "A"}])) == [{"kind": "A"}]
     assert read_all("kind: Bundle\ndocuments: [{kind: A}]") == [{"kind": "A"}]
+    assert read_all("documents: [{kind: A}]") == [{"kind": "A"}]
+    assert read_all("documents: []") == []
 
 
 def test_times_stay_text() -> None:
