@@ -30,6 +30,13 @@ def write(page: Page, label: str, code: str) -> None:
     page.keyboard.insert_text(code)
 
 
+def fill(page: Page, path: str, value: str) -> None:
+    """Type into the field at a place of the document."""
+    field = page.locator(f'[data-path="{path}"] input').first
+    field.fill(value)
+    field.press("Tab")
+
+
 def rename(page: Page, id: str) -> None:
     """Give the part whose form is shown another id."""
     field = page.get_by_role("textbox", name="ID", exact=True)

@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 
 from tests.cli.commands import wait_for
 from tests.product import Product
-from tests.web.canvas import choose, rename, write
+from tests.web.canvas import choose, fill, rename, write
 from tests.web.kit import Faults, axe, goto, heading
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -99,13 +99,6 @@ def build(page: Page, lake: Path) -> None:
     page.locator('[data-path="spec.sinks[1].required"] input').first.uncheck(force=True)
     page.get_by_role("button", name="Settings", exact=True).last.click()
     page.get_by_role("textbox", name="Name").fill("priced")
-
-
-def fill(page: Page, path: str, value: str) -> None:
-    """Type into the field at a place of the document."""
-    field = page.locator(f'[data-path="{path}"] input').first
-    field.fill(value)
-    field.press("Tab")
 
 
 def try_on_samples(page: Page) -> None:
