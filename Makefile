@@ -4,7 +4,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emi
 	--no-annotate --no-header --generate-hashes
 
 # A Spark on each core that there is, up to four; the tests of a file stay together.
-SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+SIDE_BY_SIDE := --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help run web test nightly verify bench lint docs lock clean setup java
