@@ -8,14 +8,13 @@ type Raw = typeof JSON & { rawJSON?: (text: string) => unknown };
 
 const { rawJSON } = JSON as Raw;
 
-if (rawJSON) {
-  Object.defineProperty(BigInt.prototype, "toJSON", {
-    value(this: bigint) {
-      return rawJSON(this.toString());
-    },
-    configurable: true,
-  });
-}
+// Texts in YAML have them in any browser, and without this they could not be sent at all.
+Object.defineProperty(BigInt.prototype, "toJSON", {
+  value(this: bigint) {
+    return rawJSON ? rawJSON(this.toString()) : Number(this);
+  },
+  configurable: true,
+});
 
 /** What a text in JSON says. Throws SyntaxError if it is none. */
 export function parse(text: string): unknown {
