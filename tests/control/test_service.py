@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from penstock.control.flows import Flows
 from penstock.control.raw import merge_patch
 from penstock.control.registry.records import Record
 from penstock.control.service import Service
@@ -147,6 +148,25 @@ def test_an_invalid_document_can_be_kept_paused_but_not_run(service: Service) ->
     assert (saved.flow.status, saved.flow.error) == ("paused", None)
     service.act("Pipeline", "orders", "resume")
     wait_for("the end", lambda: status(service) == ("completed", "idle"))
+
+
+def test_a_flow_that_ends_while_its_worker_looks_is_not_begun_again(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Flows.assigned
+
+    def read_early(flows: Flows, worker: str) -> list[Record]:
+        """What was so before a flow came to its end."""
+        found = read(flows, worker)
+        time.sleep(4 if found else 0)
+        return found
+
+    monkeypatch.setattr(Flows, "assigned", read_early)
+    service.create("Pipeline", pipeline("orders"))
+    wait_for("the end", lambda: status(service) == ("completed", "idle"))
+    events = service.registry.events_after(0)
+    told = [event.data["status"] for event in events if event.type == "status"]
+    assert "active" not in told[told.index("completed") :], told
 
 
 def test_a_schema_that_could_not_be_known_is_pinned_when_it_can(service: Service, tmp_path: Path) -> None:

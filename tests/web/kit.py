@@ -11,6 +11,8 @@ from typing import Any
 from playwright.sync_api import ConsoleMessage, Page, expect
 
 ROOT = Path(__file__).parents[2]
+WORKER_MS = 120_000
+"""For what waits for a worker."""
 
 _AXE = """async () => {
     const ends = (motion) => motion.effect.getComputedTiming().endTime < Infinity

@@ -11,12 +11,9 @@ from playwright.sync_api import Page, expect
 
 from tests.product import Product
 from tests.web.canvas import choose, fill, part
-from tests.web.kit import Faults, axe, goto
+from tests.web.kit import WORKER_MS, Faults, axe, goto
 
 pytestmark = pytest.mark.slow
-
-LONG_MS = 120_000
-"""For what waits for a worker."""
 
 NUMBERS = {"type": "generate", "rate": 20}
 COUNTS = {"n": "count(*)"}
@@ -41,12 +38,12 @@ def test_what_would_be_lost_is_accepted_first(page: Page, product: Product) -> N
     fill(page, "spec.processors[0].size", "2m")
     plan = review(page)
     save = plan.get_by_role("button", name="Save and reset")
-    expect(save).to_be_disabled(timeout=LONG_MS)
+    expect(save).to_be_disabled(timeout=WORKER_MS)
     expect(plan).to_contain_text("minutes")
     axe(page)
     plan.get_by_label("I accept that this is lost").check()
     save.click()
-    expect(page).to_have_url(re.compile("/ui/pipelines/counted$"), timeout=LONG_MS)
+    expect(page).to_have_url(re.compile("/ui/pipelines/counted$"), timeout=WORKER_MS)
     assert product.get("counted")["spec"]["processors"][0]["size"] == "2m"
     product.wait_for_batches("counted")
 
@@ -63,8 +60,8 @@ def test_what_does_not_start_is_taken_back(
     part(page, "sink:0").click()
     fill(page, "spec.sinks[0].path", str(bad))
     plan = review(page)
-    plan.get_by_role("button", name="Save").click(timeout=LONG_MS)
-    expect(plan).to_contain_text("It did not start, and was rolled back", timeout=LONG_MS)
+    plan.get_by_role("button", name="Save").click(timeout=WORKER_MS)
+    expect(plan).to_contain_text("It did not start, and was rolled back", timeout=WORKER_MS)
     axe(page)
     now = product.get("kept")
     assert (now["revision"], now["spec"]["sinks"][0]["path"]) == (3, str(good))
@@ -72,8 +69,8 @@ def test_what_does_not_start_is_taken_back(
     plan.get_by_role("button", name="Cancel").click()
     other = tmp_path / "other"
     fill(page, "spec.sinks[0].path", str(other))
-    review(page).get_by_role("button", name="Save").click(timeout=LONG_MS)
-    expect(page).to_have_url(re.compile("/ui/pipelines/kept$"), timeout=LONG_MS)
+    review(page).get_by_role("button", name="Save").click(timeout=WORKER_MS)
+    expect(page).to_have_url(re.compile("/ui/pipelines/kept$"), timeout=WORKER_MS)
     assert product.get("kept")["spec"]["sinks"][0]["path"] == str(other)
 
 
@@ -89,6 +86,6 @@ def test_a_pipeline_is_made_of_tasks(page: Page, product: Product) -> None:
     expect(part(page, "step:1")).to_have_accessible_name(re.compile("only_large"))
     axe(page)
     plan = review(page)
-    plan.get_by_role("button", name="Save").click(timeout=LONG_MS)
-    expect(page).to_have_url(re.compile("/ui/pipelines/made_of_tasks$"), timeout=LONG_MS)
+    plan.get_by_role("button", name="Save").click(timeout=WORKER_MS)
+    expect(page).to_have_url(re.compile("/ui/pipelines/made_of_tasks$"), timeout=WORKER_MS)
     assert product.get("made_of_tasks")["spec"]["tasks"] == ["only_even", "only_large"]

@@ -10,10 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.product import Product
 from tests.web import catalogue
-from tests.web.kit import Faults, axe, goto
-
-WORKER_MS = 120_000
-"""What a worker has to say is waited for until Spark has started."""
+from tests.web.kit import WORKER_MS, Faults, axe, goto
 
 
 def test_the_components_that_the_forms_are_tested_with_are_the_current_ones() -> None:

@@ -17,12 +17,9 @@ from playwright.sync_api import Page, expect
 from tests.cli.commands import wait_for
 from tests.product import Product
 from tests.web.canvas import choose, fill, rename, write
-from tests.web.kit import Faults, axe, goto, heading
+from tests.web.kit import WORKER_MS, Faults, axe, goto, heading
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-
-LONG_MS = 120_000
-"""For what waits for a worker."""
 
 LONG_ID = 9007199254740993
 """What a number of JavaScript cannot hold: it would become ...992."""
@@ -106,7 +103,7 @@ def try_on_samples(page: Page) -> None:
     write(page, "Sample events as text", "\n".join(map(json.dumps, SAMPLES)))
     page.get_by_role("button", name=re.compile("^Run")).click()
     out = page.get_by_role("region", name="What comes out")
-    expect(out).to_contain_text("+price", timeout=LONG_MS)
+    expect(out).to_contain_text("+price", timeout=WORKER_MS)
     expect(out).to_contain_text(str(LONG_ID))
     expect(out).to_contain_text(re.compile("failed"))
     axe(page)
@@ -124,7 +121,7 @@ def produce(page: Page, id: int, amount: str) -> None:
 def watch(page: Page, product: Product, events: int) -> None:
     goto(page, "/pipelines/priced")
     sink = page.get_by_role("region", name="Sink stream")
-    expect(sink).to_contain_text("in sync", timeout=LONG_MS)
+    expect(sink).to_contain_text("in sync", timeout=WORKER_MS)
     wait_for("the event", lambda: len(prices(product)) >= events)
     goto(page, "/")
     expect(page.get_by_role("main")).to_contain_text("priced" if attention(product) else "All is well")
@@ -134,10 +131,10 @@ def pause_and_resume(page: Page, product: Product) -> None:
     goto(page, "/pipelines/priced")
     page.get_by_role("button", name="Pause").click()
     resume = page.get_by_role("button", name="Resume")
-    expect(resume).to_be_visible(timeout=LONG_MS)
+    expect(resume).to_be_visible(timeout=WORKER_MS)
     assert product.get("priced")["status"] == "paused"
     resume.click()
-    expect(page.get_by_role("button", name="Pause")).to_be_visible(timeout=LONG_MS)
+    expect(page.get_by_role("button", name="Pause")).to_be_visible(timeout=WORKER_MS)
 
 
 def repair_a_letter(page: Page, product: Product) -> None:
@@ -154,7 +151,7 @@ def repair_a_letter(page: Page, product: Product) -> None:
     letter.get_by_role("button", name="Replay").click()
     dialog = page.get_by_role("dialog", name="Replay dead letters")
     dialog.get_by_role("button", name="Replay 1").click()
-    expect(dialog.get_by_role("table")).to_contain_text("delivered", timeout=LONG_MS)
+    expect(dialog.get_by_role("table")).to_contain_text("delivered", timeout=WORKER_MS)
     assert {"id": LONG_ID, "price": 2.5} in prices(product)
 
 
@@ -168,14 +165,14 @@ def break_and_mend_a_sink(page: Page, product: Product, lake: Path) -> None:
     produce(page, 3, "3.5")
     goto(page, "/pipelines/priced")
     sink = page.get_by_role("region", name="Sink lake")
-    expect(sink).to_contain_text("behind", timeout=LONG_MS)
+    expect(sink).to_contain_text("behind", timeout=WORKER_MS)
     axe(page)
     lake.unlink()
     kept.rename(lake)
     catch_up = sink.get_by_role("button", name="Catch up now")
     if catch_up.is_visible():  # else it was quicker by itself
         catch_up.click()
-    expect(sink).to_contain_text("in sync", timeout=LONG_MS)
+    expect(sink).to_contain_text("in sync", timeout=WORKER_MS)
     wait_for("the missed event", lambda: '"id":3' in files(lake))
 
 
@@ -185,7 +182,7 @@ def roll_back(page: Page, product: Product) -> None:
     goto(page, "/pipelines/priced?tab=revisions")
     page.get_by_role("button", name="Roll back to revision 1").click()
     page.get_by_role("dialog").get_by_role("button", name="Roll back").click()
-    expect(page.get_by_role("table", name="Revisions")).to_contain_text("rollback to 1", timeout=LONG_MS)
+    expect(page.get_by_role("table", name="Revisions")).to_contain_text("rollback to 1", timeout=WORKER_MS)
     assert product.get("priced")["metadata"]["description"] == ""
 
 
@@ -204,12 +201,12 @@ def delete_everything(page: Page, product: Product) -> None:
     page.locator(".ag-header-select-all").get_by_role("checkbox").first.check()
     page.get_by_role("toolbar", name="Streams").get_by_role("button", name=re.compile("^Delete")).click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("in use", timeout=LONG_MS)
+    expect(dialog).to_contain_text("in use", timeout=WORKER_MS)
     expect(dialog.get_by_role("link", name="priced").first).to_be_visible()
     axe(page)
     dialog.get_by_role("checkbox", name=re.compile("Delete what refers")).check()
     dialog.get_by_role("button", name=re.compile("^Delete")).click()
-    expect(dialog).to_be_hidden(timeout=LONG_MS)
+    expect(dialog).to_be_hidden(timeout=WORKER_MS)
     assert exported(product) == []
 
 
@@ -218,10 +215,10 @@ def import_again(page: Page, bundle: Path) -> None:
     page.get_by_role("button", name="Upload").first.click()
     dialog = page.get_by_role("dialog", name="Upload documents")
     dialog.locator("input[type=file]").set_input_files(bundle)
-    expect(dialog).to_contain_text("priced", timeout=LONG_MS)
+    expect(dialog).to_contain_text("priced", timeout=WORKER_MS)
     axe(page)
     dialog.get_by_role("button", name=re.compile(r"^Apply \d+ changes")).click()
-    expect(dialog).to_be_hidden(timeout=LONG_MS)
+    expect(dialog).to_be_hidden(timeout=WORKER_MS)
     goto(page, "/pipelines")
 
 
