@@ -30,6 +30,7 @@ NOT_SETTINGS = frozenset(
         "PENSTOCK_TEST_NIGHTLY",
         "PENSTOCK_SERVER",
         "PENSTOCK_DEBUG",
+        "PENSTOCK_FORK_SERVER",
     }
 )
 
@@ -123,6 +124,16 @@ class Settings(_Section):
         default=None,
         description="Directory or URL where running pipelines keep their progress. Unset: `flows` in `home`.",
     )
+    cache: Path | None = Field(
+        default=None,
+        description="Directory of files that can be made again, shared by all installations of a user."
+        " Unset: `penstock` in `$XDG_CACHE_HOME` or in `~/.cache`.",
+    )
+    class_archive: bool = Field(
+        default=True,
+        description="Whether Java keeps Spark's classes in the cache directory (about 200 MB), so that Spark"
+        " starts faster. Made once, in the background, when a worker is idle or a command has ended.",
+    )
     allow_python: bool = Field(
         default=False,
         description="Whether `python` steps may run. Whoever may save a pipeline can then run any code on the"
@@ -143,6 +154,12 @@ class Settings(_Section):
     def registry_url(self) -> str:
         """The registry's URL, embedded in `home` unless one was set."""
         return self.registry.url or f"sqlite:///{self.home / 'registry.db'}"
+
+    @property
+    def cache_directory(self) -> Path:
+        """Where files are kept that can be made again."""
+        shared = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        return (self.cache or shared / "penstock").expanduser().absolute()
 
     @property
     def checkpoint_url(self) -> str:

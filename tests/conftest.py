@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from _pytest.nodeid import NodeId
 
-from tests.java import make_archive, quick_java
+from tests.java import CACHE, QUICK, make_archive
 from tests.servers import connect, postgres
 
 if TYPE_CHECKING:
@@ -57,10 +57,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from penstock.engine.session import open_session
     from penstock.settings import load
 
-    os.environ.setdefault("JAVA_TOOL_OPTIONS", quick_java())
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK)
     home = tmp_path_factory.mktemp("spark")
     overrides = {
         "home": home,
+        "cache": CACHE,
         "spark.master": "local[2]",
         "spark.sql.shuffle.partitions": 2,
         "spark.ui.enabled": False,

@@ -3,76 +3,43 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-QUICK = "-XX:TieredStopAtLevel=1"
-"""Compiling well is not worth it."""
+from penstock.settings import load
+from penstock.spark.archive import MAKER, ClassArchive
 
-ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
-"""The classes of Spark as a JVM has them in memory: with them it starts in half the time."""
+ROOT = Path(__file__).parents[1]
+
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Compiling well and collecting garbage on all cores are not worth it."""
+
+CACHE = Path(sys.prefix) / "cache"
+"""Where the class archive of tests is, apart from that of the user who runs them."""
 
 
 @cache
-def quick_java() -> str:
-    """The value of JAVA_TOOL_OPTIONS for a process of a test."""
-    if not ARCHIVE.exists() or " " in str(ARCHIVE):
-        return QUICK
-    # A JVM that does not run Spark cannot use it, and would print that where a command is expected.
-    return f"{QUICK} -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable"
+def archive() -> ClassArchive:
+    """The class archive of all JVMs of tests."""
+    found = ClassArchive.of(load({"cache": CACHE}, env={}).settings)
+    assert found is not None, "there is no Java, or the environment's path has a space in it"
+    return found
 
 
 def make_archive() -> None:
     """Make the archive, unless this Java has made it of this Spark."""
-    import pyspark
-
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=f"{home}/bin" if home else None)
-    if java is None:
-        return  # which tests of Spark tell
-    version = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    made_of, stamp = f"{pyspark.__version__}\n{version}", ARCHIVE.with_suffix(".ready")
-    if stamp.exists() and stamp.read_text() == made_of:
+    if archive().ready:
         return
-    print("preparing Java for the tests; this is done once", file=sys.stderr)
-    stamp.unlink(missing_ok=True)
-    ARCHIVE.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "tests.java"]
+    print("preparing Java for the tests (once, about half a minute)", file=sys.stderr, flush=True)
     env = {**os.environ, "JAVA_TOOL_OPTIONS": QUICK}
+    command = [sys.executable, "-m", MAKER, str(archive().path)]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-    if done.returncode == 0:
-        stamp.write_text(made_of)
-    else:
+    if not archive().ready:
         print(f"they go on without:\n{done.stdout}{done.stderr}", file=sys.stderr)
 
 
-def _make() -> None:
-    """Run a small query in a JVM that leaves the archive behind when it ends."""
-    from penstock.engine.session import open_session
-    from penstock.settings import load
-
-    with tempfile.TemporaryDirectory() as directory:
-        home = Path(directory)
-        options = f"-XX:+UseParallelGC -XX:ArchiveClassesAtExit={ARCHIVE}"
-        overrides = {"home": home, "spark.driver.extraJavaOptions": options}
-        spark = open_session(load(overrides, env={}, cwd=home).settings)
-        rows = spark.readStream.format("rate").load().selectExpr("value", "value * 2 AS twice")
-        writer = rows.writeStream.foreachBatch(lambda batch, _: batch.write.json(str(home / "out"), "append"))
-        query = writer.option("checkpointLocation", str(home / "checkpoint")).start()
-        query.processAllAvailable()
-        query.stop()
-        gateway = spark.sparkContext._gateway
-        spark.stop()
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait(300)
-    assert ARCHIVE.exists()
-
-
-if __name__ == "__main__":
-    _make()
+def quick_environment() -> dict[str, str]:
+    """What lets the processes of a test start fast: the archive and quick options of Java."""
+    return {"JAVA_TOOL_OPTIONS": QUICK, "PENSTOCK_CACHE": str(CACHE)}

@@ -37,7 +37,7 @@ def up(
     from penstock.cli.descriptors import allow_many_files
     from penstock.cli.lock import Lock
     from penstock.cli.logs import configure
-    from penstock.engine.session import require_java
+    from penstock.spark.java import require_java
 
     loaded = load_settings(host=host, port=port, home=home, workers=workers)
     settings = settled(loaded)

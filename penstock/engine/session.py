@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.paths import is_local
-from penstock.errors import PenstockError, Problem
 from penstock.settings import Settings
+from penstock.spark.archive import ClassArchive
+from penstock.spark.fork_server import fork_server
+from penstock.spark.java import collector_chosen, require_java
+from penstock.spark.jvm import remember_classes
+from penstock.spark.launcher import SERVER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,9 +23,7 @@ if TYPE_CHECKING:
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 _STATE = "org.apache.spark.sql.execution.streaming.state"
 
-JAVA_NEEDED = 17
-
-JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 QUIET_JVM = (
     "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution",  # a stack for each query's end
@@ -40,9 +40,13 @@ def open_session(settings: Settings) -> SparkSession:
     # Without this, Spark's Python workers may be another Python, and a query hangs with no word.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if settings.spark.get("spark.master", "local").startswith("local"):
+        if (server := fork_server()) is not None:
+            os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = str(server.python)
+            os.environ[SERVER] = str(server.address)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else is meant to connect
     from pyspark.sql import SparkSession
 
+    remember_classes()
     builder = SparkSession.builder.appName("penstock")
     for name, value in configuration(settings).items():
         builder = builder.config(name, value)
@@ -73,7 +77,7 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
-        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON", sys.executable),
         "spark.driver.memory": "2g",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(settings.home / "spark-warehouse"),
@@ -82,6 +86,8 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.scheduler.allocation.file": Path(__file__).with_name("pools.xml").as_uri(),
         # Users' SQL may not name a path as a table.
         "spark.sql.runSQLOnFiles": "false",
+        # Spark would note, with several questions to the JVM, which line of Penstock made each column.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Events that a filter drops inside the reader would not be counted as read.
         "spark.sql.json.filterPushdown.enabled": "false",
         "spark.sql.csv.filterPushdown.enabled": "false",
@@ -100,7 +106,6 @@ def configuration(settings: Settings) -> dict[str, str]:
         chosen |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.extraJavaOptions": "" if _collector_chosen() else "-XX:+UseParallelGC",
             # Spark's default of 200 makes a small stateful batch take seconds on a few cores.
             "spark.sql.shuffle.partitions": str(_local_cores(master)),
         }
@@ -113,42 +118,16 @@ def configuration(settings: Settings) -> dict[str, str]:
             ),
             "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         }
-    return {**chosen, **settings.spark}
+    return {**chosen, **settings.spark, JAVA_OPTIONS: _java_options(settings)}
 
 
-def require_java() -> None:
-    """Refuse to start, with the line that helps, on a machine without a fitting Java."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    found = _java_major(java) if java else None
-    if found is not None and found >= JAVA_NEEDED:
-        return
-    what = f"Java {found}" if found else "no Java"
-    raise PenstockError(
-        Problem(
-            code="no_java",
-            message=f"Spark needs Java {JAVA_NEEDED} or newer; there is {what} here",
-            hint="Debian: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17; "
-            "Windows: winget install EclipseAdoptium.Temurin.17.JRE",
-        )
-    )
-
-
-def _java_major(java: str) -> int | None:
-    try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30).stderr
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    match = re.search(r'version "(?:1\.)?(\d+)', told)
-    return int(match.group(1)) if match else None
-
-
-def _collector_chosen() -> bool:
-    """Whether the environment picks a garbage collector: Java does not start with two.
-
-    Where it does not, the parallel one is a fifth faster than Java's default on a few cores.
-    """
-    return any("-XX:+Use" in os.environ.get(name, "") for name in JAVA_VARIABLES)
+def _java_options(settings: Settings) -> str:
+    """The user's options of the JVM, else a garbage collector, and the class archive if there is one."""
+    # On a few cores the parallel collector is a fifth faster than Java's default.
+    local = settings.spark.get("spark.master", "local").startswith("local")
+    own = "-XX:+UseParallelGC" if local and not collector_chosen() else ""
+    archive = ClassArchive.of(settings)
+    return " ".join([settings.spark.get(JAVA_OPTIONS, own), *(archive.options() if archive else ())]).strip()
 
 
 def _local_cores(master: str) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from tests.java import quick_java
+from tests.java import quick_environment
 
 PATIENCE_S = 120
 
@@ -23,7 +23,7 @@ PATIENCE_S = 120
 def quiet_environment() -> dict[str, str]:
     """This environment without what configures Penstock, and with a Java that is quick to start."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-    return {"JAVA_TOOL_OPTIONS": quick_java(), **kept}
+    return {**quick_environment(), **kept}
 
 
 @dataclass

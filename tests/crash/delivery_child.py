@@ -12,11 +12,12 @@ from penstock.testing import crash
 from tests.crash.delivery_flow import EVENTS, faulty_flow, streams_of
 from tests.engine.faults import wait_for
 from tests.flows import running
+from tests.java import CACHE
 
 
 def main(root: Path) -> None:
     crash.arm(Ledger)
-    overrides = {"home": root / "home", "spark.master": "local[2]", "spark.ui.enabled": False}
+    overrides = {"home": root / "home", "cache": CACHE, "spark.master": "local[2]", "spark.ui.enabled": False}
     spark = open_session(load(overrides, env={}, cwd=root).settings)
     streams = streams_of(root)
     flow = faulty_flow(root, streams)

@@ -14,7 +14,7 @@ import pytest
 from penstock.testing.crash import VARIABLE
 from tests.crash.delivery_flow import BAD, EVENTS, faulty_flow, streams_of
 from tests.engine.faults import numbers
-from tests.java import quick_java
+from tests.java import quick_environment
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -32,7 +32,7 @@ KILLS = [
 
 def run(root: Path, kill: str = "") -> int:
     """Run the flow in a process of its own, which may die; how it ended."""
-    env = {**os.environ, VARIABLE: kill, "PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": quick_java()}
+    env = {**os.environ, VARIABLE: kill, "PYTHONPATH": str(ROOT), **quick_environment()}
     command = [sys.executable, "-m", "tests.crash.delivery_child", str(root)]
     with (root / "child.log").open("ab") as log:
         child = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=log, start_new_session=True)

@@ -16,6 +16,7 @@ from penstock.processors.base import BatchProcessor, Desk, Outcome, Stage, Work
 from penstock.settings import load
 from tests.engine.faults import Faulty, numbers, wait_for
 from tests.flows import Streams, running
+from tests.java import CACHE
 
 PATIENCE_S = 100
 
@@ -51,7 +52,7 @@ class AtOnce(Faulty):
 
 
 def main(root: Path) -> None:
-    overrides = {"home": root / "home", "spark.master": "local[3]", "spark.ui.enabled": False}
+    overrides = {"home": root / "home", "cache": CACHE, "spark.master": "local[3]", "spark.ui.enabled": False}
     spark = open_session(load(overrides, env={}, cwd=root).settings)
     streams = Streams(root)
     streams.make("in", schema="id BIGINT").append(numbers(0, 30))

@@ -17,7 +17,7 @@ from penstock.streams.log import Log
 from penstock.testing.faulty_sink import deliveries
 from tests.engine.faults import SCHEMA, Faulty, numbers, wait_for
 from tests.flows import Streams, keeper, pipeline, running
-from tests.java import quick_java
+from tests.java import quick_environment
 
 HOUR_MS = 3_600_000
 GENEROUS = {"max_events": 1_000_000, "max_bytes": 2**40, "max_ms": HOUR_MS, "max_inflight": 1}
@@ -123,7 +123,7 @@ def pairs(log: Log) -> list[tuple[int, int]]:
 @pytest.mark.slow
 def test_three_batches_are_really_processed_at_once(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
-    env = {**os.environ, "PYTHONPATH": str(root), "JAVA_TOOL_OPTIONS": quick_java()}
+    env = {**os.environ, "PYTHONPATH": str(root), **quick_environment()}
     command = [sys.executable, "-m", "tests.engine.at_once", str(tmp_path)]
     done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-4000:]

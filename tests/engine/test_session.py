@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.session import configuration, require_java
+from penstock.engine.session import configuration
 from penstock.errors import PenstockError
 from penstock.settings import load
+from penstock.spark.java import require_java
 
 
 def configured(tmp_path: Path, **overrides: Any) -> dict[str, str]:

@@ -1,0 +1,225 @@
+"""A process that has imported what Spark's Python processes need, and forks one whenever Spark wants one.
+
+Spark starts several Python processes for each flow. A new interpreter spends about a second of processor time
+on imports; a fork of this process spends some milliseconds, and shares its memory. What Spark is given as its
+Python is `penstock.spark.launcher`, which asks this server. Where the server cannot be used the launcher
+becomes an ordinary Python, so nothing depends on it but speed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import runpy
+import select
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+import warnings
+from pathlib import Path
+from typing import NoReturn
+
+from penstock.spark import launcher
+
+PRELOADED = (
+    "pyspark.worker",
+    "pyspark.sql.worker.create_data_source",
+    "pyspark.sql.worker.lookup_data_sources",
+    "pyspark.sql.worker.plan_data_source_read",
+    "pyspark.sql.worker.write_into_data_source",
+    "pyspark.sql.streaming.python_streaming_source_runner",
+    "pyspark.sql.pandas.types",
+    "penstock.connectors.generate",
+    "penstock.connectors.stream_reader",
+    "penstock.engine.python_step",
+    "penstock.processors.ticker",
+)
+"""Modules that processes of flows import. One that is missing here costs time, nothing else."""
+
+REQUEST_S = 5.0
+"""A launcher that has connected sends its request at once."""
+
+LONGEST_SHEBANG = 120
+"""Linux cuts the first line of a script after 127 bytes."""
+
+ENVIRONMENT = {
+    # A thread does not survive a fork, so libraries must not start any while they are imported.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    # What Spark sets for its Python processes, and an interpreter reads only when it starts.
+    "PYTHONHASHSEED": "0",
+    "PYTHONUNBUFFERED": "YES",
+}
+
+
+class ForkServer:
+    """The server process of this process, and the executable to give to Spark as its Python."""
+
+    def __init__(self) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="penstock-fork-")
+        directory = Path(self._directory.name)
+        self.address = directory / "socket"
+        self.python = self.launcher(directory)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(self.address))
+        listener.listen(128)
+        with listener:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", __name__, str(listener.fileno())],
+                stdin=subprocess.PIPE,  # closes when this process ends, however it ends
+                stdout=2,  # Spark, too, lets all that its Python processes print go to standard error
+                pass_fds=[listener.fileno()],
+                env={**os.environ, **ENVIRONMENT},
+                start_new_session=True,  # Ctrl-C in a terminal is not for Spark's processes
+            )
+
+    @staticmethod
+    def launcher(directory: Path) -> Path:
+        """Write the executable that Spark is to start as its Python."""
+        path = directory / "python"
+        path.write_text(f"#!{sys.executable} -IS\n{Path(launcher.__file__).read_text()}")
+        path.chmod(stat.S_IRWXU)
+        return path
+
+    @property
+    def pid(self) -> int:
+        """The process that forks."""
+        return self._process.pid
+
+    def preload(self) -> None:
+        """Import what flows need now, rather than when the first process is wanted."""
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self.address))
+            connection.sendall((0).to_bytes(4, "big"))
+
+    def stop(self) -> None:
+        """End the server. Processes that it has forked end with Spark."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._directory.cleanup()
+
+
+_LOCK = threading.Lock()
+_SERVER: list[ForkServer] = []
+
+
+def fork_server() -> ForkServer | None:
+    """The fork server of this process, started if it has none; None where there can be none."""
+    if not hasattr(os, "fork") or len(sys.executable) > LONGEST_SHEBANG or " " in sys.executable:
+        return None
+    with _LOCK:
+        if not _SERVER:
+            _SERVER.append(ForkServer())
+        return _SERVER[0]
+
+
+def serve(listener: socket.socket) -> None:
+    """Fork a process for each launcher that asks, until standard input closes."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process of a flow is waited for
+    poll = select.poll()
+    poll.register(0, select.POLLIN)
+    poll.register(listener, select.POLLIN)
+    while True:
+        ready = {descriptor for descriptor, _ in poll.poll()}
+        if 0 in ready:
+            return
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError, EOFError):
+            connection.settimeout(REQUEST_S)
+            _answer(connection, listener)
+
+
+def _answer(connection: socket.socket, listener: socket.socket) -> None:
+    header, streams, _, _ = socket.recv_fds(connection, 4, 3)
+    request = _receive(connection, int.from_bytes(header, "big"))
+    _preload()
+    if not request:
+        return
+    pid = os.fork()
+    if pid == 0:
+        listener.close()
+        _become(request, streams, connection)
+    for descriptor in streams:
+        os.close(descriptor)
+    connection.sendall(b"1")
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    received = b""
+    while len(received) < size:
+        part = connection.recv(size - len(received))
+        if not part:
+            raise EOFError
+        received += part
+    return received
+
+
+def _preload() -> None:
+    """Import what processes of flows need, once."""
+    if PRELOADED[-1] in sys.modules:
+        return
+    for name in PRELOADED:
+        try:
+            importlib.import_module(name)
+        except Exception:  # the process that needs it reports it, to whoever can act on it
+            traceback.print_exc()
+    gc.collect()
+    gc.freeze()  # or each collection of a forked process would copy the memory that it shares
+
+
+def _become(request: bytes, streams: list[int], connection: socket.socket) -> NoReturn:
+    """Be the Python that Spark has called for."""
+    code = 1
+    try:
+        words = [os.fsdecode(word) for word in request.split(b"\0")]
+        count = int(words[1])
+        directory, (_, module, *arguments), environment = words[0], words[2 : 2 + count], words[2 + count :]
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _take_streams(streams)
+        os.chdir(directory)
+        os.environ.clear()
+        os.environ.update({name: value for name, _, value in (each.partition("=") for each in environment)})
+        sys.path[:0] = [path for path in _python_path(directory) if path not in sys.path]
+        sys.argv = [module, *arguments]
+        connection.setblocking(True)  # it stays open until this process ends: a launcher may wait for that
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # that the module was imported before
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except (BrokenPipeError, ConnectionResetError, EOFError):
+        code = 0  # Spark has hung up: the flow has ended
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code & 0xFF)
+
+
+def _take_streams(streams: list[int]) -> None:
+    """Read and write where Spark wants it; a process without pipes of its own reads nothing."""
+    if not streams:
+        streams = [os.open(os.devnull, os.O_RDONLY)]
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+
+
+def _python_path(directory: str) -> list[str]:
+    return [directory, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+
+
+if __name__ == "__main__":
+    with socket.socket(fileno=int(sys.argv[1])) as inherited:
+        serve(inherited)

@@ -1,0 +1,62 @@
+"""The Java that Spark will run on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from penstock.errors import PenstockError, Problem
+
+JAVA_NEEDED = 17
+
+JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+"""Environment variables from which every Java takes options."""
+
+
+def require_java() -> None:
+    """Refuse to start, with the line that helps, on a machine without a fitting Java."""
+    found = _major(java_release())
+    if found is not None and found >= JAVA_NEEDED:
+        return
+    what = f"Java {found}" if found else "no Java"
+    raise PenstockError(
+        Problem(
+            code="no_java",
+            message=f"Spark needs Java {JAVA_NEEDED} or newer; there is {what} here",
+            hint="Debian: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17; "
+            "Windows: winget install EclipseAdoptium.Temurin.17.JRE",
+        )
+    )
+
+
+def java_release() -> str | None:
+    """What the Java that Spark will take says of its version and build; None if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    return _release(java) if java else None
+
+
+def collector_chosen() -> bool:
+    """Whether the environment picks a garbage collector: Java does not start with two."""
+    return any("-XX:+Use" in os.environ.get(name, "") for name in JAVA_VARIABLES)
+
+
+@cache
+def _release(java: str) -> str | None:
+    try:
+        return (Path(java).resolve().parents[1] / "release").read_text()  # much quicker than to start a JVM
+    except OSError:
+        pass
+    try:
+        return subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+def _major(release: str | None) -> int | None:
+    match = re.search(r'(?:version |JAVA_VERSION=)"(?:1\.)?(\d+)', release or "")
+    return int(match.group(1)) if match else None

@@ -1,0 +1,29 @@
+"""Fewer questions to the JVM: a class that py4j has found once is not looked up again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
+
+
+def remember_classes() -> None:
+    """Let py4j keep the packages, classes and static methods that it has found.
+
+    Without this each dot in `jvm.org.apache.spark…` is a question of its own, and one about a package makes
+    Java search all jars for a class of that name. Planning a small flow asks about a thousand of them.
+    """
+    for view in (JVMView, JavaPackage, JavaClass):
+        if not hasattr(view.__getattr__, "asks"):
+            view.__getattr__ = _remembering(view.__getattr__)
+
+
+def _remembering(ask: Any) -> Any:
+    def find(self: Any, name: str) -> Any:
+        found = ask(self, name)
+        if isinstance(found, JavaPackage | JavaClass | JavaMember):  # never the value of a static field
+            self.__dict__[name] = found
+        return found
+
+    find.asks = ask  # type: ignore[attr-defined]
+    return find
