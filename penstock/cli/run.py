@@ -240,6 +240,3 @@ def _run(project: Project, settings: Settings, shown: Plain, fresh: bool) -> Sum
             shown.update(flow.id, keeper.state)
             keeper.join(POLL_S)
         return Summary.of(flow.id, keeper.state, time.monotonic() - started, resumed, flow.site.dead)
-
-
-COMMANDS = (run,)

@@ -55,6 +55,3 @@ def story(
 def _letter(letter: dict[str, Any]) -> list[str | tuple[str, str]]:
     head = (f"dead letter {letter['offset']} ", "red")
     return [head, f"of '{letter['step']}' [{letter['code']}] {letter['reason'] or ''} ({letter['state']})"]
-
-
-COMMANDS = (story,)

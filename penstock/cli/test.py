@@ -203,6 +203,3 @@ def _require_together(only: Any, events: Any, given: Any, name: Any, junit: Any)
 
 def _about(tests: Tests) -> dict[str, Any]:
     return {"file": tests.document.file, "kind": tests.document.kind, "name": tests.document.name}
-
-
-COMMANDS = (test,)

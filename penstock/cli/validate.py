@@ -148,6 +148,3 @@ def _duplicates(documents: Sequence[Found]) -> dict[int, list[Problem]]:
 
 def _problems(answer: Mapping[str, Any], level: str) -> list[Problem]:
     return [Problem.model_validate(problem) for problem in answer[level]]
-
-
-COMMANDS = (validate,)
