@@ -15,6 +15,7 @@ from threading import Thread
 import pytest
 
 from penstock.cli.commands import COMMANDS, GROUPS
+from penstock.specs.catalog import ROLES, Role
 from tests.cli.commands import PATIENCE_S, quiet_environment
 
 HEAVY = {
@@ -113,6 +114,27 @@ def test_a_client_imports_nothing_heavy(tmp_path: Path) -> None:
     with served({"items": [sink], "total": 1}) as url:
         assert not imported(tmp_path, "get", "sinks", "--server", url) & HEAVY
         assert not imported(tmp_path, "get", "sinks", "-o", "yaml", "--server", url) & HEAVY
+
+
+def test_quick_validation_imports_nothing_heavy(tmp_path: Path) -> None:
+    (tmp_path / "all.yaml").write_text(
+        "kind: Stream\nmetadata: {name: orders}\n---\n"
+        "kind: Pipeline\nmetadata: {name: shop}\n"
+        "spec:\n"
+        "  source: {type: generate, rate: 1}\n"
+        "  processors: [{type: filter, where: seq > 1}, {type: mask, fields: [{field: a, method: hash}]}]\n"
+        "  sinks: [{type: stream, stream: orders}, {type: file, path: out, format: json}]\n"
+    )
+    assert not imported(tmp_path, "validate", "--quick", "all.yaml") & {*HEAVY, "httpx", "structlog"}
+    (tmp_path / "bad.yaml").write_text("kind: Sink\nmetadata: {name: lake}\nspec: {type: fiel}\n")
+    assert not imported(tmp_path, "validate", "--quick", "bad.yaml", code=3) & HEAVY
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_catalogue_of_components_imports_nothing_heavy(role: Role) -> None:
+    script = f"import sys; from penstock.specs.catalog import catalog; catalog({role!r}); print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert not {name.partition(".")[0] for name in told.split()} & {*HEAVY, "httpx"}
 
 
 def test_the_completion_of_a_shell_imports_nothing_heavy(tmp_path: Path) -> None:
