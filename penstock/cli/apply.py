@@ -13,6 +13,7 @@ from penstock.cli.client import Client, NoServer, connect
 from penstock.cli.files import Found, in_order, read_files
 from penstock.cli.options import AcceptReset, DryRun, Json, Server
 from penstock.cli.output import FAILED, INVALID, exit_code, say, show_json, show_problems
+from penstock.cli.plans import plan_all, show_plan, show_plans
 from penstock.errors import Invalid, PenstockError, Problem
 
 DONE = {"create": "created", "update": "updated", "unchanged": "unchanged"}
@@ -81,7 +82,7 @@ def apply_all(client: Client, documents: Sequence[Found], *, accept_reset: bool 
 def _apply(client: Client, document: Found, accept_reset: bool) -> tuple[str, list[Problem]]:
     kind, name = document.kind, document.name
     if not document.addressable or kind is None or name is None:
-        from penstock.specs.validation import parse
+        from penstock.specs.validation import parse  # loads every connector
 
         parse(document.raw)  # tells what is missing
         raise Invalid(Problem(code="not_a_document", message="it has no kind or no name"))
@@ -101,8 +102,6 @@ def _warnings(answer: dict[str, Any]) -> list[Problem]:
 
 
 def _plan(client: Client, documents: Sequence[Found], *, as_json: bool) -> None:
-    from penstock.cli.plans import plan_all, show_plan, show_plans
-
     plans = []
     for planned in plan_all(client, documents):
         plans.append(planned)
@@ -138,6 +137,3 @@ def _plain(result: Any) -> dict[str, Any]:
     for level in {"errors", "warnings"} & plain.keys():
         plain[level] = [problem.model_dump() for problem in getattr(result, level)]
     return plain
-
-
-COMMANDS = (apply,)

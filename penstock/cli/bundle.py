@@ -74,6 +74,3 @@ def show_changes(changes: list[dict[str, Any]], *, applied: bool) -> None:
             show_entries(change["diff"], indent="    ")
     changed = sum(change["action"] != "unchanged" for change in changes)
     note(plural(changed, "change") + ("" if applied else ", nothing was saved (dry run)"))
-
-
-COMMANDS = (export, import_)

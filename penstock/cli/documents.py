@@ -125,6 +125,3 @@ def confirm(question: str, yes: bool) -> None:
             Problem(code="not_confirmed", message=f"{question} Nobody is here to answer.", hint="add --yes")
         )
     typer.confirm(question, abort=True, err=True)
-
-
-COMMANDS = (get, describe, delete)

@@ -76,6 +76,3 @@ def _show(lines: list[dict[str, Any]], *, as_json: bool) -> None:
             line["message"],
             (f"  {about}" if about else "", "dim"),
         )
-
-
-COMMANDS = (logs,)

@@ -6,12 +6,11 @@ from typing import Any
 
 from penstock.cli.options import Home, Json, load_settings
 from penstock.cli.output import note, say, show_json, show_problems, show_table
+from penstock.control.installation import shown_settings, versions
 
 
 def config(home: Home = None, json: Json = False) -> None:
     """Show each setting with its value and where that came from."""
-    from penstock.control.installation import shown_settings
-
     loaded = load_settings(home=home)
     shown = shown_settings(loaded)
     if json:
@@ -26,8 +25,6 @@ def config(home: Home = None, json: Json = False) -> None:
 
 def version(json: Json = False) -> None:
     """Show the versions of Penstock and of what it runs on."""
-    from penstock.control.installation import versions
-
     found = versions()
     if json:
         show_json(found)
@@ -40,6 +37,3 @@ def _text(value: Any) -> str:
     if value is None:
         return "-"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-COMMANDS = (config, version)

@@ -21,8 +21,6 @@ from penstock.cli.output import FAILED, Usage, note, say, show_json, show_proble
 from penstock.cli.text import count, plural, when
 from penstock.errors import Problem
 
-HELP = "Read, edit and replay what pipelines, tasks and sinks could not process."
-
 STEP = 1000
 """Letters that one request replays: after each the bar moves on."""
 
@@ -151,7 +149,7 @@ def discard(
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Mark dead letters as ones that nobody will replay. They stay in their stream."""
+    """Mark dead letters as ones that will not be replayed. They stay in their stream."""
     client, letters = connect(server), []
     for offset in offsets:
         place = _path(name, str(offset), *(["restore"] if undo else []))
@@ -262,6 +260,3 @@ def _show_event(title: str, event: Any) -> None:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else jsons.dumps(value, ensure_ascii=False)
-
-
-COMMANDS = (ls, show, edit, replay, discard)

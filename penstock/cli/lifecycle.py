@@ -24,27 +24,27 @@ Names = Annotated[
 
 
 def pause(names: Names, server: Server = None, json: Json = False) -> None:
-    """Pause what runs after the batch in hand; it keeps its place."""
+    """Pause a flow after the current batch; it keeps its place."""
     _act("pause", names, server, json)
 
 
 def resume(names: Names, server: Server = None, json: Json = False) -> None:
-    """Let what is paused go on."""
+    """Let a paused flow go on."""
     _act("resume", names, server, json)
 
 
 def stop(names: Names, server: Server = None, json: Json = False) -> None:
-    """Stop what runs; `start` lets it go on where it was."""
+    """Stop a flow; `start` lets it go on where it was."""
     _act("stop", names, server, json)
 
 
 def start(names: Names, server: Server = None, json: Json = False) -> None:
-    """Start what is stopped, failed or completed."""
+    """Start a flow that is stopped, failed or completed."""
     _act("start", names, server, json)
 
 
 def restart(names: Names, server: Server = None, json: Json = False) -> None:
-    """End what runs after the batch in hand and begin it again; start what has ended."""
+    """End a running flow after the current batch and start it again; start one that has ended."""
     _act("restart", names, server, json)
 
 
@@ -69,6 +69,3 @@ def _act(action: str, names: list[str], server: str | None, as_json: bool) -> No
         show_json({"items": results})
     if codes:
         raise typer.Exit(INVALID if codes == {INVALID} else FAILED)
-
-
-COMMANDS = (pause, resume, stop, start, restart)

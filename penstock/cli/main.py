@@ -1,38 +1,19 @@
-"""`penstock`: all commands, and what happens when one of them fails."""
+"""`penstock`: the command line, and what happens when a command fails.
+
+Imports nothing that takes long, not even for errors: `--help` and the shell's completion come at once.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from penstock.cli import (
-    apply,
-    bundle,
-    documents,
-    flow_logs,
-    info,
-    letters,
-    lifecycle,
-    query,
-    replay,
-    revisions,
-    run,
-    sinks,
-    story,
-    stream,
-    test,
-    up,
-    validate,
-    worker,
-)
-from penstock.cli.options import JSON
-from penstock.cli.output import FAILED, exit_code, show_error, show_problems
-from penstock.errors import PenstockError, Problem
+from penstock.cli.commands import COMMANDS, GROUPS, Entry
 
 DEBUG = "PENSTOCK_DEBUG"
 HELP = (
@@ -41,13 +22,60 @@ HELP = (
 )
 
 
-class Commands(TyperGroup):
-    """A group that turns expected errors into messages and exit codes."""
+class Listed(TyperCommand):
+    """A command as `--help` and the shell list it, before its module is imported."""
+
+    def __init__(self, word: str, entry: Entry, panel: str | None = None) -> None:
+        super().__init__(word, help=entry.help, rich_help_panel=panel)
+        self.entry = entry
+
+    def loaded(self) -> Any:
+        """The command itself, with its options."""
+        alone = typer.Typer(add_completion=False)
+        alone.command(self.name)(self.entry.load())
+        return typer.main.get_command(alone)
+
+
+class Group(TyperGroup):
+    """Commands that are imported when they are called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that arguments name, imported."""
+        word, command, rest = super().resolve_command(ctx, args)
+        return word, command.loaded() if isinstance(command, Listed) else command, rest
+
+
+class Commands(Group):
+    """Every command. Expected errors become messages and exit codes."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for words, entry in COMMANDS.items():
+            first, _, second = words.partition(" ")
+            if not second:
+                self.add_command(Listed(first, entry, entry.panel))
+            else:
+                self._group(first).add_command(Listed(second, entry))
+
+    def _group(self, name: str) -> TyperGroup:
+        if name not in self.commands:
+            help, panel = GROUPS[name]
+            self.add_command(Group(name=name, help=help, rich_help_panel=panel, no_args_is_help=True))
+        return cast(TyperGroup, self.commands[name])
 
     def invoke(self, ctx: Any) -> Any:
+        """Run the command that was called."""
         try:
             return super().invoke(ctx)
-        except PenstockError as error:
+        except typer.Exit:
+            raise
+        except Exception as error:
+            from penstock.cli.options import JSON
+            from penstock.cli.output import exit_code, show_error
+            from penstock.errors import PenstockError
+
+            if not isinstance(error, PenstockError):
+                raise
             show_error(error, as_json=bool(ctx.meta.get(JSON)))
             raise typer.Exit(exit_code(error)) from None
 
@@ -55,57 +83,21 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands,
     name="penstock",
-    help=HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-PANELS = {
-    "Run": (up, worker, run, validate, test),
-    "Documents on a server": (
-        apply,
-        documents,
-        lifecycle,
-        flow_logs,
-        story,
-        sinks,
-        replay,
-        revisions,
-        bundle,
-    ),
-    "Streams": (query,),
-    "About": (info,),
-}
-GROUPS = {"stream": ("Streams", stream), "dead-letters": ("Documents on a server", letters)}
-"""Commands of two words, such as `stream ls`."""
+
+@app.callback(help=HELP)
+def _penstock() -> None:
+    """Makes a group of the app, though no command is registered."""
 
 
 def commands() -> Iterator[tuple[str, str, Callable[..., None]]]:
     """Every command: its panel, its name and its function."""
-    for panel, modules in PANELS.items():
-        for module in modules:
-            for command in module.COMMANDS:
-                yield panel, command.__name__.rstrip("_").replace("_", "-"), command
-    for group, (panel, module) in GROUPS.items():
-        for command in module.COMMANDS:
-            yield panel, f"{group} {command.__name__.rstrip('_')}", command
-
-
-def _add_all() -> None:
-    groups: dict[str, typer.Typer] = {}
-    for group, (panel, module) in GROUPS.items():
-        groups[group] = typer.Typer(no_args_is_help=True, help=module.HELP)
-        app.add_typer(groups[group], name=group, rich_help_panel=panel)
-    for panel, name, command in commands():
-        group, _, word = name.rpartition(" ")
-        if group:
-            groups[group].command(word)(command)
-        else:
-            app.command(word, rich_help_panel=panel)(command)
-
-
-_add_all()
+    for name, entry in COMMANDS.items():
+        yield entry.panel, name, entry.load()
 
 
 def main() -> None:
@@ -115,6 +107,9 @@ def main() -> None:
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
+        from penstock.cli.output import FAILED, show_problems
+        from penstock.errors import Problem
+
         text = f"{type(error).__name__}: {error}"
         show_problems([Problem(code="internal", message=text, hint=f"{DEBUG}=1 shows the traceback")])
         sys.exit(FAILED)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from penstock.cli.output import Usage, show_problems
-
-if TYPE_CHECKING:
-    from penstock.settings import Loaded, Settings
+from penstock.errors import Invalid
+from penstock.settings import Loaded, Settings, load
 
 JSON = "penstock.json"
 """Where a context remembers that `--json` was given, for the errors."""
@@ -53,9 +52,6 @@ AcceptReset = Annotated[
 
 def load_settings(**overrides: object) -> Loaded:
     """The settings under these options, by dotted name with `__` for the dot."""
-    from penstock.errors import Invalid
-    from penstock.settings import load
-
     try:
         return load({name.replace("__", "."): value for name, value in overrides.items()})
     except Invalid as error:

@@ -12,7 +12,7 @@ from penstock.cli.files import Found
 from penstock.cli.output import exit_code, note, say, show_problems
 from penstock.cli.revisions import show_entries
 from penstock.cli.text import plural
-from penstock.errors import PenstockError, Problem
+from penstock.errors import Invalid, PenstockError, Problem
 
 EFFECTS = {"keeps": "dim", "restarts": "yellow", "resets": "bold red"}
 
@@ -49,8 +49,6 @@ def plan_all(client: Client, documents: Sequence[Found]) -> Iterator[DocumentPla
 
 
 def _planned(client: Client, document: Found, analysis: dict[str, Any]) -> DocumentPlan:
-    from penstock.errors import Invalid
-
     kind, name = document.kind, document.name
     errors = [Problem.model_validate(problem) for problem in analysis["errors"]]
     if errors or not document.addressable or kind is None or name is None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 import time
 from dataclasses import asdict, dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import TYPE_CHECKING, Any, Self
 
 from penstock.cli.output import note, show_json, show_problems
 from penstock.cli.text import count, plural, rate
@@ -108,12 +106,10 @@ class Live(Plain):
         from rich.live import Live as RichLive
         from rich.spinner import Spinner
 
-        # A stream of its own: while Spark starts, the real one is lent to it.
-        self._stream: TextIO = os.fdopen(os.dup(2), "w", encoding="utf-8")
         self._spinner = Spinner("dots", "")
         self._live = RichLive(
             self._spinner,
-            console=Console(file=self._stream, highlight=False),
+            console=Console(file=sys.stderr, highlight=False),
             transient=True,
             refresh_per_second=8,
             # Events of a console sink stand above the line, unless they go elsewhere.
@@ -126,8 +122,6 @@ class Live(Plain):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._live.stop()
-        with contextlib.suppress(OSError):
-            self._stream.close()
 
     def step(self, text: str) -> None:
         self._spinner.update(text=text)

@@ -52,6 +52,3 @@ def _cell(value: Any, null: str) -> str:
     if value is None:
         return null
     return value if isinstance(value, str) else jsons.dumps(value, ensure_ascii=False)
-
-
-COMMANDS = (query,)

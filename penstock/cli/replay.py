@@ -150,6 +150,3 @@ def _consequence(sink: dict[str, Any]) -> str:
 
 def _figures(replay: dict[str, Any]) -> str:
     return f"{count(replay['delivered'])} of {count(replay['total'])} events"
-
-
-COMMANDS = (replay, replays)

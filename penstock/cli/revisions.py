@@ -77,6 +77,3 @@ def show_entries(entries: list[dict[str, Any]], indent: str = "  ") -> None:
         before, after = repr(entry.get("before")), repr(entry.get("after"))
         change = {"add": after, "remove": before, "replace": f"{before} → {after}"}[entry["op"]]
         say((f"{indent}{sign} {entry['path'] or '(all)'}: ", style), change)
-
-
-COMMANDS = (revisions, diff, rollback)

@@ -1,64 +1,180 @@
-"""Spark for a command in the foreground, with its noise in a file."""
+"""Spark for a command in the foreground, with the output of the JVM in a file."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
-import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PenstockError, Problem
 from penstock.settings import Settings
+from penstock.spark.archive import ClassArchive
 
 if TYPE_CHECKING:
+    import psutil
     from pyspark.sql import SparkSession
 
 STOP_S = 10.0
 """How long Spark may take to stop before the process ends without it."""
 
+KILL_S = 1.0
+"""How long a JVM that has just been launched is looked for, and waited for once it is killed."""
+
 
 @contextlib.contextmanager
 def spark_session(settings: Settings, log: Path | None = None) -> Iterator[SparkSession]:
-    """A session that is stopped at the end. With `log`, what the JVM prints goes to that file."""
+    """A session that is stopped at the end. The JVM prints to `log`, or else where this process does."""
+    if log is not None:
+        with starting_spark(settings) as spark, spark.session(log) as session:
+            yield session
+        return
     from penstock.engine.session import open_session
 
     try:
-        with to_file(log) if log else contextlib.nullcontext():
-            session = open_session(settings)
-    except PenstockError:
-        raise
+        session = open_session(settings)
     except Exception as error:
-        message = f"Spark did not start: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
-        raise PenstockError(
-            Problem(code="spark_failed", message=message, hint=f"its log is {log}" if log else None)
-        ) from None
+        raise _explained(error, None) from None
     try:
         yield session
     finally:
         _stop(session)
+        _keep_classes(settings)
 
 
 @contextlib.contextmanager
-def to_file(log: Path) -> Iterator[None]:
-    """Point standard output and error at a file, for the processes that are started meanwhile."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    kept = os.dup(1), os.dup(2)
+def starting_spark(settings: Settings) -> Iterator[Starting]:
+    """Start Spark in a thread, for a command that has other things to do until it needs a session.
+
+    If the command ends without a session, such as by an error in a document, the JVM is killed at once.
+    """
+    starting = Starting(settings)
     try:
-        with log.open("wb") as file:
-            os.dup2(file.fileno(), 1)
-            os.dup2(file.fileno(), 2)
-        yield
+        yield starting
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        for number, descriptor in zip((1, 2), kept, strict=True):
-            os.dup2(descriptor, number)
-            os.close(descriptor)
+        starting.end()
+
+
+class Starting:
+    """A session that starts in a thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._log = settings.home / "logs" / f"spark-{os.getpid()}.log"
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        self._output = self._log.open("wb")
+        self._lock = threading.Lock()
+        self._given_up = self._launched = self._kept = self._stopped = False
+        self._session: SparkSession | None = None
+        self._error: Exception | None = None
+        self._earlier: set[int] = set()
+        self._thread = threading.Thread(target=self._start, name="start spark", daemon=True)
+        self._thread.start()
+
+    @contextlib.contextmanager
+    def session(self, log: Path) -> Iterator[SparkSession]:
+        """The session, once it has started, or why it has not. The output of the JVM goes to `log`."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # Windows does not rename a file that is in use
+            self._log = self._log.replace(log)
+        self._kept = True
+        self._thread.join()
+        if self._error is not None:
+            raise _explained(self._error, self._log) from None
+        assert self._session is not None
+        try:
+            yield self._session
+        finally:
+            self._stopped = True
+            _stop(self._session)
+            _keep_classes(self._settings)
+
+    def end(self) -> None:
+        """Kill the JVM of a session that was not used; its log goes, too."""
+        if not self._stopped and self._error is None:
+            self._give_up()
+        self._output.close()
+        if not self._kept:
+            with contextlib.suppress(OSError):  # the directories may hold something else
+                self._log.unlink(missing_ok=True)
+                self._log.parent.rmdir()
+                self._settings.home.rmdir()
+
+    def _start(self) -> None:
+        try:
+            from penstock.engine.session import open_session
+
+            self._session = open_session(self._settings, self._launch, self._output.fileno())
+        except Exception as error:
+            self._error = error
+
+    def _launch(self, configuration: Mapping[str, str]) -> None:
+        """Start the JVM as PySpark does, with its output in the log; unless this process has one."""
+        from pyspark import SparkConf, SparkContext
+        from pyspark.java_gateway import launch_gateway
+
+        self._earlier = {process.pid for process in _jvms()}
+        with self._lock:
+            if self._given_up:
+                raise InterruptedError("the session is not needed any more")
+            self._launched = True
+        context: Any = SparkContext
+        launch: Any = launch_gateway
+        if context._gateway is None:
+            conf = SparkConf().setAll(list(configuration.items()))
+            with self._output as output:
+                gateway = launch(conf, {"stdout": output, "stderr": output})
+            context._ensure_initialized(gateway=gateway)
+
+    def _give_up(self) -> None:
+        with self._lock:
+            self._given_up = True
+        if self._launched:
+            logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs that the JVM is gone
+            deadline = time.monotonic() + KILL_S
+            while not self._kill() and self._thread.is_alive() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            self._thread.join(KILL_S)
+
+    def _kill(self) -> bool:
+        """Whether a JVM that this has launched was found, and killed."""
+        import psutil
+
+        found = [process for process in _jvms() if process.pid not in self._earlier]
+        for process in found:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        return bool(found)
+
+
+def _jvms() -> list[psutil.Process]:
+    """The processes below this one that run Spark, or a script that starts it."""
+    import psutil
+
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if any("org.apache.spark" in word or "bin/spark-" in word for word in process.cmdline()):
+                found.append(process)
+    return found
+
+
+def _explained(error: Exception, log: Path | None) -> PenstockError:
+    if isinstance(error, PenstockError):
+        return error
+    message = f"Spark did not start: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+    hint = f"its log is {log}" if log else None
+    return PenstockError(Problem(code="spark_failed", message=message, hint=hint))
+
+
+def _keep_classes(settings: Settings) -> None:
+    """Let the next JVM start faster than the one of this process did."""
+    if (archive := ClassArchive.of(settings)) is not None:
+        archive.make()
 
 
 def _stop(session: SparkSession) -> None:

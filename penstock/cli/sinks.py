@@ -76,6 +76,3 @@ def _told(gap: dict[str, Any]) -> list[str | tuple[str, str]]:
     if gap["kept"] == "lost":
         return [(f"lost {batches}{where}{since}: {gap['why']}", "red")]
     return [f"misses {batches}{where}{since}; kept in the {gap['kept']}"]
-
-
-COMMANDS = (sinks, catch_up)

@@ -11,7 +11,9 @@ from penstock.cli.client import connect
 from penstock.cli.kinds import target_of
 from penstock.cli.options import Json, Server
 from penstock.cli.output import say, show_json, show_problems
+from penstock.cli.test_views import show_event, show_step
 from penstock.cli.text import when
+from penstock.errors import Problem
 
 STYLES = {"delivered": "green", "failed": "bold red", "behind": "yellow", "waiting": "cyan"}
 
@@ -34,9 +36,7 @@ def story(
     if json:
         show_json(found)
         return
-    from penstock.cli.test_views import show_event, show_step
-    from penstock.engine.tested import StepResult
-    from penstock.errors import Problem
+    from penstock.engine.tested import StepResult  # brings Arrow along
 
     event = show_event(found["event"])
     say((f"{found['stream']} {offset} ", "bold"), (f"{when(found['time'])}  ", "dim"), event)
@@ -55,6 +55,3 @@ def story(
 def _letter(letter: dict[str, Any]) -> list[str | tuple[str, str]]:
     head = (f"dead letter {letter['offset']} ", "red")
     return [head, f"of '{letter['step']}' [{letter['code']}] {letter['reason'] or ''} ({letter['state']})"]
-
-
-COMMANDS = (story,)

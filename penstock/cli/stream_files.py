@@ -49,7 +49,7 @@ def verify(names: Names = None, home: Home = None, json: Json = False) -> None:
     if json:
         show_json({"items": results})
     elif not sound:
-        note("`penstock stream repair` mends what can be mended")
+        note("`penstock stream repair` repairs what can be repaired")
     if not sound:
         raise typer.Exit(FAILED)
 
@@ -60,7 +60,7 @@ def repair(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Mend streams without losing an event that can be read. Exit code 1 if something could not be mended."""
+    """Repair streams without losing an event that can be read. Exit code 1 if a fault is left."""
     from penstock.streams.repair import repair as mend
 
     results: list[dict[str, Any]] = []
@@ -113,7 +113,7 @@ def export(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Write the events of a stream into a file. What cannot be read is told, and makes the exit code 1."""
+    """Write the events of a stream into a file. Exit code 1 if some cannot be read."""
     from penstock.specs.positions import parse_position
     from penstock.streams.config import read_config
     from penstock.streams.export import export as write
@@ -192,6 +192,3 @@ def _show_fault(fault: Fault) -> None:
     )
     style = "yellow" if fault.harmless else "bold red"
     say(("  " + fault.kind, style), f" {where}: {fault.message}")
-
-
-COMMANDS = (verify, repair, export)

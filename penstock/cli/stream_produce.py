@@ -70,7 +70,7 @@ def produce(
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Append events to a stream. Waits as long as it is full; what does not fit is told, and exit code 1.
+    """Append events to a stream. Waits while it is full. Exit code 1 if an event does not fit.
 
     Parts are numbered, so that none is kept twice when an answer was lost and the part is sent again.
     """
@@ -210,6 +210,3 @@ def _arrow_parts(source: IO[bytes], batch: int) -> Iterator[bytes]:
                     yield sink.getvalue().to_pybytes()
     except pa.ArrowInvalid as error:
         raise Usage(Problem(code="not_arrow", message=f"this is no Arrow IPC stream: {error}")) from None
-
-
-COMMANDS = (produce,)

@@ -183,6 +183,3 @@ def _show_event(event: dict[str, Any]) -> None:
 
 def _text(value: Any) -> str:
     return jsons.dumps(value, ensure_ascii=False)
-
-
-COMMANDS = (ls, inspect, tail)

@@ -16,13 +16,15 @@ from penstock.cli.files import STDIN, Found, read_files
 from penstock.cli.options import Home, Json, load_settings, settled
 from penstock.cli.output import FAILED, Usage, note, say, show_json
 from penstock.cli.samples import read_events, read_file
+from penstock.cli.sessions import spark_session
+from penstock.cli.test_views import show_balance, show_case, show_result, write_junit
 from penstock.errors import Invalid, Problem, did_you_mean
+from penstock.settings import Settings
 
 if TYPE_CHECKING:
     from penstock.engine.golden import CaseResult
     from penstock.engine.samples import Given
     from penstock.engine.testrun import Bench
-    from penstock.settings import Settings
     from penstock.specs.cases import Case
 
 
@@ -72,10 +74,7 @@ def test(
     if events is not None:
         _preview(_chosen(documents, name), documents, events, given, settings, as_json=json)
         return
-    from penstock.cli.test_views import show_balance, write_junit
-
-    tests = _collected(documents, only or ())
-    tests = _run(tests, documents, settings, quiet=json)
+    tests = _run(_collected(documents, only or ()), documents, settings, quiet=json)
     if junit is not None:
         write_junit(junit, tests)
     if json:
@@ -118,14 +117,12 @@ def _collected(documents: Sequence[Found], only: Sequence[str]) -> list[Tests]:
 def _run(
     tests: Sequence[Tests], documents: Sequence[Found], settings: Settings, *, quiet: bool
 ) -> list[Tests]:
-    from penstock.cli.sessions import spark_session
-    from penstock.cli.test_views import show_case
     from penstock.engine.golden import run_case
 
     note("starting Spark…")
     done = []
-    with spark_session(settings, settings.home / "logs" / "test.log") as spark:
-        bench = _bench(spark, documents, settings)
+    with spark_session(settings, settings.home / "logs" / "test.log") as session:
+        bench = _bench(session, documents, settings)
         for each in tests:
             if not quiet:
                 say((f"{each.document.file}: {each.document.title}", "bold"))
@@ -148,8 +145,6 @@ def _preview(
     *,
     as_json: bool,
 ) -> None:
-    from penstock.cli.sessions import spark_session
-    from penstock.cli.test_views import show_result
     from penstock.engine.testrun import try_out
 
     samples = read_events(events)
@@ -157,8 +152,8 @@ def _preview(
     if not isinstance(answers, list) or len(answers) != 1 or not isinstance(answers[0], Mapping):
         raise Usage(Problem(code="not_answers", message="--given is an object: step → what it is answered"))
     note("starting Spark…")
-    with spark_session(settings, settings.home / "logs" / "test.log") as spark:
-        result = try_out(_bench(spark, documents, settings), document.raw, samples, answers[0]).result
+    with spark_session(settings, settings.home / "logs" / "test.log") as session:
+        result = try_out(_bench(session, documents, settings), document.raw, samples, answers[0]).result
     if as_json:
         show_json(result.model_dump())
     else:
@@ -203,6 +198,3 @@ def _require_together(only: Any, events: Any, given: Any, name: Any, junit: Any)
 
 def _about(tests: Tests) -> dict[str, Any]:
     return {"file": tests.document.file, "kind": tests.document.kind, "name": tests.document.name}
-
-
-COMMANDS = (test,)

@@ -134,6 +134,3 @@ def _add_demo(service: Service) -> None:
         else:
             added += 1
     say(f"the demo has {added} new documents" if added else "the demo is there already")
-
-
-COMMANDS = (up,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,11 +13,10 @@ from penstock.cli.client import connect
 from penstock.cli.files import Found, read_files
 from penstock.cli.options import Home, Json, load_settings, settled
 from penstock.cli.output import INVALID, note, show_json, show_problems
+from penstock.cli.sessions import Starting, starting_spark
 from penstock.cli.text import plural
 from penstock.errors import Problem
-
-if TYPE_CHECKING:
-    from penstock.settings import Settings
+from penstock.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -58,11 +57,12 @@ def validate(
     documents = read_files(files)
     if server:
         judged = judge_by_server(documents, server)
+    elif quick:
+        judged = judge_quickly(documents, settled(load_settings(home=home)))
     else:
         settings = settled(load_settings(home=home))
-        judged = judge_quickly(documents, settings)
-        if not quick:
-            judged = judge_deeply(judged, settings)
+        with starting_spark(settings) as spark:
+            judged = judge_deeply(judge_quickly(documents, settings), settings, spark)
     if json:
         valid = not any(one.errors for one in judged)
         show_json({"valid": valid, "documents": [one.plain() for one in judged]})
@@ -86,9 +86,8 @@ def judge_quickly(documents: Sequence[Found], settings: Settings) -> list[Judged
     return judged
 
 
-def judge_deeply(judged: Sequence[Judged], settings: Settings) -> list[Judged]:
+def judge_deeply(judged: Sequence[Judged], settings: Settings, spark: Starting) -> list[Judged]:
     """What Spark says of each document whose structure is sound."""
-    from penstock.cli.sessions import spark_session
     from penstock.engine.analysis import analyse, offline
 
     if all(one.errors for one in judged):
@@ -96,12 +95,12 @@ def judge_deeply(judged: Sequence[Judged], settings: Settings) -> list[Judged]:
     lookup, known = offline([one.document.raw for one in judged])
     defaults = settings.defaults.model_dump()
     note("starting Spark…")
-    with spark_session(settings, settings.home / "logs" / "validate.log") as spark:
+    with spark.session(settings.home / "logs" / "validate.log") as session:
         deep = []
         for one in judged:
             if not one.errors:
                 raw, allowed = one.document.raw, settings.allow_python
-                analysis = analyse(raw, lookup, known, defaults, spark, allow_python=allowed)
+                analysis = analyse(raw, lookup, known, defaults, session, allow_python=allowed)
                 one = Judged(one.document, analysis.errors, analysis.warnings)
             deep.append(one)
         return deep
@@ -148,6 +147,3 @@ def _duplicates(documents: Sequence[Found]) -> dict[int, list[Problem]]:
 
 def _problems(answer: Mapping[str, Any], level: str) -> list[Problem]:
     return [Problem.model_validate(problem) for problem in answer[level]]
-
-
-COMMANDS = (validate,)

@@ -108,6 +108,3 @@ def _complain(error: Exception) -> None:
 
     structlog.get_logger().error("worker failed", exc_info=error)
     show_problems([Problem(code="worker_failed", message=f"{type(error).__name__}: {error}")])
-
-
-COMMANDS = (worker,)

@@ -12,17 +12,18 @@ from pydantic import Field
 from penstock.connectors.base import Delivered, DeliveryId, Rejected, Sink, SinkWriter, Site
 from penstock.connectors.faults import Fault
 from penstock.connectors.logs import LOGS, place_of
-from penstock.connectors.stream_form import Form, demands, encode, form_of, misfits, sift
 from penstock.errors import Backpressure, Invalid, Problem, Retryable
-from penstock.streams.committer import Dropped, Pending
-from penstock.streams.frames import Body
 from penstock.streams.home import StreamPlace
-from penstock.streams.log import Log
-from penstock.streams.storage import Appended, Fenced, Producer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
+
+    from penstock.connectors.stream_form import Form
+    from penstock.streams.committer import Pending
+    from penstock.streams.frames import Body
+    from penstock.streams.log import Log
+    from penstock.streams.storage import Appended, Producer
 
 LOOK_S = 0.1
 """How often a write that waits for room looks whether it is still wanted."""
@@ -48,6 +49,8 @@ class StreamSink(Sink):
     example: ClassVar = "type: stream\nstream: orders_clean\n"
 
     def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
+        from penstock.connectors.stream_form import misfits
+
         try:
             place = place_of(site, self.stream, field="stream")
         except Invalid as error:
@@ -68,6 +71,10 @@ class _Writer(SinkWriter):
         self._cancelled = threading.Event()
 
     def write(self, df: DataFrame, delivery: DeliveryId) -> Delivered:
+        from penstock.connectors.stream_form import form_of
+        from penstock.streams.committer import Dropped
+        from penstock.streams.storage import Fenced, Producer
+
         form = form_of(df.schema, self.ddl)
         bodies, rejected = self._encoded(df, form)
         if not bodies:
@@ -91,6 +98,8 @@ class _Writer(SinkWriter):
         Encoded here and not in the tasks: a second step in Python costs each of them more than the driver
         needs for the whole batch.
         """
+        from penstock.connectors.stream_form import demands, encode, sift
+
         wal = self.log.storage.spec.wal
         table = form.select(df, event=bool(demands(self.ddl))).toArrow().combine_chunks()
         bodies: list[Body] = []

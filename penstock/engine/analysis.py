@@ -10,13 +10,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import structlog
 from pydantic import BaseModel, Field
 
 from penstock.connectors.base import Site
 from penstock.engine.failures import failure_of
 from penstock.engine.flow import Flow, Lookup, resolve_flow
-from penstock.engine.plan import pinned, plan_flow
 from penstock.engine.sites import declared_site
 from penstock.errors import Invalid, Problem
 from penstock.specs.documents import (
@@ -31,14 +29,10 @@ from penstock.specs.documents import (
 from penstock.specs.references import INPUT, made_stream
 from penstock.specs.stream import StreamSpec
 from penstock.specs.validation import Known, parse
-from penstock.streams.guarantee import guarantee
-from penstock.streams.schema import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
-
-log = structlog.get_logger()
 
 SECRET = re.compile(r"pass(word|wd|phrase)?$|secret|token|api_?key|access_?key", re.IGNORECASE)
 
@@ -92,6 +86,8 @@ def analyse(
             _check_stream(document.spec)
         analysis = Analysis(valid=True, document=dict(raw), warnings=list(_warnings(raw, document)), id=id)
         if isinstance(document, StreamDocument):
+            from penstock.streams.guarantee import guarantee
+
             analysis.guarantee = guarantee(document.spec)
         if spark is not None:
             site = declared_site(raw, lookup, defaults or {}, allow_python=allow_python)
@@ -103,7 +99,9 @@ def analyse(
     except (
         Exception
     ) as error:  # Spark and plugins may raise anything; the other documents are judged all the same
-        log.warning("not judged to the end", error=str(error))
+        import structlog
+
+        structlog.get_logger().warning("not judged to the end", error=str(error))
         problem = failure_of(error).problem.model_copy(update={"path": "spec"})
         return Analysis(valid=False, errors=[problem], document=dict(raw), id=id)
 
@@ -142,6 +140,8 @@ def _deepen(
     defaults: Mapping[str, Any],
     spark: SparkSession,
 ) -> None:
+    from penstock.engine.plan import pinned, plan_flow
+
     kind = raw["kind"]
     if kind == "Stream" or (kind in ("Task", "Sink") and not runs(raw)):
         return  # nothing about it needs Spark
@@ -237,6 +237,8 @@ def _check_stream(spec: StreamSpec) -> None:
         hint = "use storage: local or sqlite"
         raise Invalid(Problem(code="not_available", message=message, path="spec.storage", hint=hint))
     if spec.schema_ is not None:
+        from penstock.streams.schema import arrow_schema
+
         try:
             arrow_schema(spec.schema_)
         except Invalid as error:

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,22 +35,32 @@ QUIET_JVM = (
 QUIET_PYTHON = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j.clientserver")
 
 
-def open_session(settings: Settings) -> SparkSession:
-    """Start Spark in this process, or return the session it has."""
+Launch = Callable[[Mapping[str, str]], None]
+"""Starts the JVM with these properties."""
+
+
+def open_session(settings: Settings, launch: Launch | None = None, output: int = 2) -> SparkSession:
+    """Start Spark in this process, its JVM by `launch` if that is given, or return the session it has.
+
+    `output` is the file descriptor that Spark's Python processes print to.
+    """
     require_java()
     # Without this, Spark's Python workers may be another Python, and a query hangs with no word.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if settings.spark.get("spark.master", "local").startswith("local"):
-        if (server := fork_server()) is not None:
+        if (server := fork_server(output)) is not None:
             os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = str(server.python)
             os.environ[SERVER] = str(server.address)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else is meant to connect
     from pyspark.sql import SparkSession
 
     remember_classes()
+    chosen = configuration(settings)
     builder = SparkSession.builder.appName("penstock")
-    for name, value in configuration(settings).items():
+    for name, value in chosen.items():
         builder = builder.config(name, value)
+    if launch is not None:
+        launch(chosen)
     spark = builder.getOrCreate()
     _quieten(spark)
     return spark

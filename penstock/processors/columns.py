@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import EVENT
-from penstock.streams.ddl import Parser
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import StructField, StructType
 
 
 def declared(ddl: str, path: str = "schema") -> pa.Schema:
     """The columns that a DDL declares; `Invalid` at `path` if it declares none."""
+    import pyarrow as pa
+
+    from penstock.streams.ddl import Parser
+
     try:
         return pa.schema(list(Parser(ddl).columns()))
     except Invalid as error:
@@ -77,6 +79,8 @@ def shown(batch: pa.RecordBatch, without: Collection[str] = ()) -> list[str]:
 
 def without_rows(batch: pa.RecordBatch, rows: Collection[int]) -> pa.RecordBatch:
     """The batch less some of its rows."""
+    import pyarrow as pa
+
     if not rows:
         return batch
     return batch.filter(pa.array([i not in rows for i in range(batch.num_rows)]))
@@ -84,6 +88,8 @@ def without_rows(batch: pa.RecordBatch, rows: Collection[int]) -> pa.RecordBatch
 
 def put_together(given: pa.RecordBatch, kept: Sequence[str], new: pa.RecordBatch) -> pa.RecordBatch:
     """Columns of the input, new ones and the hidden one; both batches have the same rows."""
+    import pyarrow as pa
+
     fields = [*(given.schema.field(name) for name in kept), *new.schema, given.schema.field(EVENT)]
     arrays = [*(given.column(name) for name in kept), *new.columns, given.column(EVENT)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
@@ -91,5 +97,7 @@ def put_together(given: pa.RecordBatch, kept: Sequence[str], new: pa.RecordBatch
 
 def as_one(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
     """The columns of a batch as one struct."""
+    import pyarrow as pa
+
     array = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
     return pa.RecordBatch.from_arrays([array], names=[name])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import Field
 
 from penstock.errors import Invalid, Problem
@@ -21,15 +19,15 @@ from penstock.processors.columns import (
     shown,
     without_rows,
 )
-from penstock.processors.formats.csv import csv_splitter
-from penstock.processors.formats.kv import kv_splitter
-from penstock.processors.formats.patterns import Pattern, grok, regex
 from penstock.processors.formats.registry import registry_for
 from penstock.processors.formats.spec import FormatProcessor, needed
-from penstock.processors.formats.text import Decode, json_decoder, text_decoder
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import StructType
+
+    from penstock.processors.formats.patterns import Pattern
+    from penstock.processors.formats.text import Decode
 
 
 class DecodeProcessor(FormatProcessor):
@@ -90,6 +88,9 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
 
     def open(self, desk: Desk) -> Work:
         """The reader of batches."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         read = self._read()
         decode = self._decoder(read, desk)
         required = next((field.name for field in read if not field.nullable), None)
@@ -135,6 +136,10 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
         return given
 
     def _decoder(self, read: pa.Schema, desk: Desk) -> Decode:
+        from penstock.processors.formats.csv import csv_splitter
+        from penstock.processors.formats.kv import kv_splitter
+        from penstock.processors.formats.text import json_decoder, text_decoder
+
         match self.format:
             case "json":
                 return json_decoder(read)
@@ -155,6 +160,8 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
                 return protobuf.protobuf_decoder(read, self.message_type(), header=self.framed)
 
     def _compiled(self) -> Pattern:
+        from penstock.processors.formats.patterns import grok, regex
+
         if self.pattern is None:
             raise needed("pattern", f"format '{self.format}' needs a pattern")
         return regex(self.pattern) if self.format == "regex" else grok(self.pattern, self.patterns or {})
@@ -174,6 +181,8 @@ def _chosen(given: pa.Schema | None, groups: pa.Schema) -> pa.Schema:
 
 def _in_place(batch: pa.RecordBatch, values: pa.Array, bad: dict[int, BadEvent]) -> pa.RecordBatch:
     """The rows that were read, with nulls for the values that were null."""
+    import pyarrow as pa
+
     if not values.null_count:
         return batch
     numbers = iter(range(batch.num_rows))

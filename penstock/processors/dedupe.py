@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
 
 from penstock.processors.base import NOTE, FrameProcessor, Stage
 from penstock.processors.event_time import SYSTEM, TIME, TIME_FIELD, time_column, timed
@@ -14,6 +12,9 @@ from penstock.processors.keys import key_columns
 from penstock.processors.noting import noted
 from penstock.specs.durations import SpanText, parse_duration
 from penstock.sql.names import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 KEPT, ROW = "$kept", "$row"
 
@@ -50,6 +51,8 @@ time: at
 
     def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The events that have a time."""
+        from pyspark.sql import functions as f
+
         time = time_column(df, self.time)
         note = f.when(time.isNull(), noted(df, stage.step, "no_time", f.lit(f"'{self.time}' is NULL")))
         return df.withColumn(NOTE, note)
@@ -68,6 +71,8 @@ time: at
 
 def _first(df: DataFrame, keys: list[str], time: str, within_ms: int) -> DataFrame:
     """The same for events that have an end: Spark's own way is for streams only."""
+    from pyspark.sql import functions as f
+
     columns = [f.col(quote(name)) for name in df.columns]
     at = f.unix_micros(quote(time)).alias("at")
     rows = f.collect_list(f.struct(at, f.struct(*columns).alias("row")))

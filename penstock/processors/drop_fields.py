@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
 
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import RowProcessor
 from penstock.sql.names import Path, case_sensitive, find, leaf_type, paths, quote
 from penstock.sql.problems import told, unknown_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
 
 class DropFieldsProcessor(RowProcessor):
@@ -52,6 +53,8 @@ fields: [password, address.street]
 
 def _emptied(schema: StructType, dropped: dict[Path, str]) -> list[Problem]:
     """A problem for the event and for each struct of it of which nothing would remain."""
+    from pyspark.sql.types import StructType
+
     problems = []
     for path, field in {path[:-1]: field for path, field in dropped.items()}.items():
         struct = leaf_type(schema, path)
@@ -65,6 +68,8 @@ def _emptied(schema: StructType, dropped: dict[Path, str]) -> list[Problem]:
 
 
 def _without(name: str, dropped: dict[Path, str]) -> Column:
+    from pyspark.sql import functions as f
+
     inside = [quote(*path[1:]) for path in dropped if path[0] == name]
     # Spark removes fields one after the other: one inside a struct that is gone already would not be found.
     inside = [p for p in inside if not any(p.startswith(q + ".") for q in inside)]

@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import pyarrow as pa
 import pydantic_core
 from pydantic import Field
 
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import BadEvent, Desk, Outcome, Stage, Work
 from penstock.processors.columns import found, index_of, joined, put_together, shown, without_rows
-from penstock.processors.formats.csv import csv_line
-from penstock.processors.formats.kv import kv_line
 from penstock.processors.formats.registry import Registry, registry_for
 from penstock.processors.formats.spec import FormatProcessor, needed
-from penstock.streams.decode.results import Mismatch
-from penstock.streams.rendering import plain_values
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import StructType
 
-Encode = Callable[[pa.RecordBatch], Sequence[str | bytes | Mismatch]]
+    from penstock.streams.decode.results import Mismatch
+
+    Encode = Callable[[pa.RecordBatch], Sequence[str | bytes | Mismatch]]
 
 
 class EncodeProcessor(FormatProcessor):
@@ -74,6 +72,10 @@ fields: [id, amount, country]
 
     def open(self, desk: Desk) -> Work:
         """The writer of batches."""
+        import pyarrow as pa
+
+        from penstock.streams.decode.results import Mismatch
+
         encode = self._encoder(desk)
         kind = pa.binary() if self._binary else pa.string()
 
@@ -99,6 +101,9 @@ fields: [id, amount, country]
         return self.format in ("avro", "protobuf")
 
     def _encoder(self, desk: Desk) -> Encode:
+        from penstock.processors.formats.csv import csv_line
+        from penstock.processors.formats.kv import kv_line
+
         match self.format:
             case "json":
                 return _json
@@ -147,6 +152,8 @@ fields: [id, amount, country]
 
 
 def _json(batch: pa.RecordBatch) -> Sequence[str]:
+    from penstock.streams.rendering import plain_values
+
     names = batch.schema.names
     rows = zip(*(plain_values(column) for column in batch.columns), strict=True)
     return [pydantic_core.to_json(dict(zip(names, row, strict=True))).decode() for row in rows]
@@ -154,6 +161,8 @@ def _json(batch: pa.RecordBatch) -> Sequence[str]:
 
 def _texts(batch: pa.RecordBatch) -> list[list[str | None]]:
     """The columns as text."""
+    from penstock.streams.rendering import plain_values
+
     return [[_text(value) for value in plain_values(column)] for column in batch.columns]
 
 

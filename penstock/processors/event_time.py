@@ -7,21 +7,18 @@ a column that has kept its mark: the time column of the first step, or the `wind
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql.types import StructField, TimestampType
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import EVENT, Stage
 from penstock.processors.noting import shown_schema
-from penstock.processors.ticker import IDLE_MS, ticks
-from penstock.processors.ticker import TIME as TICK_TIME
 from penstock.sql.names import case_sensitive, find, quote
 from penstock.sql.problems import unknown_column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructField
 
 SYSTEM = "system"
 """In place of a column: the time at which an event was appended to its stream, or else was read."""
@@ -47,6 +44,8 @@ WATERMARK = "penstock.watermark"
 
 def time_column(df: DataFrame, time: str, *, field: str = "time") -> Column:
     """The time of an event; `Invalid` if there is no such column."""
+    from pyspark.sql import functions as f
+
     if time == SYSTEM:
         return f.coalesce(f.col(quote(EVENT, "time")), f.current_timestamp())
     found = _field(df, time, field)
@@ -55,6 +54,8 @@ def time_column(df: DataFrame, time: str, *, field: str = "time") -> Column:
 
 
 def _field(df: DataFrame, time: str, field: str) -> StructField:
+    from pyspark.sql.types import TimestampType
+
     schema = shown_schema(df)
     path = find(schema, time, case_sensitive(df))
     if path is None or len(path) > 1:
@@ -76,6 +77,11 @@ def timed(
     The watermark is that of an earlier step, if there is one. Else the ticks of the clock come in here: they
     move the watermark, and go no further.
     """
+    from pyspark.sql import functions as f
+
+    from penstock.processors.ticker import IDLE_MS, ticks
+    from penstock.processors.ticker import TIME as TICK_TIME
+
     column = time_column(df, time, field=field)
     if not df.isStreaming:
         return df.withColumn(TIME, column), TIME
@@ -137,7 +143,8 @@ def is_late() -> Any:
 
     Only Python can ask for the watermark of the batch in hand. It is given the one number, not the event.
     """
-    from pyspark.sql.pandas.functions import arrow_udf
+    import pyarrow.compute as pc
+    from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
     def late(end: pa.Array) -> pa.Array:
         from pyspark import TaskContext
@@ -147,4 +154,4 @@ def is_late() -> Any:
         return pc.less_equal(end, int(told or 0))
 
     untyped: Any = arrow_udf
-    return untyped(late, returnType="boolean")
+    return untyped(late, returnType="boolean", functionType=ArrowUDFType.SCALAR)

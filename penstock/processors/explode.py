@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, DataType, MapType
 
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import RowProcessor
 from penstock.sql.names import Path, case_sensitive, find, leaf_type, paths, quote, same
 from penstock.sql.problems import told, unknown_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
 
 class ExplodeProcessor(RowProcessor):
@@ -47,6 +48,8 @@ position: line
 
     def apply(self, df: DataFrame) -> DataFrame:
         """An event for each element."""
+        from pyspark.sql import functions as f
+
         sensitive = case_sensitive(df)
         path = find(df.schema, self.field, sensitive)
         if path is None:
@@ -66,6 +69,8 @@ position: line
 
     def _made(self, path: Path, kind: DataType) -> dict[str, str]:
         """The columns that are made: the field that names each, and its name."""
+        from pyspark.sql.types import ArrayType, MapType
+
         place = {"position": self.position} if self.position else {}
         if isinstance(kind, MapType):
             if self.into is not None:
@@ -79,6 +84,8 @@ position: line
         raise Invalid(Problem(code="sql_type", message=message, path="field"))
 
     def _generated(self, path: Path, made: dict[str, str]) -> Column:
+        from pyspark.sql import functions as f
+
         array = f.col(quote(*path))
         if self.position:
             rows = f.posexplode_outer(array) if self.keep_empty else f.posexplode(array)

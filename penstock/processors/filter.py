@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
-from pyspark.sql import DataFrame
 
 from penstock.processors.base import RowProcessor
 from penstock.sql.frames import condition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class FilterProcessor(RowProcessor):

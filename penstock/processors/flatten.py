@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, StructField, StructType
 
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import RowProcessor
 from penstock.sql.names import Path, case_sensitive, find, quote, same
 from penstock.sql.problems import told, unknown_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructField
 
 
 class FlattenProcessor(RowProcessor):
@@ -63,6 +64,8 @@ max_depth: 2
             return df.select(*columns)
 
     def _chosen(self, df: DataFrame, sensitive: bool) -> set[str]:
+        from pyspark.sql.types import ArrayType, StructType
+
         if self.fields is None:
             return set(df.columns)
         chosen = set()
@@ -83,6 +86,8 @@ max_depth: 2
         return chosen
 
     def _leaves(self, path: Path, field: StructField) -> Iterator[tuple[Path, StructField]]:
+        from pyspark.sql.types import StructType
+
         kind = field.dataType
         deep = self.max_depth is not None and len(path) > self.max_depth
         if deep or not isinstance(kind, StructType) or not kind.fields:
@@ -92,6 +97,9 @@ max_depth: 2
             yield from self._leaves((*path, inner.name), inner)
 
     def _column(self, path: Path, leaf: StructField, chosen: bool) -> Column:
+        from pyspark.sql import functions as f
+        from pyspark.sql.types import ArrayType
+
         column = f.col(quote(*path))
         as_text = chosen and self.arrays == "json" and isinstance(leaf.dataType, ArrayType)
         return f.to_json(column) if as_text else column

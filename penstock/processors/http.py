@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import quote
 
-import pyarrow as pa
 import pydantic_core
 from cachetools import LRUCache
 from pydantic import Field, PrivateAttr
@@ -25,14 +24,15 @@ from penstock.processors.columns import (
     shown,
     without_rows,
 )
-from penstock.processors.formats.text import Decode, json_decoder
 from penstock.processors.http_client import Answer, Cache, Call, Request, Retry, Service, given_answers
 from penstock.processors.rates import bucket, bucket_file
 from penstock.processors.templates import Event, checked, filled, filled_json
-from penstock.streams.rendering import plain_values
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import StructType
+
+    from penstock.processors.formats.text import Decode
 
 WITH_BODY = ("POST", "PUT", "PATCH")
 
@@ -114,6 +114,8 @@ rate: 50
 
     def open(self, desk: Desk) -> Work:
         """Calls for the events of a batch, some at once."""
+        from penstock.processors.formats.text import json_decoder
+
         call = given_answers(desk.given) if desk.testing else self._service(desk).call
         at_once = 1 if desk.testing else self.concurrency  # answers are given in order
         read = json_decoder(declared(self.schema_)) if self.schema_ is not None else None
@@ -152,6 +154,8 @@ rate: 50
         return _SERVICES[key]
 
     def _requests(self, batch: pa.RecordBatch) -> list[Request]:
+        from penstock.streams.rendering import plain_values
+
         names, whole = batch.schema.names, shown(batch)
         used = dict.fromkeys([*checked(self.url, "url"), *checked(self.body, "body")])
         values = [plain_values(batch.column(index_of(names, name))) for name in used]
@@ -194,6 +198,8 @@ rate: 50
         self, answers: list[Answer], read: Decode | None
     ) -> tuple[pa.RecordBatch, dict[int, BadEvent]]:
         """The answers as a column, with nulls for those that do not fit."""
+        import pyarrow as pa
+
         rows = [i for i, answer in enumerate(answers) if answer.problem is None]
         misfits: dict[int, BadEvent] = {}
         if read is None:

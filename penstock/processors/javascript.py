@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import pyarrow as pa
 from pydantic import Field, PrivateAttr, model_validator
 
 from penstock.errors import Invalid, Problem
@@ -13,9 +12,9 @@ from penstock.processors.base import BatchProcessor, Desk, Stage, Work
 from penstock.processors.columns import as_arrow, as_struct, declared
 from penstock.processors.files import read_file
 from penstock.processors.js.sandbox import META, Limits, Program, Sandbox, Unloadable, make_program
-from penstock.processors.js.values import shape
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import StructType
 
 
@@ -134,6 +133,8 @@ def _text(path: str, field: str) -> str:
 def _shapes(schema: StructType, path: str | None) -> list[tuple[str, Any]]:
     """Names and shapes of columns; `Invalid` at `path` if there is one that a script cannot have."""
     from pyspark.errors import PySparkTypeError
+
+    from penstock.processors.js.values import shape
 
     shapes, problems = [], []
     for field in schema.fields:

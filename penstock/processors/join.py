@@ -9,9 +9,6 @@ from operator import and_
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql.types import DataType, NumericType, StructType
 
 from penstock.connectors.logs import place_of
 from penstock.connectors.stream_source import columns_of, read_stream
@@ -28,7 +25,8 @@ from penstock.sql.problems import unknown_column
 from penstock.streams.home import StreamPlace
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
 
 OTHER_TIME = "$other_time"
 
@@ -93,12 +91,16 @@ kind: left
 
     def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The events that have a time."""
+        from pyspark.sql import functions as f
+
         time = time_column(df, self.time)
         note = f.when(time.isNull(), noted(df, stage.step, "no_time", f.lit(f"'{self.time}' is NULL")))
         return df.withColumn(NOTE, note)
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The events with their partners."""
+        from pyspark.sql import functions as f
+
         place = place_of(stage.site, self.stream, field="stream")
         name = self.into or place.id
         columns = visible(df.columns)
@@ -130,6 +132,9 @@ kind: left
         return read_stream(spark, stage.batch, site, place, self.position, "skip", metadata=False)
 
     def _condition(self, left: DataFrame, right: DataFrame, name: str) -> Column:
+        from pyspark.sql import functions as f
+        from pyspark.sql.types import StructType
+
         if isinstance(self.on, str):
             return join_condition(left, right, self.on, field="on")
         pairs = self.on.items() if isinstance(self.on, dict) else [(key, key) for key in self.on]
@@ -157,6 +162,8 @@ kind: left
 
 def _given(spark: SparkSession, schema: StructType, events: list[Any]) -> DataFrame:
     """Events that were written down for a test run; a text is the value of a raw one."""
+    from pyspark.sql import functions as f
+
     rows = [event if isinstance(event, dict) else {"value": event} for event in events]
     texts = spark.createDataFrame([(json.dumps(row),) for row in rows], "value STRING")
     read = texts.select(f.from_json("value", schema, {"mode": "FAILFAST"}).alias("event"))
@@ -165,6 +172,8 @@ def _given(spark: SparkSession, schema: StructType, events: list[Any]) -> DataFr
 
 def _same_kind(one: DataType, other: DataType) -> bool:
     """Whether values can be equal without a conversion that may fail."""
+    from pyspark.sql.types import NumericType
+
     if isinstance(one, NumericType) and isinstance(other, NumericType):
         return True
     return one == other and comparable(one)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import pyarrow as pa
 import pydantic_core
 
 from penstock.errors import Invalid, Problem
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MOST = 10
 """Violations that are told of one event."""
@@ -35,6 +37,8 @@ def check(schema: str, field: str) -> None:
 
 def violations(schema: str, texts: pa.Array) -> pa.Array:
     """For each text a list of what is wrong with it, empty if it is valid. Null is valid."""
+    import pyarrow as pa
+
     validator = _validator(schema)
     # Bytes, for the strings of a raw stream need not be UTF-8.
     values = texts.cast(pa.binary()).to_pylist()

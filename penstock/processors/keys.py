@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+from typing import TYPE_CHECKING
 
 from penstock.errors import Invalid, Problem
 from penstock.processors.noting import shown_schema
 from penstock.sql.names import case_sensitive, find, leaf_type, paths, quote
 from penstock.sql.problems import unknown_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
 
 def key_columns(df: DataFrame, keys: Sequence[str], *, field: str = "keys") -> dict[str, Column]:
@@ -19,6 +20,8 @@ def key_columns(df: DataFrame, keys: Sequence[str], *, field: str = "keys") -> d
 
     Raises `Invalid` at `field` for what is not there, is named twice or cannot be compared.
     """
+    from pyspark.sql import functions as f
+
     schema, sensitive = shown_schema(df), case_sensitive(df)
     found: dict[str, Column] = {}
     problems = []
@@ -43,6 +46,8 @@ def key_columns(df: DataFrame, keys: Sequence[str], *, field: str = "keys") -> d
 
 def comparable(kind: DataType) -> bool:
     """Whether Spark can group, join and hash by values of a type: not where a map or a variant is in it."""
+    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
+
     if isinstance(kind, StructType):
         return all(comparable(field.dataType) for field in kind.fields)
     if isinstance(kind, ArrayType):

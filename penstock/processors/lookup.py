@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import pyarrow as pa
 from cachetools import LRUCache
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -30,9 +29,9 @@ from penstock.processors.tables.database import DatabaseTable
 from penstock.processors.tables.file import FileTable
 from penstock.processors.tables.fit import given_table
 from penstock.processors.tables.snapshots import Snapshot, Table, Wanted
-from penstock.streams.decode.results import shown as quoted
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import StructType
 
 Current = Callable[[], tuple[Snapshot, list[str]]]
@@ -104,6 +103,8 @@ refresh_ms: 60000
 
     def open(self, desk: Desk) -> Work:
         """Joins batches with the table as it is by then."""
+        import pyarrow as pa
+
         mocked = desk.testing and (self.database is not None or desk.given is not None)
         current = self._given(desk.given) if mocked else self._table(desk).current
         added = self._columns().names
@@ -127,15 +128,21 @@ refresh_ms: 60000
         return work
 
     def _columns(self) -> pa.Schema:
+        import pyarrow as pa
+
         return pa.schema([field.with_nullable(True) for field in declared(self.columns, "columns")])
 
     def _wanted(self) -> pa.Schema:
         """The columns to read from the table: those that events get, and the keys with the events' types."""
+        import pyarrow as pa
+
         columns = self._columns()
         return pa.schema([*(f for f in columns if f.name not in self._keys.names), *self._keys])
 
     def _key_columns(self, schema: StructType) -> pa.Schema:
         """The keys of the table, of the same types as those of events."""
+        import pyarrow as pa
+
         added = {field.name: field.type for field in self._columns()}
         fields = []
         for ours, theirs in self.on.items():
@@ -187,6 +194,8 @@ refresh_ms: 60000
         return table
 
     def _told(self, keys: list[pa.Array], row: int) -> str:
+        from penstock.streams.decode.results import shown as quoted
+
         values = (
             f"{name} = {quoted(key[row].as_py())}" for name, key in zip(self.on.values(), keys, strict=True)
         )
@@ -194,5 +203,7 @@ refresh_ms: 60000
 
 
 def _nullable(batch: pa.RecordBatch) -> pa.RecordBatch:
+    import pyarrow as pa
+
     schema = pa.schema([field.with_nullable(True) for field in batch.schema])
     return pa.RecordBatch.from_arrays(batch.columns, schema=schema)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
 
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import RowProcessor
 from penstock.sql.frames import column
 from penstock.sql.names import case_sensitive, quote, same
 from penstock.sql.problems import told
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 
 class MapProcessor(RowProcessor):
@@ -38,6 +39,8 @@ set:
 
     def apply(self, df: DataFrame) -> DataFrame:
         """The events with the columns set."""
+        from pyspark.sql import functions as f
+
         sensitive = case_sensitive(df)
         made: dict[str, Column] = {}
         problems: list[Problem] = []

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
-from pyspark.errors import IllegalArgumentException
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructType, VariantType
 
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import RowProcessor
 from penstock.specs.base import Spec
 from penstock.sql.names import Path, case_sensitive, find, leaf_type, paths, quote
 from penstock.sql.problems import told, unknown_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
 BLOCK = 64
 """Bytes in a block of SHA-256, to which HMAC brings its key."""
@@ -88,6 +88,8 @@ fields:
 
     def apply(self, df: DataFrame) -> DataFrame:
         """The events with those fields masked."""
+        from pyspark.sql import functions as f
+
         sensitive = case_sensitive(df)
         columns: dict[str, Column] = {name: f.col(quote(name)) for name in df.columns}
         seen: dict[Path, str] = {}
@@ -110,6 +112,8 @@ fields:
 
 
 def _trouble(df: DataFrame, masking: Masking, path: Path | None, seen: dict[Path, str]) -> Problem | None:
+    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
+
     if path is None:
         missing = unknown_column(masking.field, list(paths(df.schema)))
         return missing.model_copy(update={"path": "field"})
@@ -126,6 +130,8 @@ def _trouble(df: DataFrame, masking: Masking, path: Path | None, seen: dict[Path
 
 
 def _bad_pattern(df: DataFrame, pattern: str) -> Problem | None:
+    from pyspark.errors import IllegalArgumentException
+
     session: Any = df.sparkSession
     try:
         session._jvm.java.util.regex.Pattern.compile(pattern)
@@ -137,11 +143,16 @@ def _bad_pattern(df: DataFrame, pattern: str) -> Problem | None:
 
 
 def _element(kind: DataType) -> DataType:
+    from pyspark.sql.types import ArrayType
+
     return kind.elementType if isinstance(kind, ArrayType) else kind
 
 
 def _masked(column: Column, kind: DataType, masking: Masking) -> Column:
     """The column, or each element of it, masked."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import ArrayType, BinaryType
+
     if isinstance(kind, ArrayType):
         element = kind.elementType
         return f.transform(column, lambda each: _masked(each, element, masking))
@@ -155,6 +166,8 @@ def _masked(column: Column, kind: DataType, masking: Masking) -> Column:
 
 
 def _redacted(text: Column, masking: Masking) -> Column:
+    from pyspark.sql import functions as f
+
     if masking.pattern is not None:
         # Spark's replacement may refer to groups; ours is meant as it is written.
         literal = re.sub(r"([\\$])", r"\\\1", masking.replacement)
@@ -166,6 +179,8 @@ def _redacted(text: Column, masking: Masking) -> Column:
 
 def hmac_sha256(key: bytes, message: Column) -> Column:
     """HMAC-SHA256 of binary values in hex, by RFC 2104: Spark has the hash but not the HMAC."""
+    from pyspark.sql import functions as f
+
     block = (hashlib.sha256(key).digest() if len(key) > BLOCK else key).ljust(BLOCK, b"\0")
     inner, outer = (f.lit(bytes(byte ^ pad for byte in block)) for pad in (0x36, 0x5C))
     return f.sha2(f.concat(outer, f.unhex(f.sha2(f.concat(inner, message), 256))), 256)

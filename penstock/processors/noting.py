@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
+from typing import TYPE_CHECKING, Literal
 
 from penstock.processors.base import EVENT, NOTE_TYPE, visible
 from penstock.sql.names import quote
 from penstock.sql.rows import to_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
 NO_NOTE = f"CAST(NULL AS {NOTE_TYPE})"
 
 
 def shown(df: DataFrame) -> DataFrame:
     """The frame as people see it: what their SQL may name."""
+    from pyspark.sql import functions as f
+
     return df.select(*(f.col(quote(name)) for name in visible(df.columns)))
 
 
 def shown_schema(df: DataFrame) -> StructType:
     """The columns that people see."""
+    from pyspark.sql.types import StructType
+
     return StructType([df.schema[name] for name in visible(df.columns)])
 
 
 def row_of(df: DataFrame) -> Column:
     """An event as JSON."""
+    from pyspark.sql import functions as f
+
     return to_json(*(f.col(quote(name)) for name in visible(df.columns)))
 
 
@@ -34,6 +40,8 @@ def noted(
     df: DataFrame, step: str, code: str, message: Column, *, kind: Literal["fault", "late"] = "fault"
 ) -> Column:
     """The note of an event of `df` that a step does not let pass."""
+    from pyspark.sql import functions as f
+
     return note(kind, step, code, message=message, row=row_of(df), event=f.col(quote(EVENT)))
 
 
@@ -47,6 +55,8 @@ def note(
     event: Column | None = None,
 ) -> Column:
     """A note of what is not let pass: why, and what it was."""
+    from pyspark.sql import functions as f
+
     nothing = f.lit(None)
     values = {
         "kind": f.lit(kind),

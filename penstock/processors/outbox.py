@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import string
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql.types import BinaryType, StringType, StructType
 
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import EVENT, EVENT_TYPE, NOTE, FrameProcessor, Stage
@@ -17,6 +14,9 @@ from penstock.sql.names import Path, case_sensitive, find, leaf_type, paths, quo
 from penstock.sql.problems import unknown_column
 from penstock.sql.schemas import parse_schema
 from penstock.sql.tries import tried
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 TRIED, SINK = "$tried", "$sink"
 PLACEHOLDER = "aggregate_type"
@@ -77,6 +77,8 @@ route: "{aggregate_type}_events"
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The events of the rows."""
+        from pyspark.sql import functions as f
+
         columns = self._columns(df)
         rows = df.withColumn(TRIED, tried(df, *self._made(df, columns["payload"]))).withColumn(
             SINK, self._sink(columns)
@@ -126,6 +128,9 @@ route: "{aggregate_type}_events"
 
     def _made(self, df: DataFrame, payload: Path) -> list[Column]:
         """The payload as it goes on: text, or a struct of the schema."""
+        from pyspark.sql import functions as f
+        from pyspark.sql.types import BinaryType, StringType, StructType
+
         kind = leaf_type(df.schema, payload)
         column: Any = f.col(quote(*payload))
         if isinstance(kind, BinaryType):
@@ -143,6 +148,8 @@ route: "{aggregate_type}_events"
         return [f.from_json(text, schema, {"mode": "FAILFAST"}).alias("0")]
 
     def _sink(self, columns: dict[str, Path]) -> Column:
+        from pyspark.sql import functions as f
+
         if self.route is None:
             return f.lit(None).cast("string")
         parts: list[Column] = []
@@ -153,6 +160,8 @@ route: "{aggregate_type}_events"
         return f.concat(*parts)
 
     def _event(self, columns: dict[str, Path]) -> Column:
+        from pyspark.sql import functions as f
+
         def text(name: str) -> Column:
             return f.col(quote(*columns[name])).cast("string")
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-import pyarrow as pa
 from pydantic import Field, PrivateAttr, model_validator
 
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import BatchProcessor, Desk, Stage, Work
 from penstock.processors.columns import as_arrow, as_struct, declared
 from penstock.processors.files import read_file
-from penstock.processors.python_code import PythonWork, function_in
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import StructType
 
 
@@ -64,6 +63,8 @@ inline: |
 
     def output(self, schema: StructType, stage: Stage) -> StructType:
         """The columns of the schema, or the same as before."""
+        from penstock.processors.python_code import function_in
+
         if not stage.site.allow_python:
             raise Invalid(
                 Problem(
@@ -82,6 +83,8 @@ inline: |
 
     def open(self, desk: Desk) -> Work:
         """The function of the user."""
+        from penstock.processors.python_code import PythonWork, function_in
+
         function = function_in(self._code, self._name, self._field)
         return PythonWork(self._code, self._name, function, self._output)
 

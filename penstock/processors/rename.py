@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql.types import DataType, StructField, StructType
 
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import RowProcessor
 from penstock.sql.names import Path, case_sensitive, find, paths, quote, same
 from penstock.sql.problems import told, unknown_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructField, StructType
 
 
 class RenameProcessor(RowProcessor):
@@ -62,6 +63,8 @@ def _renamed(
     struct: StructType, at: Path, new: dict[Path, tuple[str, str]], sensitive: bool, problems: list[Problem]
 ) -> StructType:
     """The struct with its new names; what would have the same name is added to `problems`."""
+    from pyspark.sql.types import StructField, StructType
+
     fields: list[StructField] = []
     taken: dict[str, tuple[str, str]] = {}
     for field in struct.fields:
@@ -87,6 +90,9 @@ def _column(path: Path, old: StructField, new: StructField) -> Column:
 
     A cast between structs would say the same in one word, but Spark refuses it for a VARIANT NOT NULL.
     """
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
     column = f.col(quote(*path))
     if old.dataType != new.dataType:
         assert isinstance(old.dataType, StructType)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
 
 from penstock.errors import Invalid, Problem, did_you_mean
 from penstock.processors.base import EVENT, NOTE, FrameProcessor, Stage, visible
@@ -16,6 +14,9 @@ from penstock.specs.base import Spec
 from penstock.sql.frames import condition
 from penstock.sql.names import quote
 from penstock.sql.tries import tried
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 JUDGED, SINKS = "$judged", "$sinks"
 
@@ -58,6 +59,8 @@ default: drop
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The events with their sinks."""
+        from pyspark.sql import functions as f
+
         problems = list(self._unknown(stage.sinks))
         conditions = []
         for i, rule in enumerate(self.rules):
@@ -86,6 +89,8 @@ default: drop
 
     def _found(self) -> Column:
         """The sinks by the rules; null where no rule fits."""
+        from pyspark.sql import functions as f
+
         chosen = [f.when(f.col(quote(JUDGED, str(i))), _ids(rule.sinks)) for i, rule in enumerate(self.rules)]
         if self.match == "first":
             return f.coalesce(*chosen)
@@ -109,4 +114,6 @@ default: drop
 
 
 def _ids(ids: list[str]) -> Column:
+    from pyspark.sql import functions as f
+
     return f.array(*map(f.lit, ids))

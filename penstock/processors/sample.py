@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql.types import DataType
 
 from penstock.errors import Invalid
 from penstock.processors.base import EVENT, FrameProcessor, Stage, visible
@@ -15,6 +12,10 @@ from penstock.processors.keys import comparable
 from penstock.processors.noting import shown_schema
 from penstock.sql.names import case_sensitive, find, leaf_type, paths, quote
 from penstock.sql.problems import unknown_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
 BITS = 53
 """Of a hash so many decide: as many as a fraction has."""
@@ -59,6 +60,8 @@ by: [customer]
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The events that were chosen."""
+        from pyspark.sql import functions as f
+
         number = f.shiftrightunsigned(self._hash(df), 64 - BITS)
         if self.rate is not None:
             return df.filter(number < f.lit(round(self.rate * 2**BITS)))
@@ -66,6 +69,8 @@ by: [customer]
         return df.filter(f.pmod(place, f.lit(self.every)) == 0)
 
     def _hash(self, df: DataFrame) -> Column:
+        from pyspark.sql import functions as f
+
         whole = [_hashable(name, kind=df.schema[name].dataType) for name in visible(df.columns)]
         seed = f.lit(self.seed)
         if isinstance(self.by, list):
@@ -93,5 +98,7 @@ by: [customer]
 
 def _hashable(*path: str, kind: DataType) -> Column:
     """A column as Spark can hash it: one with maps or variants in it as JSON."""
+    from pyspark.sql import functions as f
+
     column = f.col(quote(*path))
     return column if comparable(kind) else f.to_json(column)

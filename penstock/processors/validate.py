@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import pyarrow as pa
 from pydantic import Field, model_validator
-from pyspark.sql import functions as f
 
 from penstock.connectors.faults import Fault
 from penstock.errors import Invalid, Problem
@@ -22,6 +20,7 @@ from penstock.sql.names import quote
 from penstock.sql.tries import tried
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
 FAILED = "$failed"
@@ -85,6 +84,8 @@ on_fail: tag
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The events that pass, or all of them."""
+        from pyspark.sql import functions as f
+
         if self.on_fail == "tag" and index_of(visible(df.columns), self.tag) >= 0:
             message = f"there is a column '{self.tag}' already"
             raise Invalid(Problem(code="duplicate_column", message=message, path="tag"))
@@ -108,17 +109,23 @@ on_fail: tag
 
     @property
     def _message(self) -> Column:
+        from pyspark.sql import functions as f
+
         names = f.concat_ws("; ", f.col(quote(FAILED)))
         return f.concat(f.lit("failed: "), names) if self.expectations is not None else names
 
     def _raised(self, stage: Stage) -> Column:
         """An error with the words of a fault, by which the engine knows its code."""
+        from pyspark.sql import functions as f
+
         name = f"{Fault.__module__}.{Fault.__qualname__}"
         begin = f.lit(f"{name}: [{self._code}] step '{stage.step}', ")
         return f.raise_error(f.concat(begin, self._message, f.lit("\n"))).cast("boolean")
 
     def _unmet(self, df: DataFrame) -> Column:
         """The names of the conditions that an event does not satisfy."""
+        from pyspark.sql import functions as f
+
         names, problems = [], []
         for i, each in enumerate(self.expectations or ()):
             try:
@@ -134,7 +141,7 @@ on_fail: tag
 
     def _violations(self, df: DataFrame) -> Column:
         """What is wrong with the JSON of an event."""
-        from pyspark.sql.pandas.functions import arrow_udf
+        from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
         schema = self._schema()
 
@@ -143,11 +150,15 @@ on_fail: tag
 
         # Else Spark would evaluate it anew for each place where its result is used.
         untyped: Any = arrow_udf
-        check: Any = untyped(violations, returnType="array<string>").asNondeterministic()
+        check: Any = untyped(
+            violations, returnType="array<string>", functionType=ArrowUDFType.SCALAR
+        ).asNondeterministic()
         made: Column = check(self._json(df))
         return made
 
     def _json(self, df: DataFrame) -> Column:
+        from pyspark.sql import functions as f
+
         if self.field is None:
             return row_of(df)
         field = found(shown_schema(df), self.field, "field")

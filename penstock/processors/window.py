@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
 
 from penstock.connectors.logs import place_of
 from penstock.errors import Invalid, Problem
@@ -18,6 +16,9 @@ from penstock.specs.durations import DurationText, SpanText, parse_duration
 from penstock.sql.frames import aggregate, aggregated
 from penstock.sql.names import case_sensitive, quote, same
 from penstock.sql.tries import tried
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 START, END = "window_start", "window_end"
 WINDOW, MADE, ALL = "$window", "$made", "$all"
@@ -127,6 +128,8 @@ aggregates:
 
     def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The events that have a time, are not late, and that all aggregates can be computed of."""
+        from pyspark.sql import functions as f
+
         self._check_late(stage)
         time = time_column(df, self.time)
         note = f.when(time.isNull(), noted(df, stage.step, "no_time", f.lit(f"'{self.time}' is NULL")))
@@ -144,6 +147,8 @@ aggregates:
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The windows, or their events."""
+        from pyspark.sql import functions as f
+
         keys, aggregates = key_columns(df, self.keys), self._aggregates(df)
         self._check_names(df, [*keys, *aggregates])
         df, time = timed(df, stage, self.time, parse_duration(self.allowed_lateness))
@@ -165,6 +170,8 @@ aggregates:
         return _values(windows, stage.step, list(aggregates), list(keys))
 
     def _window(self, time: str) -> Column:
+        from pyspark.sql import functions as f
+
         if self.kind == "session":
             return f.session_window(quote(time), f"{self._size_ms} milliseconds")
         size, slide, offset = self._size_ms, self._slide_ms, self._offset_ms
@@ -174,6 +181,8 @@ aggregates:
 
     def _last_end(self, time: Column) -> Column:
         """When the last window of an event ends, in milliseconds."""
+        from pyspark.sql import functions as f
+
         at = f.unix_micros(time)
         if self.kind == "session":
             return f.floor((at + f.lit(self._size_ms * 1000)) / 1000).cast("bigint")
@@ -219,6 +228,8 @@ def _numbered(aggregates: dict[str, Column]) -> list[Column]:
 
 def _values(windows: DataFrame, step: str, aggregates: list[str], keys: list[str]) -> DataFrame:
     """The aggregates of each window; one that raises, such as a division by zero, makes a note."""
+    from pyspark.sql import functions as f
+
     made = f.col(quote(MADE))
     nothing = f.lit(None)
     fields = {"key": f.col(quote(keys[0])).cast("string") if len(keys) == 1 else nothing}
@@ -234,6 +245,8 @@ def _values(windows: DataFrame, step: str, aggregates: list[str], keys: list[str
 
 def _rows(df: DataFrame, time: str) -> Column:
     """All events of a group."""
+    from pyspark.sql import functions as f
+
     # A function keeps the mark of the watermark from the time: it belongs to `window_end` from here on.
     columns = [f.coalesce(f.col(quote(name))).alias(name) for name in visible(df.drop(TIME).columns)]
     event = f.col(quote(EVENT))
@@ -245,6 +258,8 @@ def _rows(df: DataFrame, time: str) -> Column:
 
 def _events(windows: DataFrame, step: str, columns: list[str], keys: list[str]) -> DataFrame:
     """The events of each window, one after the other."""
+    from pyspark.sql import functions as f
+
     id = f.concat_ws(
         "/",
         f.lit(step),
@@ -261,6 +276,8 @@ def _events(windows: DataFrame, step: str, columns: list[str], keys: list[str]) 
 
 
 def _by_time(one: Column, other: Column) -> Column:
+    from pyspark.sql import functions as f
+
     first, second = one.getField("order"), other.getField("order")
     sooner, later = first < second, first > second
     return f.when(sooner, -1).when(later, 1).otherwise(0)

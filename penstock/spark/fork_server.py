@@ -62,7 +62,7 @@ ENVIRONMENT = {
 class ForkServer:
     """The server process of this process, and the executable to give to Spark as its Python."""
 
-    def __init__(self) -> None:
+    def __init__(self, output: int = 2) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="penstock-fork-")
         directory = Path(self._directory.name)
         self.address = directory / "socket"
@@ -74,7 +74,8 @@ class ForkServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __name__, str(listener.fileno())],
                 stdin=subprocess.PIPE,  # closes when this process ends, however it ends
-                stdout=2,  # Spark, too, lets all that its Python processes print go to standard error
+                stdout=output,
+                stderr=output,
                 pass_fds=[listener.fileno()],
                 env={**os.environ, **ENVIRONMENT},
                 start_new_session=True,  # Ctrl-C in a terminal is not for Spark's processes
@@ -111,13 +112,16 @@ _LOCK = threading.Lock()
 _SERVER: list[ForkServer] = []
 
 
-def fork_server() -> ForkServer | None:
-    """The fork server of this process, started if it has none; None where there can be none."""
+def fork_server(output: int = 2) -> ForkServer | None:
+    """The fork server of this process, started if it has none; None where there can be none.
+
+    What the forked processes print goes to the file descriptor `output`.
+    """
     if not hasattr(os, "fork") or len(sys.executable) > LONGEST_SHEBANG or " " in sys.executable:
         return None
     with _LOCK:
         if not _SERVER:
-            _SERVER.append(ForkServer())
+            _SERVER.append(ForkServer(output))
         return _SERVER[0]
 
 

@@ -36,7 +36,13 @@ class Catalog:
 @cache
 def catalog(role: Role) -> Catalog:
     """The installed components of a role."""
-    return load(role, entry_points(group=f"penstock.{role}s"))
+    return load(role, _installed().select(group=f"penstock.{role}s"))
+
+
+@cache
+def _installed() -> Any:
+    """The entry points of all packages: reading them takes a look at every installed package."""
+    return entry_points()
 
 
 def load(role: Role, found: Any) -> Catalog:

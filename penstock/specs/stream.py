@@ -8,6 +8,9 @@ from pydantic import Field
 
 from penstock.specs.base import Spec
 
+DEFAULT_LIMIT = 1 << 30
+"""Bytes of a stream in SQLite whose `retention_bytes` is null: a database in one file must have an end."""
+
 
 class WalBatch(Spec):
     """How appends are grouped before a flush."""

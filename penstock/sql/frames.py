@@ -9,14 +9,14 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import BooleanType
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Invalid, Problem
 from penstock.sql import analysed, guard
 from penstock.sql.problems import told
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 VIEW_LOCK = threading.Lock()
 """Held while a view of the input exists, so that flows compiled at once never see each other's."""
@@ -27,6 +27,8 @@ def run_query(df: DataFrame, text: str, *, field: str = "query", table: str = "i
 
     Raises `Invalid` at `field` for SQL that is wrong, reaches outside the event or needs state.
     """
+    from pyspark.sql import DataFrame
+
     session: Any = df.sparkSession
     with told(field, df.columns):
         dataset = session._jvm.org.apache.spark.sql.classic.Dataset
@@ -53,6 +55,8 @@ def column(df: DataFrame, text: str, *, field: str) -> Column:
 
     Raises `Invalid` at `field` for an expression that is wrong or does not make one value from one event.
     """
+    from pyspark.sql import Column
+
     session: Any = df.sparkSession
     with told(field, df.columns):
         expression = parser(session).parseExpression(text)
@@ -65,6 +69,8 @@ def column(df: DataFrame, text: str, *, field: str) -> Column:
 
 def condition(df: DataFrame, text: str, *, field: str) -> Column:
     """The column of a condition: an expression that is true or false for each event, or NULL."""
+    from pyspark.sql.types import BooleanType
+
     made = column(df, text, field=field)
     kind = df.select(made).schema[0].dataType
     if not isinstance(kind, BooleanType):
@@ -79,6 +85,8 @@ def aggregate(df: DataFrame, text: str, *, field: str) -> Column:
 
     Raises `Invalid` at `field` for one that is wrong, or that cannot be computed as events come in.
     """
+    from pyspark.sql import Column
+
     session: Any = df.sparkSession
     with told(field, df.columns, row_by_row=False):
         expression = parser(session).parseExpression(text)
@@ -91,6 +99,8 @@ def aggregate(df: DataFrame, text: str, *, field: str) -> Column:
 
 def aggregated(df: DataFrame, aggregates: Sequence[Column]) -> list[Column]:
     """What aggregates compute of each event before they put it together, as far as it may raise."""
+    from pyspark.sql import Column
+
     session: Any = df.sparkSession
     frame: Any = df.agg(*aggregates)
     utils = session._jvm.org.apache.spark.sql.classic.ExpressionUtils

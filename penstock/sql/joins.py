@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Invalid, Problem
 from penstock.sql import plans
 from penstock.sql.frames import condition, parser
 from penstock.sql.problems import told
 from penstock.sql.tries import or_null
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 
 def join_condition(left: DataFrame, right: DataFrame, text: str, *, field: str) -> Column:
@@ -22,6 +21,9 @@ def join_condition(left: DataFrame, right: DataFrame, text: str, *, field: str) 
     Raises `Invalid` at `field` if it is wrong, or if nothing in it has to be equal on both sides: every event
     would have to be compared with every other.
     """
+    from pyspark.sql import Column
+    from pyspark.sql import functions as f
+
     session: Any = left.sparkSession
     both = left.select("*", *(f.lit(None).cast(c.dataType).alias(c.name) for c in right.schema.fields))
     condition(both, text, field=field)
@@ -55,6 +57,8 @@ def _conjuncts(expression: Any) -> Iterator[Any]:
 
 
 def _sides(expression: Any, utils: Any) -> tuple[Column, Column] | None:
+    from pyspark.sql import Column
+
     if plans.name(expression) != "EqualTo":
         return None
     return Column(utils.column(expression.left())), Column(utils.column(expression.right()))
@@ -66,6 +70,8 @@ def _splits(sides: tuple[Column, Column], one: DataFrame, other: DataFrame) -> b
 
 
 def _of(df: DataFrame, column: Column) -> bool:
+    from pyspark.errors import AnalysisException
+
     try:
         frame: Any = df.select(column)
     except AnalysisException:

@@ -6,9 +6,11 @@ In a path a dot goes one struct deeper. A column whose own name has dots is foun
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, StructField, StructType
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructField, StructType
 
 Path = tuple[str, ...]
 
@@ -30,6 +32,8 @@ def same(name: str, sensitive: bool) -> str:
 
 def find(struct: StructType, text: str, sensitive: bool) -> Path | None:
     """The path that `text` names in a struct, or None."""
+    from pyspark.sql.types import StructType
+
     field = _field(struct, text, sensitive)
     if field is not None:
         return (field.name,)
@@ -51,6 +55,8 @@ def _field(struct: StructType, name: str, sensitive: bool) -> StructField | None
 
 def paths(struct: StructType, prefix: str = "") -> Iterator[str]:
     """Every column and every field of its structs, as one writes them."""
+    from pyspark.sql.types import StructType
+
     for field in struct.fields:
         yield prefix + field.name
         if isinstance(field.dataType, StructType):
@@ -59,6 +65,8 @@ def paths(struct: StructType, prefix: str = "") -> Iterator[str]:
 
 def leaf_type(struct: StructType, path: Path) -> DataType:
     """The type at the end of a path that `find` has given."""
+    from pyspark.sql.types import StructType
+
     kind: DataType = struct
     for name in path:
         assert isinstance(kind, StructType)

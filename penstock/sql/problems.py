@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
+from typing import TYPE_CHECKING
 
 from penstock.errors import Invalid, Problem, nearest
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
 
 LISTED = 30
 """How many columns a hint lists: a wide event must not fill the screen."""
@@ -81,6 +82,9 @@ def unknown_column(column: str, columns: Sequence[str], at: tuple[int, int] | No
 @contextmanager
 def told(field: str, columns: Sequence[str], *, row_by_row: bool = True) -> Iterator[None]:
     """Turns every failure of Spark and every refusal into `Invalid` at `field`."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
     try:
         yield
     except Invalid as error:

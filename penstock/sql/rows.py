@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as f
-
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
@@ -18,4 +16,6 @@ EXACT = {
 
 def to_json(*columns: Column) -> Column:
     """Columns as one JSON object; those that are null are left out."""
+    from pyspark.sql import functions as f
+
     return f.to_json(f.struct(*columns), EXACT)

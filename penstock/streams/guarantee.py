@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.specs.stream import StreamSpec
-from penstock.streams.sqlite import DEFAULT_LIMIT
+from penstock.specs.stream import DEFAULT_LIMIT, StreamSpec
 
 
 def guarantee(spec: StreamSpec) -> str:

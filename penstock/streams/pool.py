@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock.streams.config import read_config
-from penstock.streams.local import LocalStorage
-from penstock.streams.log import Log
-from penstock.streams.storage import Storage
+
+if TYPE_CHECKING:
+    from penstock.streams.log import Log
+    from penstock.streams.storage import Storage
 
 
 def open_storage(directory: Path) -> Storage:
@@ -17,6 +19,8 @@ def open_storage(directory: Path) -> Storage:
         from penstock.streams.sqlite import SqliteStorage
 
         return SqliteStorage(directory)
+    from penstock.streams.local import LocalStorage
+
     return LocalStorage(directory)
 
 
@@ -32,6 +36,8 @@ class Pool:
         with self._mutex:
             found = self._logs.get(directory)
             if found is None:
+                from penstock.streams.log import Log
+
                 self._drop_deleted()
                 found = self._logs[directory] = Log(open_storage(directory))
             return found

@@ -26,6 +26,7 @@ from pathlib import Path
 import pyarrow as pa
 import structlog
 
+from penstock.specs.stream import DEFAULT_LIMIT
 from penstock.streams import clock
 from penstock.streams.config import StreamConfig, config_version, read_config
 from penstock.streams.counters import NAMES
@@ -52,9 +53,6 @@ from penstock.streams.storage import (
 )
 
 log = structlog.get_logger()
-
-DEFAULT_LIMIT = 1 << 30
-"""The size of the database where `retention_bytes` is null: a buffer in one file must have an end."""
 
 SMALLEST_LIMIT = 128 * 1024
 """Below this the tables themselves would leave no room for events."""

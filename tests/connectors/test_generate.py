@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from penstock.connectors.generate import GenerateReader
+from penstock.connectors.generate_reader import GenerateReader
 from tests.flows import json_rows, keeper, pipeline, run
 
 

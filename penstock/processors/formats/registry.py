@@ -18,7 +18,6 @@ from penstock.connectors.faults import Fault
 from penstock.errors import Retryable
 from penstock.processors.base import Desk
 from penstock.specs.base import Spec
-from penstock.streams.decode.results import Mismatch
 
 if TYPE_CHECKING:
     import httpx
@@ -59,6 +58,8 @@ class Registry:
         if id not in self._schemas:
             answer = self._ask("GET", f"/schemas/ids/{id}")
             if answer is None:
+                from penstock.streams.decode.results import Mismatch
+
                 raise Mismatch("unknown_schema", f"the registry has no schema {id}")
             self._schemas[id] = str(answer["schema"])
         return self._schemas[id]
@@ -100,6 +101,8 @@ class GivenRegistry(Registry):
 
     def schema(self, id: int) -> str:
         if str(id) not in self.given:
+            from penstock.streams.decode.results import Mismatch
+
             raise Mismatch("no_answer", f"the test does not say what schema {id} is")
         return _text(self.given[str(id)])
 
@@ -117,6 +120,8 @@ def registry_for(spec: RegistrySpec, desk: Desk) -> Registry:
 def unframed(value: bytes) -> tuple[int, bytes]:
     """The id of the schema and what follows it."""
     if len(value) < HEADER.size or value[0]:
+        from penstock.streams.decode.results import Mismatch
+
         raise Mismatch("not_framed", "the value does not begin with the header of a schema registry")
     return HEADER.unpack_from(value)[1], value[HEADER.size :]
 

@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -18,14 +19,13 @@ from pydantic import Field
 
 from penstock.connectors.faults import Fault
 from penstock.processors.base import Refused
-from penstock.processors.js import child
-from penstock.processors.js.child import LENGTH, write
 from penstock.specs.base import Spec
 
 Columns = Sequence[tuple[str, Any]]
 """Names and shapes; see `prelude.js`."""
 
 META = "$meta"
+CHILD = Path(__file__).with_name("child.py")
 START_SECONDS = 60.0
 """For a process to start on a busy machine."""
 GRACE_SECONDS = 1.0
@@ -122,7 +122,7 @@ class Sandbox:
     def _start(self) -> None:
         # Nothing of the environment, where secrets may be, is of use to a script.
         env = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        command = [sys.executable, "-P", child.__file__]  # as a file: the package would take longer to load
+        command = [sys.executable, "-P", str(CHILD)]  # as a file: the package would take longer to load
         pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
         self.process = subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=nowhere)
         self.poll = select.poll()
@@ -163,6 +163,8 @@ class Sandbox:
             raise
 
     def _send(self, message: bytes) -> None:
+        from penstock.processors.js.child import write
+
         assert self.process is not None
         assert self.process.stdin is not None
         try:
@@ -171,6 +173,8 @@ class Sandbox:
             raise _Crashed(self.process.wait()) from None
 
     def _receive(self, seconds: float) -> dict[str, Any]:
+        from penstock.processors.js.child import LENGTH
+
         deadline = time.monotonic() + seconds
         (length,) = LENGTH.unpack(self._read(LENGTH.size, deadline))
         answer: dict[str, Any] = orjson.loads(self._read(length, deadline))

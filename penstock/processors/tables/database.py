@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
-import pyarrow as pa
 from pydantic import Field, model_validator
 
 from penstock.connectors.faults import Fault
 from penstock.errors import Invalid, Problem, Retryable
-from penstock.processors.records import REFUSED
 from penstock.processors.tables.fit import check_names, check_rows, fitted
 from penstock.specs.base import Spec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class DatabaseTable(Spec):
@@ -50,6 +51,7 @@ class DatabaseTable(Spec):
 
     def read(self, schema: pa.Schema, most: int) -> pa.RecordBatch:
         """The rows, by the names and types of `schema`."""
+        import pyarrow as pa
         import sqlalchemy as sa
 
         url = self._url()
@@ -87,6 +89,10 @@ class DatabaseTable(Spec):
 
 
 def _from_database(values: list[Any], field: pa.Field) -> pa.Array:
+    import pyarrow as pa
+
+    from penstock.processors.records import REFUSED
+
     values = [str(value) if isinstance(value, UUID) else value for value in values]
     try:
         return pa.array(values, field.type)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 from pydantic import Field
 
 from penstock.connectors.faults import Fault
 from penstock.errors import Retryable
 from penstock.processors.tables.fit import check_names, check_rows, fitted
 from penstock.specs.base import Spec
-from penstock.streams.decode.csv_body import parse_column
-from penstock.streams.decode.json_body import BLANK, decode_document, decode_lines
-from penstock.streams.decode.results import Decoded, Mismatch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.streams.decode.results import Decoded, Mismatch
 
 Format = Literal["csv", "json", "parquet"]
 ENDINGS: dict[str, Format] = {
@@ -55,6 +54,8 @@ class FileTable(Spec):
 
     def read(self, schema: pa.Schema, most: int) -> pa.RecordBatch:
         """The rows, by the names and types of `schema`."""
+        import pyarrow as pa
+
         path = Path(self.path).expanduser()
         try:
             if self.kind == "parquet":
@@ -69,6 +70,9 @@ class FileTable(Spec):
 
 
 def _parquet(path: Path, schema: pa.Schema, most: int) -> pa.RecordBatch:
+    import pyarrow as pa
+    import pyarrow.parquet
+
     file = pa.parquet.ParquetFile(path)
     check_rows(file.metadata.num_rows, most)
     check_names(file.schema_arrow.names, schema)
@@ -79,6 +83,8 @@ def _parquet(path: Path, schema: pa.Schema, most: int) -> pa.RecordBatch:
 
 
 def _json(body: bytes, schema: pa.Schema, most: int) -> pa.RecordBatch:
+    from penstock.streams.decode.json_body import BLANK, decode_document, decode_lines
+
     body = body.strip(BLANK)
     found: Decoded = (decode_document if body.startswith(b"[") else decode_lines)(body, schema)
     for misfit in found.misfits:
@@ -88,6 +94,11 @@ def _json(body: bytes, schema: pa.Schema, most: int) -> pa.RecordBatch:
 
 
 def _csv(path: Path, delimiter: str, schema: pa.Schema, most: int) -> pa.RecordBatch:
+    import pyarrow as pa
+    import pyarrow.csv
+
+    from penstock.streams.decode.csv_body import parse_column
+
     options = pa.csv.ConvertOptions(
         column_types=dict.fromkeys(schema.names, pa.string()),
         null_values=[""],

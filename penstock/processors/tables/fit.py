@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.faults import Fault
-from penstock.streams.casting import convert
-from penstock.streams.decode.results import Mismatch
-from penstock.streams.decode.values import rows_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def given_table(rows: Any, schema: pa.Schema) -> pa.RecordBatch:
     """The rows that the user of a test run gives, as JSON objects."""
+    from penstock.streams.decode.results import Mismatch
+    from penstock.streams.decode.values import rows_of
+
     reader = rows_of(schema)
     try:
         return reader.batch([reader.row(row) for row in rows])
@@ -24,6 +25,8 @@ def given_table(rows: Any, schema: pa.Schema) -> pa.RecordBatch:
 
 def fitted(array: pa.Array, field: pa.Field) -> pa.Array:
     """A column of the table as the wanted type, if nothing is lost by it."""
+    from penstock.streams.casting import convert
+
     made, lost = convert(array, field.type)
     if lost is not None:
         raise Fault(

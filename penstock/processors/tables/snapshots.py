@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.faults import Fault
 from penstock.errors import Retryable
 from penstock.processors.tables.database import DatabaseTable
 from penstock.processors.tables.file import FileTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,8 @@ class Table:
 
     def _read_shared(self, schema: pa.Schema, most: int) -> pa.RecordBatch:
         """What another task has read a moment ago, or else the table itself."""
+        import pyarrow as pa
+
         file = self.wanted.shared
         assert file is not None
         with _locked(file.with_suffix(".lock")):
@@ -104,6 +107,8 @@ class Table:
             return rows
 
     def _kept(self, file: Path) -> pa.RecordBatch | None:
+        import pyarrow as pa
+
         try:
             written = file.stat().st_mtime
         except FileNotFoundError:

@@ -1,0 +1,146 @@
+"""What `penstock run` runs: one document of a file, with those it refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from penstock.cli.files import Found
+from penstock.cli.output import Usage
+from penstock.connectors.base import Site
+from penstock.connectors.paths import is_local, local_path, qualified
+from penstock.engine.analysis import analyse, offline
+from penstock.engine.flow import Flow, resolve_flow
+from penstock.engine.sites import declared_stream
+from penstock.errors import Invalid, Problem, did_you_mean
+from penstock.settings import Settings
+from penstock.specs.catalog import catalog
+from penstock.specs.documents import derive_id, runs
+from penstock.specs.stream import StreamSpec
+from penstock.specs.validation import parse
+from penstock.streams.home import StreamHome, StreamPlace
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LIFE = "run"
+"""The life of everything that has no registry to count its lives."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """What is to run, and the documents beside it."""
+
+    chosen: Mapping[str, Any]
+    documents: Sequence[Any]
+    settings: Settings
+
+    @property
+    def key(self) -> str:
+        """Its name among the runs of a home directory."""
+        kind, id = str(self.chosen["kind"]), derive_id(str(self.chosen["metadata"]["name"]))
+        return id if kind == "Pipeline" else f"{kind.lower()}.{id}"
+
+    @property
+    def checkpoints(self) -> str:
+        """Where its progress is kept."""
+        return qualified(f"{self.settings.checkpoint_url.rstrip('/')}/{self.key}/run")
+
+    @property
+    def directory(self) -> Path:
+        """What is kept on this machine, wherever the progress is."""
+        if is_local(self.checkpoints):
+            return Path(local_path(self.checkpoints))
+        return self.settings.home / "runs" / self.key
+
+    def resolve(self) -> Flow:
+        """The flow; Invalid with every problem that can be seen without Spark."""
+        lookup, known = offline(self.documents)
+        defaults = self.settings.defaults.model_dump()
+        analysis = analyse(self.chosen, lookup, known, defaults)
+        if not analysis.valid:
+            raise Invalid(*analysis.errors)
+        return resolve_flow(self.chosen, lookup, self.site(), defaults)
+
+    def site(self) -> Site:
+        """The streams of the file, kept from run to run."""
+        home, lookup = StreamHome.of(self.settings), offline(self.documents)[0]
+
+        named = (self.chosen.get("spec") or {}).get("dead_letters")
+        dead = derive_id(named) if named else f"{self.key}.dead"
+
+        def stream(name: str) -> StreamPlace:
+            id, defaults = derive_id(name), self.settings.defaults.model_dump()
+            own = id == dead and named is None
+            spec = StreamSpec() if own else declared_stream(name, lookup, defaults)
+            return StreamPlace(id, spec, home.ensure(id, LIFE, spec))
+
+        return Site(
+            f"{self.key}:{LIFE}",
+            0,
+            stream,
+            f"{self.key}.in",
+            dead=dead,
+            state=self.directory,
+            behind_bytes=self.settings.worker.behind_bytes,
+            allow_python=self.settings.allow_python,
+        )
+
+    def judge(self, spark: SparkSession) -> list[Problem]:
+        """What to be warned of; Invalid with every problem that Spark finds."""
+        lookup, known = offline(self.documents)
+        defaults, allow_python = self.settings.defaults.model_dump(), self.settings.allow_python
+        analysis = analyse(self.chosen, lookup, known, defaults, spark, allow_python=allow_python)
+        if not analysis.valid:
+            raise Invalid(*analysis.errors)
+        return analysis.warnings
+
+
+def choose(found: Sequence[Found], name: str | None, settings: Settings) -> Project:
+    """What runs among documents, or the one of that name. Pipelines come before what else might run."""
+    able = [document for document in found if isinstance(document.raw, Mapping) and runs(document.raw)]
+    pipelines = [document for document in able if document.kind == "Pipeline"]
+    if name is not None:
+        chosen = [one for one in able if derive_id(one.name or "") == derive_id(name)]
+        chosen = [one for one in chosen if one.kind == "Pipeline"] or chosen
+        if not chosen:
+            hint = did_you_mean(name, [one.name or "" for one in able]) if able else None
+            message = f"there is no pipeline '{name}' in {found[0].file}"
+            raise Usage(Problem(code="unknown_pipeline", message=message, hint=hint))
+    else:
+        chosen = pipelines or able
+    if not chosen:
+        _refuse_others(found)
+    if len(chosen) > 1:
+        names = ", ".join(one.name or "" for one in chosen)
+        hint = f"choose with --name: {names}" if name is None else "remove one of them"
+        what = "pipeline" if pipelines else "document that runs"
+        raise Usage(Problem(code="several_pipelines", message=f"there is more than one {what}", hint=hint))
+    project = Project(chosen[0].raw, [document.raw for document in found], settings)
+    _require_reachable(project)
+    return project
+
+
+def _require_reachable(project: Project) -> None:
+    """Refuse a source that events are sent to: there is no server that takes them."""
+    source = (project.chosen.get("spec") or {}).get("source")
+    if isinstance(source, Mapping) and isinstance(ref := source.get("ref"), str):
+        source = (offline(project.documents)[0]("Source", derive_id(ref)) or {}).get("spec")
+    kind = source.get("type") if isinstance(source, Mapping) else None
+    if isinstance(kind, str) and getattr(catalog("source").classes.get(kind), "push", False):
+        message = f"a source of type '{kind}' needs a server, to which events are sent"
+        hint = "start one with penstock up, and apply the file"
+        raise Invalid(Problem(code="needs_server", message=message, path="spec.source", hint=hint))
+
+
+def _refuse_others(found: Sequence[Found]) -> NoReturn:
+    """Tell why there is no pipeline: a document may only have been meant to be one."""
+    problems: list[Problem] = []
+    for document in found:
+        try:
+            parse(document.raw)
+        except Invalid as error:
+            problems += error.problems
+    raise Invalid(*problems or [Problem(code="no_pipeline", message="there is no document of kind Pipeline")])
