@@ -135,6 +135,14 @@ def require_java() -> None:
 
 
 def _java_major(java: str) -> int | None:
+    """The major version of a Java, from the file beside it that says so, or else by starting it."""
+    try:
+        release = Path(java).resolve(strict=True).parents[1] / "release"
+        match = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', release.read_text(encoding="utf-8"))
+    except (OSError, IndexError, UnicodeDecodeError):
+        match = None
+    if match is not None and os.access(java, os.X_OK):
+        return int(match.group(1))
     try:
         told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30).stderr
     except (OSError, subprocess.TimeoutExpired):
