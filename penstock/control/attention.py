@@ -52,6 +52,10 @@ def no_worker(scene: Scene) -> Iterator[Attention]:
     young = (look.at - scene.started_at).total_seconds() < STARTING_S
     if young:
         message = "No worker is ready yet; one takes some seconds to start"
+        if look.startup:
+            message = "A worker is starting" + (
+                f"; {_count(waiting, 'flow')} will run then" if waiting else ""
+            )
         yield Attention("info", "no_worker", message, "Wait a moment.", since=scene.started_at)
         return
     wanted = f", and {_count(waiting, 'flow')} should" if waiting else ""

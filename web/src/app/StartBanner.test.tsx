@@ -26,7 +26,7 @@ describe("the start of a worker", () => {
     vi.useFakeTimers({ now: NOW });
     render(<StartBanner />);
     show([start()]);
-    expect(screen.getByRole("status")).toHaveTextContent("Starting Spark");
+    expect(screen.getByRole("status")).toHaveTextContent("Penstock is starting");
     expect(screen.getByLabelText("Server ready: done")).toBeInTheDocument();
     expect(screen.getByLabelText("Starting Spark…: in progress")).toBeInTheDocument();
     expect(screen.getByLabelText("Worker ready: not yet")).toBeInTheDocument();
@@ -36,7 +36,7 @@ describe("the start of a worker", () => {
 
     show([start({ phase: "connecting" })]);
     expect(screen.getByLabelText("Spark started: done")).toBeInTheDocument();
-    expect(screen.getByLabelText("Worker ready: in progress")).toBeInTheDocument();
+    expect(screen.getByLabelText("Connecting the worker…: in progress")).toBeInTheDocument();
 
     show([start({ phase: "ready" })], [{ alive: true, state: "ready" }]);
     expect(screen.queryByRole("status")).toBeNull();

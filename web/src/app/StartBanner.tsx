@@ -23,21 +23,20 @@ export function Start({ start }: { start: WorkerStart }) {
   const seconds = useSecondsSince(start.since);
   if (start.error !== null) return <Failure start={start} />;
   return (
-    <Alert
-      variant="light"
-      mb="md"
-      role="status"
-      title={hasSpark ? "Spark is up: the worker is connecting" : "Starting Spark"}
-    >
+    <Alert variant="light" mb="md" role="status" title="Penstock is starting">
       <Stack gap="xs">
         <Group component="ul" gap="lg" p={0} m={0} aria-label="Start-up">
           <Step state="done" label="Server ready" />
-          <Step state={hasSpark ? "done" : "now"} label={hasSpark ? "Spark started" : "Starting Spark…"} />
-          <Step state={hasSpark ? "now" : "later"} label="Worker ready" />
-          {/* Counted for those who watch; a screen reader would read out every second. */}
-          <Text component="li" size="sm" c="dimmed" className="step" aria-hidden>
-            {seconds} s
-          </Text>
+          <Step
+            state={hasSpark ? "done" : "now"}
+            label={hasSpark ? "Spark started" : "Starting Spark…"}
+            seconds={seconds}
+          />
+          <Step
+            state={hasSpark ? "now" : "later"}
+            label={hasSpark ? "Connecting the worker…" : "Worker ready"}
+            seconds={seconds}
+          />
         </Group>
         <Text size="sm">
           You can already look at everything. Flows, saves, tests and queries begin when the worker is ready,
@@ -74,7 +73,14 @@ function Failure({ start }: { start: WorkerStart }) {
 
 const WORDS = { done: "done", now: "in progress", later: "not yet" };
 
-function Step({ state, label }: { state: keyof typeof WORDS; label: string }) {
+interface StepProps {
+  state: keyof typeof WORDS;
+  label: string;
+  /** Since the process was started; shown while the step is in progress. */
+  seconds?: number;
+}
+
+function Step({ state, label, seconds }: StepProps) {
   return (
     <Group component="li" gap={6} wrap="nowrap" className="step" aria-label={`${label}: ${WORDS[state]}`}>
       {state === "now" ? (
@@ -87,6 +93,12 @@ function Step({ state, label }: { state: keyof typeof WORDS; label: string }) {
       <Text size="sm" fw={state === "now" ? 600 : undefined} c={state === "later" ? "dimmed" : undefined}>
         {label}
       </Text>
+      {state === "now" && (
+        // For those who watch: a screen reader would read out every second.
+        <Text size="sm" c="dimmed" aria-hidden>
+          {seconds} s
+        </Text>
+      )}
     </Group>
   );
 }
