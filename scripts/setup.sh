@@ -73,7 +73,7 @@ is() { [ -e "$1" ] && [ "$(cat "$1")" = "$(key)" ]; }
 compile() {
     [ "$LOCK" = requirements.lock ] || return 0
     is .venv/compiled && return
-    env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -c \
+    PYTHONDONTWRITEBYTECODE= .venv/bin/python -c \
         'import pandas, polars, penstock.api.app, penstock.cli.main, penstock.control.worker' || return 0
     key >.venv/compiled
 }

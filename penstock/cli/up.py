@@ -47,15 +47,18 @@ def up(
     from penstock.cli.logs import configure
     from penstock.engine.session import require_java
 
-    gc.disable()  # what is imported stays: to look for garbage in it again and again delays the start
     loaded = load_settings(host=host, port=port, home=home, workers=workers)
     settings = settled(loaded)
     configure(settings.log)
     allow_many_files()
     if settings.workers:
         require_java()  # or each worker would say so, again and again, in its log only
-    with Lock(settings.home / "up.lock", f"the directory {settings.home}") as lock:
-        _serve(loaded, lock, ["--home", str(settings.home)] if home else [], demo)
+    gc.disable()  # imported modules stay: looking for garbage among them again and again delays the start
+    try:
+        with Lock(settings.home / "up.lock", f"the directory {settings.home}") as lock:
+            _serve(loaded, lock, ["--home", str(settings.home)] if home else [], demo)
+    finally:
+        gc.enable()
 
 
 def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None:
