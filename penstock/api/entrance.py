@@ -19,12 +19,15 @@ from starlette.types import Receive, Scope, Send
 
 from penstock.api.accept import prefers_html
 from penstock.api.web_files import BUILT, HEADERS, WebFiles
-from penstock.errors import Problem
+from penstock.errors import PenstockError, Problem
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
 UI = "/ui/"
+
+START_S = 60.0
+"""A server that has not begun to serve by then never will."""
 
 _CLOSED = Problem(code="shutting_down", message="the server is shutting down").model_dump()
 
@@ -42,8 +45,8 @@ class Entrance:
 
     def open(self, app: FastAPI) -> None:
         """Pass every request on to `app` from now on. To be called from another thread than the server's."""
-        self._serving.wait()
-        assert self._loop is not None
+        if not self._serving.wait(START_S) or self._loop is None:
+            raise PenstockError(Problem(code="server_failed", message="the server has not started"))
         asyncio.run_coroutine_threadsafe(self._open(app), self._loop).result()
 
     def close(self) -> None:

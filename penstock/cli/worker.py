@@ -33,11 +33,13 @@ def worker(
     ] = None,
 ) -> None:
     """Run a worker that takes pipelines from the registry of the settings."""
+    from penstock.cli.descriptors import allow_many_files
     from penstock.cli.sessions import spark_session
     from penstock.engine.session import require_java
 
     settings = settled(load_settings(home=home))
     require_java()
+    allow_many_files()  # before the JVM starts, which inherits it
     stop = _Stop()
     if leash:
         threading.Thread(target=_watch, args=(stop,), name="leash", daemon=True).start()
@@ -77,12 +79,10 @@ class _Rest(threading.Thread):
 
     def run(self) -> None:
         """Load it. A registry that cannot be opened ends the process: there is no use in a Spark then."""
-        from penstock.cli.descriptors import allow_many_files
         from penstock.cli.logs import configure
 
         try:
             configure(self._settings.log)
-            allow_many_files()
             self._registry = open_registry(self._settings)
             import penstock.control.worker  # noqa: F401
         except PenstockError as error:
