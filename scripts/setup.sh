@@ -66,7 +66,20 @@ has_pip() { .venv/bin/python -m pip --version >/dev/null 2>&1; }
 
 key() { { pwd; .venv/bin/python --version; cat pyproject.toml "$LOCK"; } | cksum; }
 
-if [ -e "$STAMP" ] && usable && [ "$(key)" = "$(cat "$STAMP")" ]; then
+is() { [ -e "$1" ] && [ "$(cat "$1")" = "$(key)" ]; }
+
+# Compiles the modules that every start imports: without their bytecode a start takes three seconds more of
+# processor time, and with PYTHONDONTWRITEBYTECODE, as many containers set it, Python never keeps it.
+compile() {
+    [ "$LOCK" = requirements.lock ] || return 0
+    is .venv/compiled && return
+    PYTHONDONTWRITEBYTECODE= .venv/bin/python -c \
+        'import pandas, polars, penstock.api.app, penstock.cli.main, penstock.control.worker' || return 0
+    key >.venv/compiled
+}
+
+if is "$STAMP" && usable; then
+    compile
     exit 0
 fi
 if ! usable || ! has_pip; then
@@ -77,9 +90,10 @@ fi
 touch .venv/incomplete
 rm -f "$STAMP"
 say "Installing $LOCK"
-# What is never imported need not be compiled: that would take a third of the time.
+# Modules that are never imported need not be compiled: that would take a third of the time.
 pip() { .venv/bin/python -m pip --disable-pip-version-check "$@"; }
 pip install --quiet --no-compile --require-hashes -r "$LOCK"
 pip install --quiet --no-deps -e .
 key >"$STAMP"
 rm .venv/incomplete
+compile

@@ -34,13 +34,18 @@ class Product:
 
     def up(self) -> None:
         """Start and wait until it is ready."""
+        self.listen()
+        wait_for("a ready worker", lambda: self.client.get("/readyz").status_code == 200)
+
+    def listen(self) -> str:
+        """Start and wait until it listens, which is long before a worker is ready; its URL."""
         self.process = self.runner.start("up", "--port", "0", *self.options)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         found = re.search(r"http://\S+", line)
         assert found, line + (self.process.stderr.read() if self.process.stderr else "")
         self.client.base_url = httpx.URL(found.group())
-        wait_for("a ready worker", lambda: self.client.get("/readyz").status_code == 200)
+        return found.group()
 
     def down(self) -> int:
         """Stop in order."""

@@ -41,7 +41,8 @@ from penstock.api.story import story_routes
 from penstock.api.streams import stream_routes
 from penstock.api.testruns import test_routes
 from penstock.api.topology import topology_routes
-from penstock.api.ui import BUILT, Doorman, ui_routes
+from penstock.api.ui import Doorman, ui_routes
+from penstock.api.web_files import BUILT
 from penstock.control.pulse import Pulse
 from penstock.control.service import Service
 

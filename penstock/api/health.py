@@ -4,11 +4,13 @@ from datetime import datetime
 from typing import Any, Literal
 
 from fastapi import APIRouter, Response
+from pydantic import Field
 
 from penstock.api.errors import Responses
 from penstock.api.kinds import KINDS
 from penstock.api.pipes import Status
 from penstock.api.views import View
+from penstock.control.processes import Phase
 from penstock.control.service import Service
 from penstock.errors import Problem
 
@@ -19,11 +21,25 @@ class Health(View):
     status: Literal["ok"] = "ok"
 
 
+class WorkerStartView(View):
+    """How far the start of a worker is that was started with this server."""
+
+    worker: int = Field(description="Its number, from 1.")
+    phase: Phase = Field(
+        description="`starting_spark`, `connecting` to the registry, then `ready`; `failed` if it has ended."
+    )
+    since: datetime = Field(description="When its process was started.")
+    failures: int = Field(description="How many processes in a row ended too early.")
+    error: str | None = Field(description="Why the last process could not start: the end of its log.")
+    log: str = Field(description="The file with its output.")
+
+
 class ReadinessInfo(View):
     """Whether flows can run, and how each of them is, by kind and name."""
 
     ready: bool
     problems: list[Problem]
+    startup: list[WorkerStartView] = Field(description="The workers that were started with this server.")
     pipelines: dict[str, Status]
     sources: dict[str, Status]
     tasks: dict[str, Status]
@@ -66,7 +82,8 @@ def health_routes(service: Service) -> APIRouter:
         found = service.readiness()
         response.status_code = 200 if found.ready else 503
         statuses = {kind.place: found.statuses.get(kind.name, {}) for kind in KINDS if kind.runs}
-        return ReadinessInfo.model_validate({"ready": found.ready, "problems": found.problems, **statuses})
+        whole = {"ready": found.ready, "problems": found.problems, "startup": found.startup, **statuses}
+        return ReadinessInfo.model_validate(whole, from_attributes=True)
 
     @router.get("/workers", tags=["workers"], summary="List workers", operation_id="listWorkers")
     def workers() -> list[WorkerView]:

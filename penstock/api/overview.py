@@ -16,7 +16,7 @@ from pydantic import Field
 from penstock import __version__
 from penstock.api import feed as following
 from penstock.api.errors import Responses
-from penstock.api.health import WorkerView
+from penstock.api.health import WorkerStartView, WorkerView
 from penstock.api.pipes import RunError, Status
 from penstock.api.views import View
 from penstock.control.pulse import Changes, Pulse
@@ -143,6 +143,7 @@ class Overview(View):
     flows: list[FlowPulse]
     streams: list[StreamPulse]
     workers: list[WorkerPulse]
+    startup: list[WorkerStartView] = Field(description="The workers that were started with this server.")
     attention: list[Attention] = Field(description="The most urgent first.")
     gone: list[str] = Field(description="Keys that are no more, in a message `change`.")
 
@@ -248,6 +249,7 @@ def overview_of(pulse: Pulse, changes: Changes | None = None) -> Overview:
         "flows": changes.flows if changes else list(look.flows.values()),
         "streams": changes.streams if changes else list(look.streams.values()),
         "workers": list(look.workers),
+        "startup": list(look.startup),
         "attention": sample.attention,
         "gone": changes.gone if changes else [],
     }

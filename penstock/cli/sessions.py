@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import PenstockError, Problem
 from penstock.settings import Settings
 from penstock.spark.archive import ClassArchive
+from penstock.spark.fork_server import fork_server
 
 if TYPE_CHECKING:
     import psutil
@@ -27,8 +28,15 @@ KILL_S = 1.0
 
 
 @contextlib.contextmanager
-def spark_session(settings: Settings, log: Path | None = None) -> Iterator[SparkSession]:
-    """A session that is stopped at the end. The JVM prints to `log`, or else where this process does."""
+def spark_session(
+    settings: Settings, log: Path | None = None, *, warm: bool = False
+) -> Iterator[SparkSession]:
+    """A session that is stopped at the end. The JVM prints to `log`, or else where this process does.
+
+    With `warm`, modules of Spark's Python processes are imported while the JVM starts: flows are sure to come.
+    """
+    if warm and (server := fork_server()) is not None:
+        server.preload()
     if log is not None:
         with starting_spark(settings) as spark, spark.session(log) as session:
             yield session

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import textwrap
 import threading
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,9 +17,15 @@ from penstock.cli.signals import on_stop
 from penstock.errors import PenstockError, Problem
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from penstock.cli.lock import Lock
     from penstock.control.processes import WorkerProcesses
     from penstock.control.service import Service
     from penstock.settings import Loaded
+
+BEGAN = time.monotonic()
+"""When this command began, nearly."""
 
 POLL_S = 0.2
 LONG_START_S = 60.0
@@ -33,7 +41,7 @@ def up(
     workers: Annotated[int | None, typer.Option(help="Workers to start here.", show_default=False)] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Add pipelines to look at and play with.")] = False,
 ) -> None:
-    """Start Penstock: the server, the coordinator and the workers. Ctrl-C ends it in order."""
+    """Start Penstock: the server, the coordinator and the workers. Ctrl-C shuts it down cleanly."""
     from penstock.cli.descriptors import allow_many_files
     from penstock.cli.lock import Lock
     from penstock.cli.logs import configure
@@ -44,93 +52,139 @@ def up(
     configure(settings.log)
     allow_many_files()
     if settings.workers:
-        require_java()  # or each worker would say so, again and again, where nobody looks
-    with Lock(settings.home / "up.lock", f"the directory {settings.home}") as lock:
-        _serve(loaded, lock, ["--home", str(settings.home)] if home else [], demo)
+        require_java()  # or each worker would say so, again and again, in its log only
+    gc.disable()  # imported modules stay: looking for garbage among them again and again delays the start
+    try:
+        with Lock(settings.home / "up.lock", f"the directory {settings.home}") as lock:
+            _serve(loaded, lock, ["--home", str(settings.home)] if home else [], demo)
+    finally:
+        gc.enable()
 
 
-def _serve(loaded: Loaded, lock: Any, arguments: list[str], demo: bool) -> None:
-    from penstock.api.app import create_app
-    from penstock.api.server import Server
-    from penstock.api.ui import BUILT
-    from penstock.cli.worker import open_registry
+def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None:
+    from penstock.api.listening import listen
     from penstock.control.processes import WorkerProcesses
-    from penstock.control.service import Service
 
     settings = loaded.settings
-    registry = open_registry(settings)
-    service = Service(loaded, registry)
-    service.streams.start()
+    listener = listen(settings.host, settings.port)
     stop = threading.Event()
-    # The server runs in a thread, so that signals come here: its own end is but the first of three.
-    server = Server(create_app(service), settings)
-    thread = threading.Thread(target=server.run, name="server", daemon=True)
-    lock.tell(f"a running `penstock up` at {server.url}")
     on_stop(stop.set)
+    processes = WorkerProcesses(settings, arguments)
+    processes.start()  # first of all: while Spark starts, the rest is loaded
+
+    from penstock.api.entrance import Entrance
+    from penstock.api.server import Server
+
+    entrance = Entrance()
+    server = Server(entrance, settings, listener=listener)
+    # The server runs in a thread, so that signals come here: its own end is but the first of three.
+    thread = threading.Thread(target=server.run, name="server", daemon=True)
     thread.start()
-    say(("Penstock ", "bold"), f"{__version__} listens on ", (server.url, "bold cyan"))
-    if (BUILT / "index.html").exists():
-        say("open ", (f"{server.url}/ui/", "bold cyan"), " in a browser")
-    else:
-        note("the web app is not built; `make web` builds it")
-    service.coordinator.start()
-    processes = WorkerProcesses(settings, service.flows, arguments)
-    processes.start()
-    greeter = threading.Thread(
-        target=_greet, args=(service, processes, stop, demo), name="greeter", daemon=True
-    )
-    greeter.start()
-    while not stop.wait(POLL_S) and thread.is_alive():
-        pass
-    crashed = not stop.is_set()
-    note("stopping: running batches are finished first; Ctrl-C again ends at once")
-    stop.set()
-    server.stop()
-    thread.join()
-    service.coordinator.stop()
-    processes.stop()
-    service.streams.stop()
-    registry.close()
+    lock.tell(f"a running `penstock up` at {server.url}")
+    _announce(server.url, processes)
+    service: Service | None = None
+    try:
+        service = _load(loaded, processes, demo)
+        entrance.open(_app(service))
+        greeter = threading.Thread(
+            target=_greet, args=(service, processes, stop, demo), name="greeter", daemon=True
+        )
+        greeter.start()
+        gc.freeze()
+        gc.enable()
+        while not stop.wait(POLL_S) and thread.is_alive():
+            pass
+        crashed = not stop.is_set()
+        note("stopping: running batches are finished first; Ctrl-C again ends at once")
+    finally:
+        stop.set()
+        server.stop()
+        thread.join()
+        if service is not None:
+            service.coordinator.stop()
+        processes.stop()
+        if service is not None:
+            service.streams.stop()
+            service.registry.close()
     if crashed:
         raise PenstockError(Problem(code="server_failed", message="the server has ended; see the log above"))
     say("stopped")
 
 
-def _greet(service: Service, processes: WorkerProcesses, stop: threading.Event, demo: bool) -> None:
-    """Tell when pipelines can run, and add the demo then."""
-    settings = service.settings
-    if settings.workers:
-        log = processes.log_path(1)
-        say(f"starting Spark… (its log is {log})")
+def _announce(url: str, processes: WorkerProcesses) -> None:
+    from penstock.api.web_files import BUILT
+
+    say(("Penstock ", "bold"), f"{__version__} listens on ", (url, "bold cyan"))
+    if (BUILT / "index.html").exists():
+        say("open ", (f"{url}/ui/", "bold cyan"), " in a browser")
     else:
-        log = None
+        note("the web app is not built; `make web` builds it")
+    if processes.settings.workers:
+        say(f"starting Spark… (its log is {processes.log_path(1)})")
+    else:
         say("no worker is started here; `penstock worker` starts one")
+
+
+def _load(loaded: Loaded, processes: WorkerProcesses, demo: bool) -> Service:
+    """The service, with all of it running."""
+    from penstock.cli.worker import open_registry
+    from penstock.control.service import Service
+
+    registry = open_registry(loaded.settings)
+    service = Service(loaded, registry, processes)
+    service.streams.start()
+    if demo:
+        _add_demo(service)
+    service.coordinator.start()
+    processes.flows = service.flows
+    return service
+
+
+def _app(service: Service) -> FastAPI:
+    from penstock.api.app import create_app
+
+    return create_app(service)
+
+
+def _greet(service: Service, processes: WorkerProcesses, stop: threading.Event, demo: bool) -> None:
+    """Print how far the start of the workers is, until pipelines can run."""
     began = time.monotonic()
+    failures: dict[int, str] = {}
     warned = False
     while not stop.wait(POLL_S):
         if any(worker.alive and worker.state == "ready" for worker in service.workers()):
-            say(f"a worker is ready after {time.monotonic() - began:.0f} s: pipelines can run")
+            say(f"a worker is ready after {time.monotonic() - BEGAN:.0f} s: pipelines can run")
             if demo:
-                _add_demo(service)
+                _check_demo(service)
             return
-        if log and not warned and time.monotonic() - began > LONG_START_S:
+        for start in processes.starts():
+            if start.error and failures.get(start.worker) != start.error:
+                failures[start.worker] = start.error
+                note(f"worker {start.worker} could not start, and is started again; its log is {start.log}:")
+                note(textwrap.indent(start.error, "  "))
+        if processes.settings.workers and not warned and time.monotonic() - began > LONG_START_S:
             warned = True
-            note(f"no worker is ready yet; {log} may say why")
+            note(f"no worker is ready yet; {processes.log_path(1)} may say why")
 
 
 def _add_demo(service: Service) -> None:
+    """Add the documents of the demo that are not there, all at once and without waiting for a worker."""
     from penstock.demo import prepare
 
-    added = 0
-    for raw in prepare(service.settings.home):
-        kind, name = raw["kind"], raw["metadata"]["name"]
-        if service.registry.find(kind, name) is not None:
-            continue
-        try:
-            service.create(kind, raw)
-        except PenstockError as error:
-            note(f"{kind.lower()} '{name}' of the demo cannot be added:")
-            show_problems(error.problems, indent="  ")
-        else:
-            added += 1
-    say(f"the demo has {added} new documents" if added else "the demo is there already")
+    try:
+        added = service.add_missing(prepare(service.settings.home))
+    except PenstockError as error:
+        note("the demo cannot be added:")
+        show_problems(error.problems, indent="  ")
+    else:
+        say(f"the demo has {len(added)} new documents" if added else "the demo is there already")
+
+
+def _check_demo(service: Service) -> None:
+    """Let a worker say what is wrong with the pipeline of the demo that is broken on purpose."""
+    from penstock.demo import BROKEN
+
+    try:
+        service.check_resting("Pipeline", BROKEN)
+    except PenstockError as error:
+        show_problems(error.problems, level="warning")

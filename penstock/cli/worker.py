@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import tempfile
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.options import Home, load_settings, settled
-from penstock.cli.output import FAILED, OK, show_problems
+from penstock.cli.output import FAILED, OK, exit_code, show_problems
 from penstock.cli.signals import on_stop
+from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from penstock.control.registry.store import Registry
     from penstock.control.worker import Worker
     from penstock.settings import Settings
@@ -24,22 +30,36 @@ def worker(
     leash: Annotated[
         bool, typer.Option("--leash", help="End when standard input closes, as it does when the parent dies.")
     ] = False,
+    phase_file: Annotated[
+        Path | None,
+        typer.Option("--phase-file", help="File to write the phase of the start to.", show_default=False),
+    ] = None,
 ) -> None:
     """Run a worker that takes pipelines from the registry of the settings."""
     from penstock.cli.descriptors import allow_many_files
-    from penstock.cli.logs import configure
     from penstock.cli.sessions import spark_session
-    from penstock.control.worker import Worker
+    from penstock.spark.archive import ClassArchive
+    from penstock.spark.java import require_java
 
     settings = settled(load_settings(home=home))
-    configure(settings.log)
-    allow_many_files()
+    require_java()
+    allow_many_files()  # before the JVM starts, which inherits it
     stop = _Stop()
     if leash:
         threading.Thread(target=_watch, args=(stop,), name="leash", daemon=True).start()
-    registry = open_registry(settings)
+    import pyspark.sql  # noqa: F401 (two threads must not be the first to import its modules)
+
+    rest = _Rest(settings)
+    rest.start()
     code = OK
-    with spark_session(settings) as spark:
+    with spark_session(settings, warm=True) as spark:
+        _write_phase(phase_file, "connecting")
+        registry = rest.result()
+        from penstock.control.worker import Worker
+
+        threading.Thread(target=_warm_up, args=(spark,), name="warm up", daemon=True).start()
+        if (archive := ClassArchive.of(settings)) is not None:
+            archive.make_when_idle()
         worker = Worker(settings, registry, spark)
         on_stop(stop.ask)
         stop.reaches(worker)
@@ -53,6 +73,58 @@ def worker(
     sys.stderr.flush()
     # Whatever thread of Spark or of a connector still hangs: the flows are at rest, the process ends.
     os._exit(code)
+
+
+class _Rest(threading.Thread):
+    """Loads all that a worker needs besides Spark, and opens its registry, while the JVM starts."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(name="load", daemon=True)
+        self._settings = settings
+        self._registry: Registry | None = None
+        self._error: Exception | None = None
+
+    def run(self) -> None:
+        """Load it. A registry that cannot be opened ends the process: there is no use in a Spark then."""
+        from penstock.cli.logs import configure
+
+        try:
+            configure(self._settings.log)
+            self._registry = open_registry(self._settings)
+            import penstock.control.worker  # noqa: F401
+        except PenstockError as error:
+            show_problems(error.problems)
+            sys.stderr.flush()
+            os._exit(exit_code(error))
+        except Exception as error:
+            self._error = error
+
+    def result(self) -> Registry:
+        """The registry, once everything is loaded."""
+        self.join()
+        if self._error is not None:
+            raise self._error
+        assert self._registry is not None
+        return self._registry
+
+
+def _warm_up(spark: SparkSession) -> None:
+    """Run a small flow beside the first ones of the worker, so that none of them is slow to start."""
+    import structlog
+
+    from penstock.engine.warmup import warm_up
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="penstock-warm-up-") as directory:
+            warm_up(spark, Path(directory))
+    except Exception as error:  # the first flow is slower then, or the worker is stopping
+        structlog.get_logger().warning("warm-up failed", error=str(error))
+
+
+def _write_phase(file: Path | None, phase: str) -> None:
+    if file is not None:
+        with contextlib.suppress(OSError):  # only the page that shows the start is less precise then
+            file.write_text(phase, encoding="utf-8")
 
 
 class _Stop:

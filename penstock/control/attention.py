@@ -12,7 +12,7 @@ MOST = 200
 """More than anybody reads at once."""
 
 STARTING_S = 60.0
-"""A worker takes a while to start: so long its absence is no fault."""
+"""For this long after the start of the server the absence of a worker is no fault: Spark is starting."""
 
 GIB = 1024**3
 
@@ -43,9 +43,19 @@ def no_worker(scene: Scene) -> Iterator[Attention]:
     if any(worker.alive and worker.state == "ready" for worker in look.workers):
         return
     waiting = sum(flow.status == "active" for flow in look.flows.values())
+    failed = next((start for start in look.startup if start.error), None)
+    if failed is not None:
+        message = f"Worker {failed.worker} could not start: {(failed.error or '').splitlines()[0]}"
+        advice = f"It is started again and again. Its log is {failed.log}."
+        yield Attention("error", "no_worker", message, advice, since=failed.since)
+        return
     young = (look.at - scene.started_at).total_seconds() < STARTING_S
     if young:
         message = "No worker is ready yet; one takes some seconds to start"
+        if look.startup:
+            message = "A worker is starting" + (
+                f"; {_count(waiting, 'flow')} will run then" if waiting else ""
+            )
         yield Attention("info", "no_worker", message, "Wait a moment.", since=scene.started_at)
         return
     wanted = f", and {_count(waiting, 'flow')} should" if waiting else ""

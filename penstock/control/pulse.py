@@ -155,7 +155,7 @@ class Pulse:
             self._flows.letters(), self._streams.lost(), self._flows.growing(), self._workers.gone(wall)
         )
         self._remember(wall, totals)
-        return Look(now, totals, flows, streams, pulses, lately)
+        return Look(now, totals, flows, streams, pulses, lately, tuple(service.startup()))
 
     def _remember(self, wall: float, totals: Totals) -> None:
         letters = self._letters.mark(time.monotonic(), totals.dead_letters)

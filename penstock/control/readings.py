@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 from penstock.control.flows import WorkerInfo
+from penstock.control.processes import WorkerStart
 from penstock.control.registry.records import JsonObject
 from penstock.engine.standings import State
 
@@ -140,3 +141,5 @@ class Look:
     streams: dict[str, StreamPulse]
     workers: tuple[WorkerPulse, ...]
     lately: Lately = field(default_factory=Lately)
+    startup: tuple[WorkerStart, ...] = ()
+    """The workers that were started with this server."""

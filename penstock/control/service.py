@@ -11,6 +11,7 @@ from penstock.control.coordinator import Coordinator
 from penstock.control.flows import Flows, WorkerInfo
 from penstock.control.gate import NO_RESET, Gate, Reset
 from penstock.control.judge import Judge, desired_of
+from penstock.control.processes import WorkerProcesses, WorkerStart
 from penstock.control.raw import name_of, of_kind, patched, versioned
 from penstock.control.registry.bundle import Mode
 from penstock.control.registry.changes import require_current, require_same
@@ -22,7 +23,7 @@ from penstock.control.streams import Streams
 from penstock.engine.analysis import Analysis
 from penstock.errors import Conflict, Problem, Unavailable
 from penstock.settings import Loaded
-from penstock.specs.documents import KINDS, RUNNABLE, runs
+from penstock.specs.documents import KINDS, RUNNABLE, derive_id, runs
 from penstock.specs.references import made_stream
 
 Action = Literal["pause", "resume", "stop", "start", "restart"]
@@ -61,13 +62,16 @@ class Readiness:
     problems: list[Problem]
     statuses: dict[str, dict[str, str]] = field(default_factory=dict)
     """The status of all that runs, by kind and name."""
+    startup: Sequence[WorkerStart] = field(default_factory=list)
+    """How far the workers are that were started with this server."""
 
 
 class Service:
     """The operations of Penstock on one registry."""
 
-    def __init__(self, loaded: Loaded, registry: Registry) -> None:
+    def __init__(self, loaded: Loaded, registry: Registry, processes: WorkerProcesses | None = None) -> None:
         self.loaded, self.settings, self.registry = loaded, loaded.settings, registry
+        self._processes = processes
         settings = loaded.settings
         self.flows = Flows(registry)
         self.rpc = RpcClient()
@@ -298,6 +302,32 @@ class Service:
         self._poke()
         return changes
 
+    def add_missing(self, documents: Sequence[Any]) -> Sequence[Change]:
+        """Save those documents that do not exist yet, all or none of them, without asking a worker.
+
+        Only for documents that are known to be good, such as the demo's.
+        """
+        known = {kind: self.registry.ids(kind) for kind in KINDS}
+        missing = [raw for raw in documents if derive_id(name_of(raw) or "") not in known[raw["kind"]]]
+        if not missing:
+            return []
+        changes = self.registry.apply_import([versioned(raw) for raw in missing], "merge")
+        self.streams.ensure_all()
+        self._poke()
+        return changes
+
+    def check_resting(self, kind: str, name: str) -> None:
+        """Let a worker judge a document that rests and was saved without one, and keep its errors."""
+        record = self.registry.find(kind, name)
+        if record is None or record.flow is None or record.flow.desired == "active" or record.flow.error:
+            return
+        (analysis,) = self.judge.all([record.document])
+        if not analysis.valid:
+            self.flows.found_invalid(record.uid, analysis.errors)
+            with self.registry.begin() as conn:
+                data = {"id": record.id, "uid": record.uid, "revision": record.revision}
+                self.registry.emit(conn, kind, record.name, "updated", data)
+
     def validate(self, documents: Sequence[Any]) -> Sequence[Analysis]:
         """What is wrong with documents that may refer to one another and to what is registered."""
         return self.judge.all(documents)
@@ -309,9 +339,14 @@ class Service:
             alive = [w for w in self.flows.workers() if w.alive and w.state == "ready"]
         except Exception as error:
             problem = Problem(code="registry_down", message=f"the registry does not answer: {error}")
-            return Readiness(False, [problem])
-        problems = [] if alive else [Problem(code="no_worker", message="no worker is ready")]
-        return Readiness(not problems, problems, statuses)
+            return Readiness(False, [problem], startup=self.startup())
+        startup = self.startup()
+        problems = [] if alive else [_no_worker(startup)]
+        return Readiness(not problems, problems, statuses, startup)
+
+    def startup(self) -> Sequence[WorkerStart]:
+        """How far the workers are that were started with this server, also those that are ready."""
+        return self._processes.starts() if self._processes else []
 
     def workers(self) -> Sequence[WorkerInfo]:
         """Every worker that is known."""
@@ -352,6 +387,16 @@ class Service:
             if done(record) or time.monotonic() >= deadline:
                 return record
             time.sleep(POLL_S)
+
+
+def _no_worker(startup: Sequence[WorkerStart]) -> Problem:
+    """Why no worker is ready, as far as that is known here."""
+    failed = next((start for start in startup if start.error), None)
+    if failed is not None:
+        message = f"worker {failed.worker} could not start: {failed.error}"
+        return Problem(code="worker_failed", message=message, hint=f"its log is {failed.log}")
+    message = "no worker is ready: Spark is starting" if startup else "no worker is ready"
+    return Problem(code="no_worker", message=message)
 
 
 def flow_of(record: Record) -> FlowState:

@@ -10,6 +10,9 @@ from penstock.specs.text import read_path
 
 HERE = Path(__file__).parent
 
+BROKEN = "demo_broken"
+"""The id of the pipeline that is invalid on purpose."""
+
 
 def prepare(home: Path) -> list[dict[str, Any]]:
     """The demo's documents. Puts the file that one of them reads below `home`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -47,10 +48,10 @@ def collector_chosen() -> bool:
 
 @cache
 def _release(java: str) -> str | None:
-    try:
-        return (Path(java).resolve().parents[1] / "release").read_text()  # much quicker than to start a JVM
-    except OSError:
-        pass
+    with contextlib.suppress(OSError, IndexError, UnicodeDecodeError):
+        release = (Path(java).resolve(strict=True).parents[1] / "release").read_text(encoding="utf-8")
+        if _major(release) is not None and os.access(java, os.X_OK):
+            return release  # much quicker than to start a JVM
     try:
         return subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30).stderr
     except (OSError, subprocess.TimeoutExpired):

@@ -15,7 +15,7 @@ import httpx
 
 from penstock.api.app import create_app
 from penstock.api.server import Server
-from penstock.api.ui import BUILT
+from penstock.api.web_files import BUILT
 from penstock.control.edits import Planner
 from penstock.control.registry import Registry
 from penstock.control.rpc import RpcServer

@@ -47,7 +47,8 @@ def test_everything_at_once(client: httpx.Client) -> None:
     client.post("/pipelines", json=pipeline("Orders", source=source)).raise_for_status()
     found = awaited(client, lambda now: now["flows"] and now["streams"])
     assert set(found) == {
-        *("at", "version", "started_at", "totals", "flows", "streams", "workers", "attention", "gone")
+        *("at", "version", "started_at", "totals", "flows", "streams", "workers", "startup"),
+        *("attention", "gone"),
     }
     (flow,), (raw,), (worker,) = found["flows"], found["streams"], found["workers"]
     assert (flow["key"], flow["name"], flow["status"], flow["phase"]) == (

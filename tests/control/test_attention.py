@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.control.attention import GIB, Scene, attention
+from penstock.control.processes import WorkerStart
 from penstock.control.readings import (
     Attention,
     FlowPulse,
@@ -66,6 +67,7 @@ def found(
     workers: tuple[WorkerPulse, ...] = (worker(),),
     free: int = 500 * GIB,
     uptime_s: float = 3600,
+    startup: tuple[WorkerStart, ...] = (),
     **lately: Any,
 ) -> list[Attention]:
     look = Look(
@@ -75,6 +77,7 @@ def found(
         {each.key: each for each in streams},
         workers,
         Lately(**lately),
+        startup,
     )
     return attention(Scene(look, NOW - timedelta(seconds=uptime_s), GIB // 4))
 
@@ -180,6 +183,18 @@ def test_no_worker() -> None:
     assert "1 flow should" in told.message
     assert only(workers=()).severity == "warning"
     assert only(flow(), workers=(worker(state="draining"),), uptime_s=5).severity == "info"
+
+
+def test_a_worker_that_starts_or_cannot() -> None:
+    start = WorkerStart(1, "starting_spark", NOW, 0, None, "/logs/worker-1.log")
+    told = only(flow(), workers=(), uptime_s=5, startup=(start,))
+    assert (told.severity, told.message) == ("info", "A worker is starting; 1 flow will run then")
+    failed = replace(start, phase="failed", failures=1, error="error[no_java] no Java\n  hint: install it")
+    told = only(flow(), workers=(), uptime_s=5, startup=(failed,))
+    assert (told.severity, told.code) == ("error", "no_worker")
+    assert told.message == "Worker 1 could not start: error[no_java] no Java"
+    assert "/logs/worker-1.log" in told.advice
+    assert found(flow(), startup=(failed,)) == [], "another one is ready"
 
 
 def test_a_worker_that_is_gone() -> None:

@@ -44,6 +44,21 @@ def test_two_garbage_collectors_are_never_asked_for(tmp_path: Path, monkeypatch:
     assert configured(tmp_path)["spark.driver.extraJavaOptions"] == ""
 
 
+def test_the_version_of_java_is_read_without_starting_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\nexit 1\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    (tmp_path / "release").write_text('IMPLEMENTOR="Debian"\nJAVA_VERSION="21.0.4"\n')
+    require_java()
+    (tmp_path / "release").write_text('JAVA_VERSION="1.8.0_402"\n')
+    with pytest.raises(PenstockError, match="there is Java 8 here"):
+        require_java()
+
+
 def test_a_machine_without_java_is_told_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

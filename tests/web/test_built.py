@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.api.ui import BUILT
+from penstock.api.web_files import BUILT
 from tests.api.kit import open_service, running
 
 pytestmark = pytest.mark.slow

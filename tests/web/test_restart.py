@@ -1,7 +1,8 @@
-"""A page outlives the server: it says that it is gone, and goes on when it is back."""
+"""A page while the server starts, and while it is gone: it says so, and goes on by itself."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.cli.commands import PATIENCE_S, wait_for
+from tests.product import Product
 from tests.servers import free_port
+from tests.web.kit import axe
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +42,55 @@ def test_a_page_outlives_a_killed_server(browser: Browser, built: None, tmp_path
         page.close()
         server.kill()
         server.wait()
+
+
+def test_a_page_shows_the_start_and_then_the_demo_runs(browser: Browser, built: None, tmp_path: Path) -> None:
+    product = Product(tmp_path, ("--demo",))
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE_S * 1000)
+    try:
+        url = product.listen()
+        page.goto(f"{url}/ui/pipelines")
+        banner = page.get_by_role("status").filter(has_text="Penstock is starting")
+        expect(banner.get_by_label("Server ready: done")).to_be_visible()
+        expect(
+            banner.get_by_label(re.compile("^(Starting Spark|Connecting).*: in progress$"))
+        ).to_be_visible()
+        expect(page.get_by_text("demo_orders").first).to_be_visible()
+        axe(page)
+        assert product.client.get("/readyz").status_code == 503, "all of this needs no worker"
+
+        expect(banner).to_have_count(0, timeout=PATIENCE_S * 1000)
+        wait_for("the demo", lambda: product.get("demo_visits")["status"] == "completed")
+        wait_for("events", lambda: product.get("demo_orders")["ops"].get("output_events"))
+        wait_for("the errors", lambda: product.get("demo_broken")["error"])
+        broken = product.get("demo_broken")
+        assert (broken["status"], broken["revision"]) == ("paused", 1)
+        assert "amuont" in broken["error"]["message"]
+        assert product.get("demo_visits")["revision"] == 1, "its schema is declared, so none was inferred"
+        slow = product.client.get("/tasks/demo_slow_clicks").json()
+        assert slow["status"] == "active"
+    finally:
+        page.close()
+        product.close()
+
+
+def test_a_page_says_why_no_worker_starts(browser: Browser, built: None, tmp_path: Path) -> None:
+    product = Product(tmp_path, env={"PENSTOCK_SPARK_MASTER": "nowhere"})
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE_S * 1000)
+    try:
+        page.goto(f"{product.listen()}/ui/")
+        failed = page.get_by_role("alert").filter(has_text="The worker could not start")
+        expect(failed).to_contain_text("error[spark_failed]", timeout=PATIENCE_S * 1000)
+        expect(failed).to_contain_text("worker-1.log")
+        axe(page)
+        (problem,) = product.client.get("/readyz").json()["problems"]
+        assert problem["code"] == "worker_failed"
+        assert "error[spark_failed]" in problem["message"]
+    finally:
+        page.close()
+        product.close()
 
 
 def serve(home: Path, port: int, url: str) -> subprocess.Popen[bytes]:

@@ -12,6 +12,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import func, select, text
 
 from penstock.control.registry import Registry, database, migrations, tables
@@ -59,6 +60,16 @@ def test_migrations_make_the_tables_that_the_code_uses(registry: Registry) -> No
     with registry.engine.connect() as conn:
         context = MigrationContext.configure(conn, opts={"compare_type": True})
         assert compare_metadata(context, tables.metadata) == []
+
+
+def test_the_newest_step_is_known_without_alembic(registry_url: str) -> None:
+    assert ScriptDirectory.from_config(migrations.configuration()).get_current_head() == migrations.HEAD
+    Registry.open(registry_url).close()
+    script = (
+        "import sys; from penstock.control.registry import Registry\n"
+        "Registry.open(sys.argv[1]).close(); print('alembic' in sys.modules)"
+    )
+    assert python(script, registry_url).communicate(timeout=60)[0] == "False\n"
 
 
 def test_what_was_saved_before_it_could_run_waits_for_a_start(registry_url: str) -> None:

@@ -5,6 +5,7 @@ export type Overview = Schemas["Overview"];
 export type FlowPulse = Schemas["FlowPulse"];
 export type StreamPulse = Schemas["StreamPulse"];
 export type Attention = Schemas["Attention"];
+export type WorkerStart = Schemas["WorkerStartView"];
 
 /** How everything is right now, as the server tells it every other second. */
 export interface Pulse {

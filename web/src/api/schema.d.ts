@@ -3597,6 +3597,11 @@ export interface components {
             /** Workers */
             workers: components["schemas"]["WorkerPulse"][];
             /**
+             * Startup
+             * @description The workers that were started with this server.
+             */
+            startup: components["schemas"]["WorkerStartView"][];
+            /**
              * Attention
              * @description The most urgent first.
              */
@@ -3932,6 +3937,11 @@ export interface components {
             ready: boolean;
             /** Problems */
             problems: components["schemas"]["Problem"][];
+            /**
+             * Startup
+             * @description The workers that were started with this server.
+             */
+            startup: components["schemas"]["WorkerStartView"][];
             /** Pipelines */
             pipelines: {
                 [key: string]: "active" | "paused" | "completed" | "failed" | "stopped";
@@ -4879,6 +4889,44 @@ export interface components {
              * @description The flows that it has.
              */
             flow_keys: string[];
+        };
+        /**
+         * WorkerStartView
+         * @description How far the start of a worker is that was started with this server.
+         */
+        WorkerStartView: {
+            /**
+             * Worker
+             * @description Its number, from 1.
+             */
+            worker: number;
+            /**
+             * Phase
+             * @description `starting_spark`, `connecting` to the registry, then `ready`; `failed` if it has ended.
+             * @enum {string}
+             */
+            phase: "starting_spark" | "connecting" | "ready" | "failed";
+            /**
+             * Since
+             * Format: date-time
+             * @description When its process was started.
+             */
+            since: string;
+            /**
+             * Failures
+             * @description How many processes in a row ended too early.
+             */
+            failures: number;
+            /**
+             * Error
+             * @description Why the last process could not start: the end of its log.
+             */
+            error: string | null;
+            /**
+             * Log
+             * @description The file with its output.
+             */
+            log: string;
         };
         /**
          * WorkerView

@@ -36,6 +36,7 @@ import { usePulse } from "#/api/overview";
 import { Loading } from "#/components/Page";
 import { ConnectionBanner } from "./ConnectionBanner";
 import { openPalette, Palette } from "./Palette";
+import { StartBanner } from "./StartBanner";
 
 interface Entry {
   to: string;
@@ -119,6 +120,7 @@ export function Shell() {
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1}>
         <ConnectionBanner />
+        <StartBanner />
         <Suspense fallback={<Loading />}>
           <Outlet />
         </Suspense>

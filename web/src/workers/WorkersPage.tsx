@@ -15,7 +15,7 @@ export default function WorkersPage() {
       {overview === null ? (
         <Loading what="Asking for the workers" />
       ) : overview.workers.length === 0 ? (
-        <NoWorkers />
+        <NoWorkers starting={overview.startup.length > 0} />
       ) : (
         <>
           <WorkerTable workers={overview.workers} flows={flows} />
@@ -29,13 +29,15 @@ export default function WorkersPage() {
   );
 }
 
-function NoWorkers() {
+function NoWorkers({ starting }: { starting: boolean }) {
+  if (starting) {
+    return <Empty title="The worker is starting">It is listed here as soon as it is ready.</Empty>;
+  }
   return (
     <Empty title="No worker runs">
       <Stack gap="xs" align="center">
         <span>
-          <Code>penstock up</Code> starts one together with the server, which takes about ten seconds. Another
-          one is started by
+          <Code>penstock up</Code> starts one together with the server. Another one is started by
         </span>
         <Code block>penstock worker</Code>
         <span>

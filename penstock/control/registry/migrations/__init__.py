@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine, inspect, text
 
 from penstock.control.registry.database import MIGRATION_LOCK, lock, writing
 from penstock.errors import Conflict, Problem
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+HEAD = "0002"
+"""The newest step in `versions`. Known without Alembic, which takes long to import and is seldom needed."""
 
 # Alembic keeps the migration under way in module globals: one at a time in a process.
 _alembic = threading.Lock()
@@ -20,22 +23,48 @@ _alembic = threading.Lock()
 
 def migrate(engine: Engine) -> None:
     """Brings the schema up to date, in one transaction that other processes wait for."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
-    scripts = ScriptDirectory.from_config(config)
+    with engine.connect() as conn:
+        if _version(conn) == HEAD:
+            return
     with writing(engine) as conn:
         lock(conn, MIGRATION_LOCK)
-        current = MigrationContext.configure(conn).get_current_revision()
-        if current == scripts.get_current_head():
+        current = _version(conn)  # another process may have been faster
+        if current == HEAD:
             return
-        if current is not None and current not in {script.revision for script in scripts.walk_revisions()}:
-            raise Conflict(
-                Problem(
-                    code="registry_too_new",
-                    message=f"this version of Penstock does not know the registry's schema {current}",
-                    hint="use the version of Penstock that wrote it, or a later one",
-                )
+        _upgrade(conn, current)
+
+
+def _version(conn: Connection) -> str | None:
+    """The step that a database is at; None for an empty one."""
+    if not inspect(conn).has_table("alembic_version"):
+        return None
+    version = conn.scalar(text("SELECT version_num FROM alembic_version"))
+    return None if version is None else str(version)
+
+
+def _upgrade(conn: Connection, current: str | None) -> None:
+    from alembic import command
+    from alembic.script import ScriptDirectory
+
+    config = configuration()
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if current is not None and current not in known:
+        raise Conflict(
+            Problem(
+                code="registry_too_new",
+                message=f"this version of Penstock does not know the registry's schema {current}",
+                hint="use the version of Penstock that wrote it, or a later one",
             )
-        config.attributes["connection"] = conn
-        with _alembic:
-            command.upgrade(config, "head")
+        )
+    config.attributes["connection"] = conn
+    with _alembic:
+        command.upgrade(config, "head")
+
+
+def configuration() -> Config:
+    """What Alembic has to know to find the steps."""
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    return config

@@ -1,0 +1,46 @@
+"""The address that a server listens on."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+
+from penstock.errors import PenstockError, Problem
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there; PenstockError with the reason if it cannot."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address, family=family, backlog=2048)
+    except socket.gaierror:
+        raise PenstockError(
+            Problem(
+                code="unknown_host",
+                message=f"there is no address '{host}' to listen on",
+                hint="choose another one with --host or PENSTOCK_HOST",
+            )
+        ) from None
+    except OSError as error:
+        taken = error.errno == errno.EADDRINUSE
+        what = "is already in use" if taken else f"cannot be used: {error.strerror}"
+        raise PenstockError(
+            Problem(
+                code="port_in_use" if taken else "cannot_listen",
+                message=f"port {port} on {host} {what}",
+                hint="choose another one with --port or PENSTOCK_PORT, or 0 for any that is free",
+            )
+        ) from None
+
+
+def url_of(host: str, listener: socket.socket) -> str:
+    """The URL of a server on a socket, as a browser on this machine can open it."""
+    port = listener.getsockname()[1]
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return f"http://{host}:{port}"
+    if address.is_unspecified:  # every address of this machine: name one that a browser can open
+        return f"http://127.0.0.1:{port}"
+    return f"http://[{host}]:{port}" if address.version == 6 else f"http://{host}:{port}"
