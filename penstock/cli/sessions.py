@@ -33,7 +33,7 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """A session that is stopped at the end. The JVM prints to `log`, or else where this process does.
 
-    With `warm`, modules of Spark's Python processes are imported while the JVM starts: flows are sure to come.
+    With `warm`, what Spark's Python processes need is imported while the JVM starts: flows are sure to come.
     """
     if warm and (server := fork_server()) is not None:
         server.preload()
