@@ -35,7 +35,7 @@ A batch or the end of a run wakes a keeper that polls rarely.
 """
 
 IDLE_AFTER_S = 15.0
-"""A run without a new batch for this long counts as idle. Spark reports an idle query every ten seconds."""
+"""A run whose counters have not moved for this long counts as idle."""
 
 IDLE_S, TRIAL_S = 2.0, 30.0
 """A trial ends well when there was nothing to deliver for so long, or, however slow it is, no failure."""
@@ -129,6 +129,7 @@ class Keeper:
         if run is None:
             return False
         run.catch_up(sink)
+        self._wake.set()
         return True
 
     @property
@@ -215,7 +216,7 @@ class Keeper:
         return (run.failure if run.end == "failed" else None), flow
 
     def _watch(self, run: Run) -> None:
-        poll, batches, since = FIRST_POLL_S, -1, time.monotonic()
+        poll, ops, since = FIRST_POLL_S, self.state.ops, time.monotonic()
         while True:
             ended = run.observe()
             self._take_notice(run)
@@ -223,8 +224,8 @@ class Keeper:
                 return
             if run.answered:  # the processes that a start costs are there
                 self._end_turn()
-            if self.state.ops["batches"] != batches or not self.state.ready:
-                batches, since = self.state.ops["batches"], time.monotonic()
+            if self.state.ops is not ops or not self.state.ready:
+                ops, since = self.state.ops, time.monotonic()
             self._rarely = time.monotonic() - since > IDLE_AFTER_S
             woken = self._wake.wait(poll)
             self._wake.clear()
