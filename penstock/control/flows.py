@@ -172,9 +172,10 @@ class Flows:
     # Worker
 
     def assigned(self, worker: str) -> list[Record]:
-        """The flows a worker holds."""
+        """The flows a worker holds, those first that have waited longest."""
         with self.registry.engine.connect() as conn:
-            rows = conn.execute(queries.select_records().where(flows.c.worker == worker))
+            held = queries.select_records().where(flows.c.worker == worker)
+            rows = conn.execute(held.order_by(flows.c.updated_at, flows.c.uid))
             return [queries.to_record(row) for row in rows]
 
     def mark(self, worker: str) -> Mark:

@@ -57,7 +57,6 @@ class Run:
         self._started_at = 0.0
         self._stopping = False
         self._seen: tuple[int, str] | None = None
-        self._next: int | None = None
         self._answered = False
         self.ready = False
 
@@ -104,11 +103,9 @@ class Run:
         ended = not query.isActive
         last = query.lastProgress
         if last is not None and _mark(last) != self._seen:  # most of the time nothing is new
-            # All that Spark remembers is a hundred reports: worth asking for only if a batch was missed.
-            for progress in [last] if last.batchId == self._next else query.recentProgress:
+            for progress in query.recentProgress:
                 if self._seen is None or _mark(progress) > self._seen:
                     self._seen = _mark(progress)
-                    self._next = progress.batchId + ("addBatch" in progress.durationMs)
                     self._count(json.loads(progress.json))
         if not self._answered:
             self._answered = self._seen is not None or (not ended and query.status["message"] in WAITING)
