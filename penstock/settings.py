@@ -68,6 +68,12 @@ class WorkerSettings(_Section):
         ge=0,
         description="How long a stopping worker waits for running batches to finish, in milliseconds.",
     )
+    starts: int | None = Field(
+        default=None,
+        gt=0,
+        description="How many flows a worker starts at a time; the others wait for their turn. Unset: half as"
+        " many as the machine has cores, at least one.",
+    )
     behind_bytes: int = Field(
         default=1024**3,
         ge=0,

@@ -13,6 +13,8 @@ from penstock.errors import Problem
 
 Status = Literal["active", "paused", "completed", "failed", "stopped"]
 
+QUEUE = "Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null."
+
 
 class RunError(Problem):
     """Why something does not run."""
@@ -64,6 +66,7 @@ class PipeInfo(View):
     id: str = Field(description="Derived from the name; stable for life.")
     status: Status
     phase: str = Field(description="What it does right now: waiting, starting, running, draining, …")
+    queue_position: int | None = Field(description=QUEUE)
     spec: Any = Field(description="The spec as it was saved.")
     metadata: MetadataInfo
     revision: int
@@ -83,6 +86,7 @@ class RunnableInfo(DocumentInfo):
 
     status: Status | None = Field(description="Null if it does not run by itself.")
     phase: str | None = Field(description="What it does right now; null if it does not run by itself.")
+    queue_position: int | None = Field(description=QUEUE)
     worker: str | None = Field(description="Id of the worker that runs it.")
     error: RunError | None = Field(description="The last error.")
     attempts: list[Attempt] = Field(description="The last attempts that failed.")
@@ -95,6 +99,7 @@ class Progress(Ops):
     name: str
     status: Status
     phase: str
+    queue_position: int | None = Field(description=QUEUE)
     error: RunError | None
     attempts: list[Attempt]
     updated_at: datetime
@@ -132,7 +137,7 @@ def runnable_info(
 
 
 def _flow_fields(record: Record) -> dict[str, Any]:
-    flow, names = record.flow, ("status", "phase", "worker", "error", "attempts", "ops")
+    flow, names = record.flow, ("status", "phase", "queue_position", "worker", "error", "attempts", "ops")
     if flow is None:
         return {**dict.fromkeys(names), "attempts": []}
     return {name: getattr(flow, name) for name in names}

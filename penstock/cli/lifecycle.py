@@ -11,6 +11,7 @@ from penstock.cli.client import connect
 from penstock.cli.kinds import target_of
 from penstock.cli.options import Json, Server
 from penstock.cli.output import FAILED, INVALID, envelope, exit_code, say, show_json, show_problems
+from penstock.cli.views import phase_of
 from penstock.errors import PenstockError
 
 Names = Annotated[
@@ -64,7 +65,7 @@ def _act(action: str, names: list[str], server: str | None, as_json: bool) -> No
         else:
             results.append(told)
             if not as_json:
-                say((f"{told['name']} ", "bold"), f"{told['status']} ({told['phase']})")
+                say((f"{told['name']} ", "bold"), f"{told['status']} ({phase_of(told)})")
     if as_json:
         show_json({"items": results})
     if codes:

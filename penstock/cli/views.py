@@ -50,7 +50,7 @@ def show_list(kind: str, items: Sequence[dict[str, Any]]) -> None:
                 [
                     item["name"],
                     _type(kind, item["spec"]),
-                    *([item["status"] or "-", item["phase"] or "-"] if runnable else []),
+                    *([item["status"] or "-", phase_of(item)] if runnable else []),
                     str(item["revision"]),
                     when(item["updated_at"]),
                     item["metadata"].get("description") or "",
@@ -66,13 +66,19 @@ def _pipeline(item: dict[str, Any]) -> list[str]:
     return [
         item["name"],
         item["status"],
-        item["phase"],
+        phase_of(item),
         count(ops.get("input_events")),
         count(sum(sink.get("events", 0) for sink in sinks)),
         rate(float(ops.get("processed_events_per_second") or 0.0)) if item["status"] == "active" else "-",
         when(item["updated_at"]),
         str(error.get("message") or "")[:80],
     ]
+
+
+def phase_of(item: dict[str, Any]) -> str:
+    """The phase of a document; while it waits for its turn to start, with its place in the queue."""
+    place = item.get("queue_position")
+    return str(item["phase"] or "-") + (f" #{place}" if place else "")
 
 
 def _type(kind: str, spec: dict[str, Any]) -> str:
@@ -108,7 +114,7 @@ def show_page(kind: str, about: dict[str, Any]) -> None:
 
 def _show_state(about: dict[str, Any]) -> None:
     status = about["status"]
-    say(("  status       ", "dim"), (status, STATUS_STYLES.get(status, "")), f" ({about['phase']})")
+    say(("  status       ", "dim"), (status, STATUS_STYLES.get(status, "")), f" ({phase_of(about)})")
     _fields({"worker": about.get("worker")})
     error = about.get("error")
     if error:

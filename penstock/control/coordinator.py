@@ -5,6 +5,7 @@ Each step is one conditional write, so two coordinators on one registry do no ha
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 import structlog
@@ -26,6 +27,7 @@ class Coordinator:
         self.lease_s = settings.worker.lease_ms / 1000
         self._wake, self._stop = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
+        self._lock, self._due, self._poking = threading.Lock(), False, False
 
     def start(self) -> None:
         """Begin."""
@@ -37,9 +39,31 @@ class Coordinator:
         self._wake.set()
         self._thread.join()
 
-    def poke(self) -> None:
-        """Something has changed: look now."""
+    def poke(self, *, workers: bool = False) -> None:
+        """Something has changed: look now, and let the workers look. Returns at once."""
         self._wake.set()
+        if workers:
+            self._poke_workers()
+
+    def _poke_workers(self) -> None:
+        """Let all workers look, without waiting for those that are busy and answer late."""
+        with self._lock:
+            self._due, begin, self._poking = True, not self._poking, True
+        if begin:
+            threading.Thread(target=self._poke_while_due, name="poke", daemon=True).start()
+
+    def _poke_while_due(self) -> None:
+        while self._is_due():
+            with contextlib.suppress(Exception):  # they look anyway, a little later
+                for worker in self.flows.workers():
+                    if worker.alive:
+                        self.rpc.poke(worker)
+
+    def _is_due(self) -> bool:
+        with self._lock:
+            due, self._due = self._due, False
+            self._poking = due
+            return due
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -59,12 +83,11 @@ class Coordinator:
             return
         able = [w for w in self.flows.workers() if w.alive and w.state == "ready"]
         load = {worker.id: worker.flows for worker in able}
-        given = set()
+        given = False
         for uid in waiting if able else ():
             worker_id = min(load, key=lambda id: load[id])
             if self.flows.assign(uid, worker_id, self.lease_s):
                 load[worker_id] += 1
-                given.add(worker_id)
-        for worker in able:
-            if worker.id in given:
-                self.rpc.poke(worker)
+                given = True
+        if given:
+            self._poke_workers()

@@ -38,6 +38,10 @@ class WorkerInfo:
     info: JsonObject
 
 
+Mark = tuple[tuple[Any, ...], ...]
+"""Equal to an earlier one if nothing has changed in between."""
+
+
 @dataclass(frozen=True)
 class Report:
     """What a worker says of a flow. `revision` is the one it speaks of."""
@@ -51,6 +55,7 @@ class Report:
     attempts: list[JsonObject] = field(default_factory=list)
     running_revision: int | None = None
     ops: JsonObject = field(default_factory=dict)
+    ticket: int | None = None
 
 
 class Flows:
@@ -158,7 +163,8 @@ class Flows:
                     worker=worker,
                     epoch=flows.c.epoch + 1,
                     lease_until=self.registry.now(conn) + lease_s,
-                    phase="starting",
+                    phase="waiting",
+                    ticket=None,
                 )
             )
             return bool(taken.rowcount)
@@ -166,10 +172,20 @@ class Flows:
     # Worker
 
     def assigned(self, worker: str) -> list[Record]:
-        """The flows a worker holds."""
+        """The flows a worker holds, those first that have waited longest."""
         with self.registry.engine.connect() as conn:
-            rows = conn.execute(queries.select_records().where(flows.c.worker == worker))
+            held = queries.select_records().where(flows.c.worker == worker)
+            rows = conn.execute(held.order_by(flows.c.updated_at, flows.c.uid))
             return [queries.to_record(row) for row in rows]
+
+    def mark(self, worker: str) -> Mark:
+        """Changes with any document, and with what the flows of a worker should do."""
+        about = select(func.count(), func.sum(documents.c.revision), func.max(documents.c.updated_at))
+        held = select(flows.c.uid, flows.c.epoch, flows.c.desired, flows.c.outcome)
+        with self.registry.engine.connect() as conn:
+            whole = conn.execute(about).one()
+            own = conn.execute(held.where(flows.c.worker == worker).order_by(flows.c.uid))
+            return tuple(whole), *(tuple(row) for row in own)
 
     def report(self, worker: str, reports: Sequence[Report]) -> None:
         """Take in what a worker says of the flows it still holds.
@@ -206,6 +222,14 @@ class Flows:
                 values |= {"outcome": None, "error": None, "attempts": [], "running_revision": None}
             conn.execute(update(flows).where(flows.c.uid == record.uid).values(**values))
             self._announce(conn, record.uid, before)
+
+    def starting(self, besides: str) -> bool:
+        """Whether a flow other than this one waits for its turn to start, or starts."""
+        others = and_(
+            flows.c.worker.is_not(None), flows.c.phase.in_(("waiting", "starting")), flows.c.uid != besides
+        )
+        with self.registry.engine.connect() as conn:
+            return bool(conn.scalar(select(exists().where(others))))
 
     def found_invalid(self, uid: str, problems: Sequence[Problem]) -> None:
         """Keep what is wrong with a document that was saved all the same."""
@@ -245,7 +269,8 @@ class Flows:
             return
         values: dict[str, Any] = {"ops": report.ops, "updated_at": datetime.now(UTC)}
         if before.revision == report.revision:
-            values |= {"phase": report.phase, "outcome": report.outcome, "attempts": report.attempts}
+            values |= {"phase": report.phase, "ticket": report.ticket}
+            values |= {"outcome": report.outcome, "attempts": report.attempts}
             values |= {"error": report.error} if report.error else {}
             if report.running_revision is not None:
                 values["running_revision"] = report.running_revision

@@ -1,8 +1,8 @@
 """The life of a flow in a process: start, run, fail, back off, start again, end.
 
-starting → running → (completed | failed | drained)
-    ↑         ↓
-    └─ backing_off
+waiting → starting → running → (completed | failed | drained)
+   ↑                    ↓
+   └─────────────── backing_off
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from penstock.control.turns import Turn, Turns
 from penstock.engine.counters import Counters
 from penstock.engine.failures import Failure, failure_of
 from penstock.engine.flow import Flow
@@ -23,11 +24,18 @@ from penstock.engine.session import is_alive
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Phase = Literal["starting", "running", "draining", "backing_off", "idle"]
+Phase = Literal["waiting", "starting", "running", "draining", "backing_off", "idle"]
 Outcome = Literal["completed", "failed"]
 
 KEPT_ATTEMPTS = 20
-FIRST_POLL_S, SLOWEST_POLL_S = 0.1, 1.0
+FIRST_POLL_S, SLOWEST_POLL_S, IDLE_POLL_S = 0.1, 1.0, 10.0
+"""How often Spark is asked how a run goes: soon after its start, while it has batches, while it has none.
+
+A batch or the end of a run wakes a keeper that polls rarely.
+"""
+
+IDLE_AFTER_S = 15.0
+"""A run whose counters have not moved for this long counts as idle."""
 
 IDLE_S, TRIAL_S = 2.0, 30.0
 """A trial ends well when there was nothing to deliver for so long, or, however slow it is, no failure."""
@@ -44,6 +52,8 @@ class State:
     ready: bool = False
     rejected: bool = False
     ops: dict[str, Any] = field(default_factory=dict)
+    ticket: int | None = None
+    """While it waits for its turn to start: the flow with the lowest ticket of a worker is the next."""
 
 
 def backoff_s(flow: Flow, failures: int) -> float:
@@ -52,7 +62,9 @@ def backoff_s(flow: Flow, failures: int) -> float:
 
 
 class Keeper:
-    """Keeps one flow running until it ends or is told to stop.
+    """Keeps one flow running until it ends or is asked to stop.
+
+    Each attempt waits for a turn among `turns`; `front` asks for the front of the queue, the first time.
 
     With `trial`, a failure before anything was delivered is the end, and the state says `rejected`: there
     is an earlier revision to go back to.
@@ -67,6 +79,8 @@ class Keeper:
         *,
         earlier_ops: dict[str, Any] | None = None,
         trial: bool = False,
+        turns: Turns | None = None,
+        front: bool = False,
         drain_s: float = 30.0,
         permitted: Callable[[], None] = lambda: None,
         on_change: Callable[[State], None] = lambda _: None,
@@ -75,6 +89,8 @@ class Keeper:
         self._resolve, self._spark, self._checkpoint = resolve, spark, checkpoint
         self._earlier_ops, self._trial, self._drain_s = earlier_ops, trial, drain_s
         self._permitted, self._on_change, self._log = permitted, on_change, log
+        self._turns, self._front = turns or Turns(), front
+        self._turn: Turn | None = None
         self._stop = threading.Event()
         self._abort = threading.Event()
         self._wake = threading.Event()
@@ -83,7 +99,8 @@ class Keeper:
         self._failures = self._tries = 0
         self._started_at = 0.0
         self._idle_since: float | None = None
-        self.state = State(ops=earlier_ops or {})
+        self._rarely = False
+        self.state = State("starting" if turns is None else "waiting", ops=earlier_ops or {})
         self._thread = threading.Thread(target=self._live, name=f"flow {name}", daemon=True)
 
     def start(self) -> None:
@@ -91,9 +108,11 @@ class Keeper:
         self._thread.start()
 
     def drain(self) -> None:
-        """Ask for the end after the batch in hand. Returns at once."""
+        """Ask for the end after the current batch, or at once if no run has begun. Returns at once."""
         self._stop.set()
         self._wake.set()
+        if (turn := self._turn) is not None:
+            turn.leave()
 
     def abort(self) -> None:
         """Ask for the end now: this process has no right to the flow any more."""
@@ -110,6 +129,7 @@ class Keeper:
         if run is None:
             return False
         run.catch_up(sink)
+        self._wake.set()
         return True
 
     @property
@@ -118,8 +138,11 @@ class Keeper:
         return not self._thread.is_alive()
 
     def _live(self) -> None:
-        while not self._stop.is_set():
-            failure, flow = self._attempt()
+        while not self._stop.is_set() and self._await_turn():
+            try:
+                failure, flow = self._attempt()
+            finally:
+                self._end_turn()
             if failure is None or self._stop.is_set():
                 break
             if not is_alive(self._spark):  # not the flow's fault, and not its end: the process is
@@ -141,11 +164,27 @@ class Keeper:
             self._log.info(
                 "given up: it is not for this worker any more" if self._abort.is_set() else "drained"
             )
-            self._become(phase="idle", ready=False)
+            self._become(phase="idle", ready=False, ticket=None)
+
+    def _await_turn(self) -> bool:
+        """Wait for the turn to start; false if the flow is to end instead. Uses up no attempt."""
+        self._turn = turn = self._turns.ask(front=self._front)
+        self._front = False
+        if self._stop.is_set():
+            turn.leave()
+        if not turn.begun:
+            self._log.info("waits for its turn to start")
+            self._become(phase="waiting", ready=False, ticket=turn.ticket)
+        return turn.wait()
+
+    def _end_turn(self) -> None:
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            turn.end()
 
     def _attempt(self) -> tuple[Failure | None, Flow | None]:
         """One start to end: the failure that ended it, or None if it completed or was stopped."""
-        self._become(phase="starting", ready=False)
+        self._become(phase="starting", ready=False, ticket=None)
         flow: Flow | None = None
         try:
             flow = self._resolve()
@@ -156,6 +195,7 @@ class Keeper:
                 self._counters_of(flow),
                 permitted=self._permitted,
                 on_end=self._wake.set,
+                on_batch=self._batch_ended,
             )
             run.start()
             self._started_at = time.monotonic()
@@ -176,24 +216,36 @@ class Keeper:
         return (run.failure if run.end == "failed" else None), flow
 
     def _watch(self, run: Run) -> None:
-        poll = FIRST_POLL_S
+        poll, ops, since = FIRST_POLL_S, self.state.ops, time.monotonic()
         while True:
             ended = run.observe()
             self._take_notice(run)
             if ended:
                 return
-            self._wake.wait(poll)
+            if run.answered:  # the processes that a start costs are there
+                self._end_turn()
+            if self.state.ops is not ops or not self.state.ready:
+                ops, since = self.state.ops, time.monotonic()
+            self._rarely = time.monotonic() - since > IDLE_AFTER_S
+            woken = self._wake.wait(poll)
             self._wake.clear()
             if self._stop.is_set():
                 break
-            poll = min(poll * 1.2, SLOWEST_POLL_S) if self.state.ready else FIRST_POLL_S
+            if self._rarely and woken:
+                since = time.monotonic()
+            slowest = IDLE_POLL_S if self._rarely and not woken else SLOWEST_POLL_S
+            poll = min(poll * 1.2, slowest) if self.state.ready else FIRST_POLL_S
         if self._abort.is_set():
             run.stop()
         else:
-            self._log.info("draining: the batch in hand comes to its end")
+            self._log.info("draining: the current batch comes to its end")
             self._become(phase="draining")
             run.drain(self._drain_s)
         self._take_notice(run)
+
+    def _batch_ended(self) -> None:
+        if self._rarely:  # else the next look is near
+            self._wake.set()
 
     def _take_notice(self, run: Run) -> None:
         ops = run.counters.snapshot()

@@ -7,10 +7,12 @@ import functools
 import hmac
 import socket
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 import uvicorn
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
@@ -27,6 +29,8 @@ from penstock.sql.described import FunctionInfo, described
 if TYPE_CHECKING:
     from penstock.control.worker import Worker
 
+A = TypeVar("A")
+
 ANALYSE_TIMEOUT_S = 120.0
 POKE_TIMEOUT_S = 2.0
 REPLAY_S = 600.0
@@ -34,6 +38,8 @@ TEST_S = 600.0
 """Tests are ended in time one by one, and a document may have many."""
 RESTART_GRACE_S = 15.0
 """A run ends in time; for a worker that does not say so it is waited this much longer."""
+JUDGED_AT_ONCE = 2
+"""Documents that are judged at the same time: each takes a core, and processes like those of a start."""
 QUERY_GRACE_S = 30.0
 """A worker ends a query in time; one that does not answer at all is waited for this much longer."""
 
@@ -113,8 +119,16 @@ def _app(worker: Worker) -> FastAPI:
 
     app = FastAPI(openapi_url=None, dependencies=[Depends(authorised)])
 
+    judging = CapacityLimiter(JUDGED_AT_ONCE)
+
+    async def judged(judge: Callable[[], A]) -> A:
+        """What a person waits for: no flow begins to start meanwhile."""
+        with worker.turns.hold():
+            return await to_thread.run_sync(judge, limiter=judging)
+
+    # In the event loop: it needs no thread, and must not wait for one.
     @app.post("/poke", status_code=204)
-    def poke() -> None:
+    async def poke() -> None:
         worker.poke()
 
     @app.post("/catch-up")
@@ -127,7 +141,7 @@ def _app(worker: Worker) -> FastAPI:
 
     @app.post("/analyse")
     async def analyse_(request: AnalyseRequest) -> list[Analysis]:
-        return await run_in_threadpool(_analyse, worker, request)
+        return await judged(lambda: _analyse(worker, request))
 
     @app.post("/functions")
     def functions() -> list[FunctionInfo]:
@@ -136,7 +150,7 @@ def _app(worker: Worker) -> FastAPI:
     @app.post("/plan")
     async def plan(request: PlanRequest) -> list[FlowPlan]:
         planner = Planner(worker.settings, worker.registry, worker.streams, worker.spark)
-        return await run_in_threadpool(planner.plans, request.documents)
+        return await judged(lambda: planner.plans(request.documents))
 
     app.include_router(redelivery_routes(worker))
     app.include_router(test_routes(worker))

@@ -34,6 +34,9 @@ SETTLE_S = 30.0
 An edit waits twice as long: a flow drains, starts again and delivers its first batch.
 """
 
+CROWDED_S = 1.0
+"""How long an action or an edit waits for a flow to run while other flows start, or wait to."""
+
 POLL_S = 0.05
 
 _FROM: dict[Action, tuple[set[str], str, str]] = {
@@ -219,7 +222,7 @@ class Service:
                 or (flow.worker is None and self.judge.worker(wait_s=0.0) is None)
             )
 
-        now = self._settle(saved, settled, times=2)
+        now = self._settle(saved, self._unless_crowded(saved, settled), times=2)
         if now.revision > saved.revision and now.flow and (now.flow.error or {}).get("code") == "rolled_back":
             error = now.flow.error or {}
             raise Conflict(
@@ -257,7 +260,8 @@ class Service:
         if action == "restart":
             self._end_run(record)
         self._poke()
-        return self._settle(record, _at_rest if aim != "active" else _running)
+        done = _at_rest if aim != "active" else self._unless_crowded(record, _running)
+        return self._settle(record, done)
 
     def progress(self, kind: str, name: str) -> dict[str, Any]:
         """What a flow has done so far."""
@@ -267,6 +271,7 @@ class Service:
             "name": record.name,
             "status": flow.status,
             "phase": flow.phase,
+            "queue_position": flow.queue_position,
             "error": flow.error,
             "attempts": flow.attempts,
             "updated_at": flow.updated_at,
@@ -354,10 +359,7 @@ class Service:
 
     def _poke(self) -> None:
         """Let coordinator and workers see a change at once."""
-        self.coordinator.poke()
-        for worker in self.flows.workers():
-            if worker.alive:
-                self.rpc.poke(worker)
+        self.coordinator.poke(workers=True)
 
     def _forget(self, record: Record) -> None:
         """Remove what a document that is gone has left behind: progress, events, its place as a reader."""
@@ -379,6 +381,11 @@ class Service:
         worker = next((each for each in self.flows.workers() if each.id == holder and each.alive), None)
         if worker is not None:
             self.rpc.restart(worker, record.uid, self.settings.worker.drain_ms / 1000)
+
+    def _unless_crowded(self, record: Record, done: Callable[[Record], bool]) -> Callable[[Record], bool]:
+        """`done`, or that other flows start too, so that an answer would take too long."""
+        patient = time.monotonic() + CROWDED_S
+        return lambda now: done(now) or (time.monotonic() > patient and self.flows.starting(record.uid))
 
     def _settle(self, record: Record, done: Callable[[Record], bool], times: int = 1) -> Record:
         deadline = time.monotonic() + SETTLE_S * times

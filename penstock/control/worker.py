@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -15,13 +16,14 @@ import structlog
 from penstock import __version__
 from penstock.connectors.base import Site
 from penstock.connectors.logs import LOGS
-from penstock.control.flows import Flows, Report
+from penstock.control.flows import Flows, Mark, Report
 from penstock.control.lifecycle import Keeper, State
 from penstock.control.registry.records import JsonObject, Record, Versions
 from penstock.control.registry.store import Registry
 from penstock.control.rpc import RpcServer
 from penstock.control.state import checkpoint_of, flow_name, remove_state, retire_others, site_of
 from penstock.control.streams import Streams
+from penstock.control.turns import Turns
 from penstock.control.vitals import Vitals
 from penstock.engine.flow import Flow, resolve_flow
 from penstock.engine.flow_log import FlowLog, flow_log
@@ -37,6 +39,15 @@ log = structlog.get_logger()
 
 TICK_S = 1.0
 LOOK_S = 0.05
+
+RENEW_S = 2.0
+"""How often the lease is renewed, unless it is so short that it has to be more often."""
+
+REST = 3
+"""After a tick at least this many times its duration passes: while many flows start, there is always news."""
+
+EDITED_S = 60.0
+"""A revision younger than this was made by somebody who waits for it to run."""
 
 RESTART_S = 10.0
 """A run that was asked to end is waited for this much longer than it may take to drain."""
@@ -71,6 +82,10 @@ class Worker:
         self._held: dict[str, Held] = {}
         self._wake = threading.Event()
         self._stop = threading.Event()
+        self.turns = Turns(settings.worker.starts or max(1, (os.cpu_count() or 1) // 2))
+        self._hurried: set[str] = set()
+        self._mark: Mark | None = None
+        self._left = threading.Event()
         self._lease_ends = 0.0
         self._about = {"version": __version__, "spark": spark.version, "master": spark.sparkContext.master}
         self._vitals = Vitals()
@@ -82,16 +97,22 @@ class Worker:
         self._lease_ends = time.monotonic() + self.lease_s
         self.flows.join(self.id, os.getpid(), rpc.url, self.token, self.lease_s, self._info())
         log.info("worker ready", worker=self.id, url=rpc.url)
+        lease = threading.Thread(target=self._keep_lease, name="lease", daemon=True)
+        lease.start()
         try:
             while not self._stop.is_set():
                 if not is_alive(self.spark):
-                    self.flows.leave(self.id)  # nothing can run here any more, so nothing does
+                    self._leave(lease)  # nothing can run here any more, so nothing does
                     raise Fatal("the JVM of this worker has ended")
+                began = time.monotonic()
                 self._tick()
-                self._wake.wait(min(TICK_S, self.lease_s / 4))
+                self._stop.wait(min(TICK_S, REST * (time.monotonic() - began)))
+                self._wake.wait(TICK_S)
                 self._wake.clear()
             self._drain()
+            self._leave(lease)
         finally:
+            self._left.set()
             rpc.stop()
 
     def poke(self) -> None:
@@ -104,13 +125,14 @@ class Worker:
         return held is not None and held.keeper.catch_up(sink)
 
     def restart(self, uid: str) -> bool:
-        """End the run of a flow after the batch in hand, and return when another can begin.
+        """End the run of a flow after the current batch, and return when another can begin.
 
         False if the flow does not run here, or did not end in time.
         """
         held = self._held.get(uid)
         if held is None:
             return False
+        self._hurried.add(uid)
         self._log(held.record).info("asked to restart")
         held.keeper.drain()
         until = time.monotonic() + self.settings.worker.drain_ms / 1000 + RESTART_S
@@ -140,22 +162,36 @@ class Worker:
         defaults = self.settings.defaults.model_dump()
         return resolve_flow(record.document, self._lookup, self.site(record), defaults)
 
+    def _keep_lease(self) -> None:
+        """Renew the lease until the worker leaves, in a thread of its own: starts must not delay it."""
+        every = min(RENEW_S, self.lease_s / 4)
+        while not self._left.wait(every):
+            asked_at = time.monotonic()
+            try:
+                if not self.flows.renew(self.id, self.lease_s, self._info()):
+                    log.error("given up as dead by the coordinator", worker=self.id)
+                    self._abort_all()
+                    self.stop()
+                    return
+                self._lease_ends = asked_at + self.lease_s
+            except Exception as error:
+                log.warning("registry out of reach", error=str(error))
+                if time.monotonic() >= self._lease_ends:
+                    self._abort_all()
+
     def _tick(self) -> None:
-        asked_at = time.monotonic()
+        self.turns.look()
         try:
-            if not self.flows.renew(self.id, self.lease_s, self._info()):
-                log.error("given up as dead by the coordinator", worker=self.id)
-                self._abort_all()
-                self._stop.set()
-                return
-            self._lease_ends = asked_at + self.lease_s
             self._report()
+            mark = self.flows.mark(self.id)  # most of the time nothing has changed
+            if mark == self._mark and not any(held.keeper.ended for held in self._held.values()):
+                return
+            self._mark = mark
             self._reconcile(self.flows.assigned(self.id))
             self._report()
         except Exception as error:
+            self._mark = None
             log.warning("registry out of reach", error=str(error))
-            if time.monotonic() >= self._lease_ends:
-                self._abort_all()
 
     def _info(self) -> JsonObject:
         """What others may know of this worker: what it is, what it uses, and what its flows wait for."""
@@ -219,6 +255,8 @@ class Worker:
             checkpoint,
             earlier_ops=flow.ops,
             trial=flow.running_revision not in (None, record.revision),
+            turns=self.turns,
+            front=self._is_waited_for(record),
             drain_s=self.settings.worker.drain_ms / 1000,
             permitted=self.permitted,
             on_change=lambda _: self.poke(),
@@ -228,8 +266,16 @@ class Worker:
         log.info("taken by a worker", worker=self.id, revision=record.revision, epoch=flow.epoch)
         keeper.start()
 
+    def _is_waited_for(self, record: Record) -> bool:
+        """Whether a person waits for a flow to start: it was asked to restart, or has just been edited."""
+        asked = record.uid in self._hurried
+        self._hurried.discard(record.uid)
+        age = datetime.now(UTC) - record.updated_at
+        return asked or (record.revision > 1 and age.total_seconds() < EDITED_S)
+
     def _ended(self, held: Held, record: Record) -> None:
         """A flow came to rest by itself or was asked to. Next, it is given back or its new revision begun."""
+        self._mark = None
         self._report()  # its last words, which may be younger than the last report
         state, fallback = held.keeper.state, record.flow.running_revision if record.flow else None
         del self._held[record.uid]
@@ -268,6 +314,7 @@ class Worker:
                     state.attempts,
                     held.record.revision if state.ready else None,
                     state.ops,
+                    state.ticket,
                 )
             )
         self.flows.report(self.id, reports)
@@ -295,8 +342,13 @@ class Worker:
         return held.record.flow.epoch if held.record.flow else 0
 
     def _abort_all(self) -> None:
-        for held in self._held.values():
+        for held in list(self._held.values()):
             held.keeper.abort()
+
+    def _leave(self, lease: threading.Thread) -> None:
+        self._left.set()
+        lease.join()  # or it might miss the worker that has just left
+        self.flows.leave(self.id)
 
     def _drain(self) -> None:
         log.info("draining", worker=self.id, flows=len(self._held))
@@ -305,15 +357,12 @@ class Worker:
             held.keeper.drain()
         deadline = time.monotonic() + self.settings.worker.drain_ms / 1000 + 5
         while self._held and time.monotonic() < deadline:
-            self._lease_ends = time.monotonic() + self.lease_s
-            self.flows.renew(self.id, self.lease_s)
             for uid, held in list(self._held.items()):
                 if held.keeper.ended:
                     self._report()
                     self.flows.release(self.id, uid, self._epoch(held))
                     del self._held[uid]
             time.sleep(0.05)
-        self.flows.leave(self.id)
 
 
 def _should_run(record: Record) -> bool:

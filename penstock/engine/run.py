@@ -18,7 +18,7 @@ from penstock.engine.plan import plan_flow
 from penstock.processors.ticker import Clock
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -46,9 +46,10 @@ class Run:
         counters: Counters,
         permitted: Callable[[], None] = lambda: None,
         on_end: Callable[[], None] = lambda: None,
+        on_batch: Callable[[], None] = lambda: None,
     ) -> None:
         self.flow, self.counters, self.checkpoint = flow, counters, checkpoint
-        self._on_end = on_end
+        self._on_end, self._on_batch = on_end, on_batch
         self._spark = spark
         self._delivery = Delivery(flow, counters, permitted)
         self._query: StreamingQuery | None = None
@@ -68,7 +69,7 @@ class Run:
         most = 2**31 - 1 if whole else self.flow.batch.max_events
         session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(most))
         plan = plan_flow(self.flow, session)
-        writer = plan.output.writeStream.foreachBatch(self._delivery)
+        writer = plan.output.writeStream.foreachBatch(self._deliver)
         writer = writer.queryName(self.flow.id).option("checkpointLocation", self.checkpoint)
         writer = writer.trigger(**self.flow.source.component.trigger(self.flow.batch))
         self._writer = writer
@@ -79,6 +80,12 @@ class Run:
         except BaseException:
             self._delivery.close()
             raise
+
+    def _deliver(self, df: DataFrame, batch_id: int) -> None:
+        try:
+            self._delivery(df, batch_id)
+        finally:
+            self._on_batch()
 
     def _start_query(self) -> None:
         assert self._writer is not None
@@ -130,6 +137,11 @@ class Run:
         for part, state in zip(remembering, reversed(progress["stateOperators"]), strict=False):
             if part.component.folds:  # of others one sees that fewer events come out
                 self.counters.late(part.id, int(state["numRowsDroppedByWatermark"]))
+
+    @property
+    def answered(self) -> bool:
+        """Whether the source has answered at least once: all that a start needs is there."""
+        return self._answered or self._delivery.busy
 
     @property
     def idle(self) -> bool:

@@ -21,6 +21,7 @@ from penstock.control.registry import Registry
 from penstock.control.rpc import RpcServer
 from penstock.control.service import Service
 from penstock.control.state import state_directory
+from penstock.control.turns import Turns
 from penstock.control.worker import Worker
 from penstock.engine.checkpoints import memory_of
 from penstock.settings import load
@@ -78,6 +79,7 @@ def judging(service: Service) -> Iterator[None]:
         spark=None,
         token=uuid.uuid4().hex,
         poke=lambda: None,
+        turns=Turns(),
     )
     rpc, id = RpcServer(worker), str(uuid.uuid4())
     rpc.start()

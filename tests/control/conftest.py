@@ -14,9 +14,9 @@ from penstock.settings import load
 
 
 @pytest.fixture
-def service(spark: SparkSession, tmp_path: Path) -> Iterator[Service]:
+def staff(spark: SparkSession, tmp_path: Path) -> Iterator[tuple[Service, Worker]]:
     """A registry, a coordinator and a worker that shares the Spark session of the tests."""
-    overrides = {"home": tmp_path / "home", "worker.drain_ms": 10_000}
+    overrides = {"home": tmp_path / "home", "worker.drain_ms": 10_000, "worker.starts": 1}
     loaded = load(overrides, env={}, cwd=tmp_path)
     registry = Registry.open(loaded.settings.registry_url)
     service = Service(loaded, registry)
@@ -24,9 +24,15 @@ def service(spark: SparkSession, tmp_path: Path) -> Iterator[Service]:
     thread = threading.Thread(target=worker.run)
     thread.start()
     service.coordinator.start()
-    yield service
+    yield service, worker
     worker.stop()
     thread.join(60)
     assert not thread.is_alive()
     service.coordinator.stop()
     registry.close()
+
+
+@pytest.fixture
+def service(staff: tuple[Service, Worker]) -> Service:
+    """A service with a worker."""
+    return staff[0]

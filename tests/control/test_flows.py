@@ -104,6 +104,78 @@ def test_who_sees_that_a_revision_was_rolled_back_sees_why(flows: Flows) -> None
     assert flows.registry.get("Pipeline", "orders").flow == now.flow
 
 
+def test_a_flow_that_waits_has_a_place_in_the_queue_of_its_worker(flows: Flows) -> None:
+    records = [flows.registry.create(pipeline(f"p{i}")) for i in range(5)]
+    for worker in "ab":
+        join(flows, worker)
+    for record in records:
+        assert flows.assign(record.uid, "b" if record is records[4] else "a", LEASE_S)
+
+    def places() -> list[int | None]:
+        found = [flows.registry.get("Pipeline", record.id).flow for record in records]
+        assert [flow.queue_position for flow in found if flow] == [
+            running.flow.queue_position for running in flows.registry.running()
+        ]
+        return [flow.queue_position for flow in found if flow]
+
+    assert places() == [None] * 5, "assigned, and not taken yet"
+    assert flows.registry.get("Pipeline", "p0").flow.phase == "waiting"  # type: ignore[union-attr]
+    for record, ticket in zip(records, (7, 9, -3, 8, 100), strict=True):
+        worker = "b" if record is records[4] else "a"
+        report(flows, worker, record.uid, phase="waiting", ticket=ticket)
+    assert places() == [2, 4, 1, 3, 1]
+    report(flows, "a", records[2].uid, phase="starting")
+    assert places() == [1, 3, None, 2, 1]
+    report(flows, "a", records[0].uid)
+    assert places() == [None, 2, None, 1, 1]
+    flows.leave("a")
+    assert places() == [None, None, None, None, 1], "what waits for a worker is in no queue"
+
+
+def test_others_that_start_or_wait_to_start_are_seen(flows: Flows) -> None:
+    one, other = (flows.registry.create(pipeline(name)) for name in ("one", "other"))
+    assert not flows.starting(one.uid), "without a worker nothing starts"
+    join(flows, "a")
+    assert flows.assign(other.uid, "a", LEASE_S)
+    assert (flows.starting(one.uid), flows.starting(other.uid)) == (True, False)
+    report(flows, "a", other.uid, phase="starting")
+    assert flows.starting(one.uid)
+    report(flows, "a", other.uid)
+    assert not flows.starting(one.uid)
+
+
+def test_a_mark_changes_with_documents_and_with_what_flows_should_do(flows: Flows) -> None:
+    registry = flows.registry
+    join(flows, "a")
+    marks = [flows.mark("a")]
+
+    def changed() -> bool:
+        marks.append(flows.mark("a"))
+        return marks[-1] != marks[-2]
+
+    record = registry.create(pipeline("orders"))
+    assert changed()
+    flows.assign(record.uid, "a", LEASE_S)
+    assert changed()
+    report(flows, "a", record.uid, ops={"batches": 1})
+    assert not changed(), "what a worker has said itself is no news to it"
+    flows.aim(record, "paused")
+    assert changed()
+    flows.aim(record, "active")
+    assert changed()
+    registry.create({"kind": "Stream", "metadata": {"name": "s"}, "spec": {}})
+    assert changed()
+    registry.update(
+        "Stream", "s", {"kind": "Stream", "metadata": {"name": "s"}, "spec": {"storage": "sqlite"}}
+    )
+    assert changed()
+    registry.delete("Stream", "s")
+    assert changed()
+    flows.release("a", record.uid, 1)
+    assert changed()
+    assert not changed()
+
+
 def test_a_change_of_status_or_phase_is_an_event(flows: Flows) -> None:
     record = flows.registry.create(pipeline("orders"))
     join(flows, "a")

@@ -10,13 +10,25 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, selec
 from penstock.control.registry.content import fold, storable
 from penstock.control.registry.links import dependents_of, known_ids, suggestion
 from penstock.control.registry.records import FlowState, Page, Record, Revision, Running
-from penstock.control.registry.tables import documents, flow_phase, flow_status, flows, labels, revisions
+from penstock.control.registry.tables import (
+    documents,
+    flow_phase,
+    flow_place,
+    flow_status,
+    flows,
+    labels,
+    revisions,
+)
 from penstock.errors import Invalid, NotFound, Problem, did_you_mean
 from penstock.specs.documents import NAME, RUNNABLE, derive_id
 
 _DOCUMENT = (*documents.c, revisions.c.document)
-_FLOW = tuple(
-    (flow_phase() if column.name == "phase" else column).label(f"flow_{column.name}") for column in flows.c
+_FLOW = (
+    *(
+        (flow_phase() if column.name == "phase" else column).label(f"flow_{column.name}")
+        for column in flows.c
+    ),
+    flow_place().label("flow_queue_position"),
 )
 _SORTS: dict[str, ColumnElement[Any]] = {
     "name": documents.c.search_text,
@@ -143,7 +155,8 @@ def to_record(row: Row[Any]) -> Record:
 
 def _flow(row: Row[Any]) -> FlowState:
     values = row._mapping
-    return FlowState(**{column.name: values[f"flow_{column.name}"] for column in flows.c})
+    names = (*(column.name for column in flows.c), "queue_position")
+    return FlowState(**{name: values[f"flow_{name}"] for name in names})
 
 
 def _select_revisions(uid: str) -> Select[Any]:

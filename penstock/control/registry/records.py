@@ -22,6 +22,7 @@ class FlowState:
     desired: str
     outcome: str | None
     phase: str
+    ticket: int | None
     error: JsonObject | None
     attempts: list[Any]
     worker: str | None
@@ -30,6 +31,8 @@ class FlowState:
     running_revision: int | None
     ops: JsonObject
     updated_at: datetime
+    queue_position: int | None = None
+    """Its place among the flows of its worker that wait for their turn to start; 1 is the next."""
 
     @property
     def status(self) -> str:

@@ -27,6 +27,9 @@ from sqlalchemy import (
     UniqueConstraint,
     and_,
     case,
+    func,
+    null,
+    select,
 )
 
 
@@ -114,6 +117,8 @@ flows = Table(
     Column("outcome", Word),
     # Only while a worker holds the flow; `flow_phase` says what it is otherwise.
     Column("phase", Word, nullable=False),
+    # While it waits for its turn to start: the lowest ticket of a worker is the next.
+    Column("ticket", BigInteger),
     Column("error", Json),
     Column("attempts", Json, nullable=False),
     Column("worker", Word),
@@ -166,3 +171,14 @@ def flow_phase() -> ColumnElement[str]:
     return case(
         (flows.c.worker.is_not(None), flows.c.phase), (flow_status() == "active", "waiting"), else_="idle"
     )
+
+
+def flow_place() -> ColumnElement[int | None]:
+    """The place of a flow in the queue of its worker as a column: 1 starts next; null if it does not wait."""
+    others = flows.alias("others")
+    ahead = and_(
+        others.c.worker == flows.c.worker, others.c.phase == "waiting", others.c.ticket <= flows.c.ticket
+    )
+    place = select(func.count()).select_from(others).where(ahead).correlate(flows).scalar_subquery()
+    waits = and_(flows.c.worker.is_not(None), flows.c.phase == "waiting", flows.c.ticket.is_not(None))
+    return case((waits, place), else_=null())

@@ -3635,6 +3635,11 @@ export interface components {
              */
             phase: string;
             /**
+             * Queue Position
+             * @description Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null.
+             */
+            queue_position: number | null;
+            /**
              * Spec
              * @description The spec as it was saved.
              */
@@ -3759,6 +3764,11 @@ export interface components {
             status: "active" | "paused" | "completed" | "failed" | "stopped";
             /** Phase */
             phase: string;
+            /**
+             * Queue Position
+             * @description Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null.
+             */
+            queue_position: number | null;
             error: components["schemas"]["RunError"] | null;
             /** Attempts */
             attempts: components["schemas"]["Attempt"][];
@@ -4218,6 +4228,11 @@ export interface components {
              * @description What it does right now; null if it does not run by itself.
              */
             phase: string | null;
+            /**
+             * Queue Position
+             * @description Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null.
+             */
+            queue_position: number | null;
             /**
              * Worker
              * @description Id of the worker that runs it.

@@ -9,7 +9,7 @@ const COLORS: Record<string, string> = {
 };
 
 const PHASES: Record<string, string> = {
-  waiting: "waits for a worker",
+  waiting: "waits for a worker, or for its turn to start",
   starting: "is starting",
   running: "is running",
   draining: "ends after the batch in hand",

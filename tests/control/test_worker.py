@@ -1,0 +1,117 @@
+"""A worker without flows, and therefore without Spark: its lease, its ticks, and how it is poked."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.control.flows import Flows
+from penstock.control.registry import Registry
+from penstock.control.rpc import RpcClient
+from penstock.control.service import Service
+from penstock.control.worker import Worker
+from penstock.settings import load
+from tests.cli.commands import wait_for
+
+NO_SPARK: Any = SimpleNamespace(
+    version="0", sparkContext=SimpleNamespace(master="local", _gateway=SimpleNamespace())
+)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    loaded = load({"home": tmp_path, "worker.lease_ms": 1000}, env={}, cwd=tmp_path)
+    registry = Registry.open(loaded.settings.registry_url)
+    yield Service(loaded, registry)
+    registry.close()
+
+
+@contextmanager
+def working(service: Service) -> Iterator[Worker]:
+    worker = Worker(service.settings, service.registry, NO_SPARK)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        wait_for("the worker", service.flows.workers)
+        yield worker
+    finally:
+        worker.stop()
+        thread.join(20)
+    assert not thread.is_alive()
+    assert service.flows.workers() == [], "it has left"
+
+
+def test_a_lease_is_renewed_while_the_worker_is_busy(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = threading.Event()
+
+    def tick(_: Worker) -> None:
+        busy.set()
+        time.sleep(3)
+
+    monkeypatch.setattr(Worker, "_tick", tick)
+    with working(service) as worker:
+        assert busy.wait(10)
+        until = time.monotonic() + 2.5
+        while time.monotonic() < until:
+            assert service.flows.expire() == []
+            time.sleep(0.1)
+        worker.permitted()
+
+
+def test_a_worker_that_was_given_up_ends(service: Service) -> None:
+    with working(service) as worker:
+        service.flows.leave(worker.id)
+        wait_for("its end", worker._stop.is_set)
+
+
+def test_a_tick_without_news_reads_no_documents(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[str] = []
+
+    def assigned(self: Flows, worker: str) -> list[Any]:
+        reads.append(worker)
+        return []
+
+    monkeypatch.setattr(Flows, "assigned", assigned)
+    with working(service) as worker:
+        wait_for("the first look", lambda: reads)
+        for _ in range(5):
+            worker.poke()
+            time.sleep(0.1)
+        assert len(reads) == 1
+        service.registry.create({"kind": "Stream", "metadata": {"name": "s"}, "spec": {}})
+        worker.poke()
+        wait_for("the second look", lambda: len(reads) == 2)
+
+
+def test_who_saves_does_not_wait_for_a_worker_that_answers_late(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pokes: list[str] = []
+    late = threading.Event()
+
+    def poke(self: RpcClient, worker: Any) -> None:
+        pokes.append(worker.id)
+        late.wait(20)
+
+    monkeypatch.setattr(RpcClient, "poke", poke)
+    service.flows.join("w", 1, "http://127.0.0.1:1", "token", 60.0, {})
+    service._poke()
+    wait_for("the poke", lambda: pokes == ["w"])
+    began = time.monotonic()
+    for _ in range(10):
+        service._poke()
+    assert time.monotonic() - began < 2
+    assert pokes == ["w"], "one at a time"
+    late.set()
+    wait_for("one poke for all that came meanwhile", lambda: len(pokes) == 2)
+    service._poke()
+    wait_for("another", lambda: len(pokes) == 3)
