@@ -64,6 +64,7 @@ def _run(spark: Any, directory: Path, count: int) -> Result:
     from penstock.connectors.base import Site
     from penstock.engine.counters import Counters
     from penstock.engine.flow import resolve_flow
+    from penstock.engine.plan import plan_run
     from penstock.engine.run import Run
 
     row = {"id": "seq", "at": "timestamp_millis(1767225600000 + seq % 3600000)"}
@@ -81,7 +82,7 @@ def _run(spark: Any, directory: Path, count: int) -> Result:
     site = Site("pipeline:bench:1", 1, _no_stream, "bench.in", dead="bench.dead", state=directory / "state")
     flow = resolve_flow(document, lambda kind, name: None, site)
     counters = Counters({"drop": "at-least-once"})
-    run = Run(flow, spark, str(directory / "checkpoint"), counters)
+    run = Run(plan_run(flow, spark), str(directory / "checkpoint"), counters)
     began = time.monotonic()
     run.start()
     counted_at, state, disk = began, {}, 0

@@ -71,7 +71,7 @@ def keeper(
         raw["metadata"]["name"],
         lambda: flow_of(raw, replace(site, state=checkpoint / "state")),
         spark,
-        lambda flow: str(checkpoint / flow.position_key),
+        lambda plan: str(checkpoint / plan.flow.position_key),
         on_change=on_change or (lambda _: None),
     )
 

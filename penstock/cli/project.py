@@ -11,8 +11,10 @@ from penstock.cli.files import Found
 from penstock.cli.output import Usage
 from penstock.connectors.base import Site
 from penstock.connectors.paths import is_local, local_path, qualified
-from penstock.engine.analysis import analyse, offline
+from penstock.engine.analysis import analyse, batch_warnings, offline
+from penstock.engine.failures import failure_of
 from penstock.engine.flow import Flow, resolve_flow
+from penstock.engine.plan import Plan, plan_run
 from penstock.engine.sites import declared_stream
 from penstock.errors import Invalid, Problem, did_you_mean
 from penstock.settings import Settings
@@ -88,14 +90,20 @@ class Project:
             allow_python=self.settings.allow_python,
         )
 
-    def judge(self, spark: SparkSession) -> list[Problem]:
-        """What to be warned of; Invalid with every problem that Spark finds."""
+    def plan(self, flow: Flow, spark: SparkSession) -> Plan:
+        """The plan of the flow; Invalid with every problem that Spark finds."""
+        try:
+            return plan_run(flow, spark)
+        except Invalid:
+            raise
+        except Exception as error:  # Spark and plugins may raise anything
+            raise Invalid(failure_of(error).problem.model_copy(update={"path": "spec"})) from error
+
+    def warnings(self, flow: Flow) -> list[Problem]:
+        """What works, but perhaps not as it was meant."""
         lookup, known = offline(self.documents)
-        defaults, allow_python = self.settings.defaults.model_dump(), self.settings.allow_python
-        analysis = analyse(self.chosen, lookup, known, defaults, spark, allow_python=allow_python)
-        if not analysis.valid:
-            raise Invalid(*analysis.errors)
-        return analysis.warnings
+        analysis = analyse(self.chosen, lookup, known, self.settings.defaults.model_dump())
+        return [*analysis.warnings, *batch_warnings(flow)]
 
 
 def choose(found: Sequence[Found], name: str | None, settings: Settings) -> Project:

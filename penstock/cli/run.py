@@ -68,8 +68,9 @@ def _run(project: Project, flow: Flow, spark: Starting, shown: Plain, fresh: boo
     what = f"{str(project.chosen['kind']).lower()} '{flow.id}'"
     with Lock(project.directory / "lock", what), spark.session(log) as session:
         shown.step("checking the pipeline…")
-        show_problems(project.judge(session), level="warning")
-        checkpoint = f"{project.checkpoints}/{memory_of(flow, session).key}"
+        plan = project.plan(flow, session)
+        show_problems(project.warnings(flow), level="warning")
+        checkpoint = f"{project.checkpoints}/{memory_of(flow, lambda: plan.output).key}"
         storage = storage_for(checkpoint, session)
         resumed = storage.exists(checkpoint)
         if fresh:
@@ -81,8 +82,9 @@ def _run(project: Project, flow: Flow, spark: Starting, shown: Plain, fresh: boo
                 else "no earlier progress"
             )
             resumed = False
+        drain_s = settings.worker.drain_ms / 1000
         keeper = Keeper(
-            flow.id, project.resolve, session, lambda _: checkpoint, drain_s=settings.worker.drain_ms / 1000
+            flow.id, project.resolve, session, lambda _: checkpoint, planned=plan, drain_s=drain_s
         )
         on_stop(keeper.drain)
         started = time.monotonic()

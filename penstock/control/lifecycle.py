@@ -18,6 +18,7 @@ from penstock.engine.counters import Counters
 from penstock.engine.failures import Failure, failure_of
 from penstock.engine.flow import Flow
 from penstock.engine.flow_log import NO_LOG, FlowLog
+from penstock.engine.plan import Plan, plan_run
 from penstock.engine.run import Run
 from penstock.engine.session import is_alive
 
@@ -64,7 +65,8 @@ def backoff_s(flow: Flow, failures: int) -> float:
 class Keeper:
     """Keeps one flow running until it ends or is asked to stop.
 
-    Each attempt waits for a turn among `turns`; `front` asks for the front of the queue, the first time.
+    The first attempt runs `planned`, if that is given. Each attempt waits for a turn among `turns`; `front`
+    asks for the front of the queue, the first time.
 
     With `trial`, a failure before anything was delivered is the end, and the state says `rejected`: there
     is an earlier revision to go back to.
@@ -75,10 +77,11 @@ class Keeper:
         name: str,
         resolve: Callable[[], Flow],
         spark: SparkSession,
-        checkpoint: Callable[[Flow], str],
+        checkpoint: Callable[[Plan], str],
         *,
         earlier_ops: dict[str, Any] | None = None,
         trial: bool = False,
+        planned: Plan | None = None,
         turns: Turns | None = None,
         front: bool = False,
         drain_s: float = 30.0,
@@ -89,6 +92,7 @@ class Keeper:
         self._resolve, self._spark, self._checkpoint = resolve, spark, checkpoint
         self._earlier_ops, self._trial, self._drain_s = earlier_ops, trial, drain_s
         self._permitted, self._on_change, self._log = permitted, on_change, log
+        self._planned = planned
         self._turns, self._front = turns or Turns(), front
         self._turn: Turn | None = None
         self._stop = threading.Event()
@@ -187,11 +191,12 @@ class Keeper:
         self._become(phase="starting", ready=False, ticket=None)
         flow: Flow | None = None
         try:
-            flow = self._resolve()
+            plan, self._planned = self._planned, None
+            flow = self._resolve() if plan is None else plan.flow
+            plan = plan or plan_run(flow, self._spark)
             run = Run(
-                flow,
-                self._spark,
-                self._checkpoint(flow),
+                plan,
+                self._checkpoint(plan),
                 self._counters_of(flow),
                 permitted=self._permitted,
                 on_end=self._wake.set,

@@ -12,7 +12,7 @@ from penstock.connectors.storage import storage_for
 from penstock.control.registry.records import Record
 from penstock.control.streams import Streams, dead_letters_id, input_id
 from penstock.engine.checkpoints import KEY, memory_of, position_of
-from penstock.engine.flow import Flow
+from penstock.engine.plan import Plan
 from penstock.settings import Settings
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def site_of(settings: Settings, streams: Streams, record: Record) -> Site:
     )
 
 
-def checkpoint_of(settings: Settings, record: Record, flow: Flow, spark: SparkSession) -> str:
+def checkpoint_of(settings: Settings, record: Record, plan: Plan) -> str:
     """The checkpoint of a flow: one for each meaning that its offsets and its memory can have."""
-    return f"{state_directory(settings, record)}/{memory_of(flow, spark).key}"
+    return f"{state_directory(settings, record)}/{memory_of(plan.flow, lambda: plan.output).key}"
 
 
 def checkpoints_of(settings: Settings, record: Record, spark: SparkSession | None) -> list[str] | None:

@@ -27,6 +27,7 @@ from penstock.control.turns import Turns
 from penstock.control.vitals import Vitals
 from penstock.engine.flow import Flow, resolve_flow
 from penstock.engine.flow_log import FlowLog, flow_log
+from penstock.engine.plan import Plan
 from penstock.engine.session import is_alive
 from penstock.errors import Fatal, PenstockError
 from penstock.settings import Settings
@@ -244,8 +245,8 @@ class Worker:
         log = self._log(record)
         log.begin()
 
-        def checkpoint(resolved: Flow) -> str:
-            held.checkpoint = checkpoint_of(self.settings, record, resolved, self.spark)
+        def checkpoint(plan: Plan) -> str:
+            held.checkpoint = checkpoint_of(self.settings, record, plan)
             return held.checkpoint
 
         keeper = Keeper(

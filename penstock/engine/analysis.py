@@ -156,7 +156,7 @@ def _deepen(
             analysis.warnings += error.problems
         return
     plan = plan_flow(flow, spark)
-    analysis.warnings += _batch_warnings(flow)
+    analysis.warnings += batch_warnings(flow)
     analysis.steps = [StepSchema(id=name, columns=_columns(schema)) for name, schema in plan.columns]
     _pin(analysis, raw, plan.flow)
 
@@ -185,7 +185,8 @@ def _columns(schema: StructType) -> list[Column]:
     return [Column(name=field.name, type=field.dataType.simpleString()) for field in schema.fields]
 
 
-def _batch_warnings(flow: Flow) -> Iterator[Problem]:
+def batch_warnings(flow: Flow) -> Iterator[Problem]:
+    """Thresholds of `batch:` that were set and that the source does not honour."""
     source = flow.source.component
     for name in sorted(flow.batch.model_fields_set - source.batch_fields):
         able = ", ".join(sorted(source.batch_fields)) or "none"

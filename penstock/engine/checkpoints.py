@@ -10,15 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.flow import Flow
-from penstock.engine.plan import plan_flow
 from penstock.sql.remembered import remembered
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame
 
 KEY = re.compile(r"[0-9a-f]{12}(-[0-9a-f]{8})?")
 """What the directory of a checkpoint is called."""
@@ -51,12 +51,12 @@ class Memory:
         )
 
 
-def memory_of(flow: Flow, spark: SparkSession | None) -> Memory:
-    """What a flow is bound to. Without `spark` only what its document says is known."""
+def memory_of(flow: Flow, output: Callable[[], DataFrame] | None) -> Memory:
+    """What a flow is bound to. Without the frame that it puts out only what its document says is known."""
     states = tuple(json.dumps(state_of(part.component), sort_keys=True) for part in flow.remembering)
-    if not states or spark is None:
+    if not states or output is None:
         return Memory(flow.position_key, states)
-    return Memory(flow.position_key, states, tuple(remembered(plan_flow(flow, spark.newSession()).output)))
+    return Memory(flow.position_key, states, tuple(remembered(output())))
 
 
 def state_of(processor: Any) -> dict[str, Any]:

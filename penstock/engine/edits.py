@@ -17,6 +17,7 @@ from penstock.connectors.cursors import cursor_in
 from penstock.connectors.logs import LOGS
 from penstock.engine.checkpoints import Memory, memory_of, state_of
 from penstock.engine.flow import Flow, Part
+from penstock.engine.plan import plan_flow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,11 +70,15 @@ def plan_edit(
     Without `spark` the types of what steps remember are not compared. `checkpoints` are those that the flow
     has: without any there is nothing to lose; None, if they are not known, counts as that of the old flow.
     """
-    before, after = memory_of(old, spark), memory_of(new, spark)
+    before, after = _memory_of(old, spark), _memory_of(new, spark)
     known = {before.key} if checkpoints is None else set(checkpoints)
     back = after.key in known or (before.position == after.position and before.same_state(after))
     change = _Change(old, new, before, after, begun=bool(known), back=back)
     return EditPlan(steps=list(change.steps()))
+
+
+def _memory_of(flow: Flow, spark: SparkSession | None) -> Memory:
+    return memory_of(flow, None if spark is None else lambda: plan_flow(flow, spark.newSession()).output)
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,16 @@ class Plan:
         return df if sink.component.meta else df.drop(EVENT)
 
 
+def plan_run(flow: Flow, spark: SparkSession) -> Plan:
+    """Plan a flow that is to run, in a session of its own: it must not see settings and views of others."""
+    session = spark.newSession()
+    # A batch of a stream is one partition, and steps in Python are to see it whole.
+    whole = flow.source.component.reread(session, flow.site, 0, 0) is not None
+    most = 2**31 - 1 if whole else flow.batch.max_events
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(most))
+    return plan_flow(flow, session)
+
+
 def plan_flow(flow: Flow, spark: SparkSession) -> Plan:
     """Plan a flow in a session of its own. Runs nothing; raises `Invalid` with what Spark finds wrong."""
     flow = pinned(flow, spark)

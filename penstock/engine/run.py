@@ -13,12 +13,11 @@ from penstock.connectors.cursors import keep_up
 from penstock.engine.counters import Counters
 from penstock.engine.delivery import Delivery
 from penstock.engine.failures import Failure, failure_of, java_failure
-from penstock.engine.flow import Flow
-from penstock.engine.plan import plan_flow
+from penstock.engine.plan import Plan
 from penstock.processors.ticker import Clock
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -40,18 +39,17 @@ class Run:
 
     def __init__(
         self,
-        flow: Flow,
-        spark: SparkSession,
+        plan: Plan,
         checkpoint: str,
         counters: Counters,
         permitted: Callable[[], None] = lambda: None,
         on_end: Callable[[], None] = lambda: None,
         on_batch: Callable[[], None] = lambda: None,
     ) -> None:
-        self.flow, self.counters, self.checkpoint = flow, counters, checkpoint
+        self.flow, self.counters, self.checkpoint = plan.flow, counters, checkpoint
         self._on_end, self._on_batch = on_end, on_batch
-        self._spark = spark
-        self._delivery = Delivery(flow, counters, permitted)
+        self._plan = plan
+        self._delivery = Delivery(plan.flow, counters, permitted)
         self._query: StreamingQuery | None = None
         self._writer: DataStreamWriter | None = None
         self._started_at = 0.0
@@ -61,21 +59,14 @@ class Run:
         self.ready = False
 
     def start(self) -> None:
-        """Plan the flow and start its query; raises what keeps it from starting."""
-        # A session of its own: other flows' settings and views must not be seen.
-        session = self._spark.newSession()
-        # A batch of a stream is one partition, and steps in Python are to see it whole.
-        whole = self.flow.source.component.reread(session, self.flow.site, 0, 0) is not None
-        most = 2**31 - 1 if whole else self.flow.batch.max_events
-        session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(most))
-        plan = plan_flow(self.flow, session)
-        writer = plan.output.writeStream.foreachBatch(self._deliver)
+        """Start the query; raises what keeps it from starting."""
+        writer = self._plan.output.writeStream.foreachBatch(self._deliver)
         writer = writer.queryName(self.flow.id).option("checkpointLocation", self.checkpoint)
         writer = writer.trigger(**self.flow.source.component.trigger(self.flow.batch))
         self._writer = writer
         self._started_at = time.monotonic()
         try:
-            self._delivery.open(plan, session)
+            self._delivery.open(self._plan, self._plan.input.sparkSession)
             self._start_query()
         except BaseException:
             self._delivery.close()

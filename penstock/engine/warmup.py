@@ -13,6 +13,7 @@ from penstock.connectors.base import Site
 from penstock.connectors.logs import LOGS
 from penstock.engine.counters import Counters
 from penstock.engine.flow import resolve_flow
+from penstock.engine.plan import plan_run
 from penstock.engine.run import Run
 from penstock.specs.stream import StreamSpec
 from penstock.streams.home import StreamHome, StreamPlace
@@ -53,7 +54,7 @@ def warm_up(spark: SparkSession, directory: Path, specs: Iterable[Mapping[str, A
         document = {"kind": "Pipeline", "metadata": {"name": f"warm_up_{number}"}, "spec": spec}
         flow = resolve_flow(document, lambda *_: None, site)
         counters = Counters({sink.id: sink.component.guarantee for sink in flow.sinks}, None)
-        run = Run(flow, spark, str(directory / f"checkpoint-{number}"), counters)
+        run = Run(plan_run(flow, spark), str(directory / f"checkpoint-{number}"), counters)
         run.start()
         try:
             until = time.monotonic() + LONGEST_S

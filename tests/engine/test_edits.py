@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from penstock.engine.checkpoints import KEY, memory_of, position_of
 from penstock.engine.edits import plan_edit
 from penstock.engine.flow import Flow
+from penstock.engine.plan import plan_run
 from tests.flows import Streams, flow_of, pipeline
 
 FILTER = {"id": "f", "type": "filter", "where": "id > 0"}
@@ -51,7 +52,8 @@ def test_without_memory_a_checkpoint_is_called_as_before(streams: Streams) -> No
 
 def test_types_that_are_kept_are_part_of_the_memory(spark: SparkSession, streams: Streams) -> None:
     def key(*steps: dict[str, Any], **spec: Any) -> str:
-        return memory_of(flow(streams, *steps, **spec), spark).key
+        made = flow(streams, *steps, **spec)
+        return memory_of(made, lambda: plan_run(made, spark).output).key
 
     kept = key(mapped("v"), window())
     assert kept == key(window()), "a step that changes no type"
