@@ -11,9 +11,10 @@ from pathlib import Path
 
 import psutil
 
-from bench import delivery, ingest, javascript, log, many, streams, throughput, windows, workers
+from bench import delivery, ingest, javascript, log, many, start, streams, throughput, windows, workers
 
 MEASUREMENTS: dict[str, tuple[str, Callable[[Path, argparse.Namespace], list[str]]]] = {
+    "start": ("Start", lambda work, _: start.measure(work)),
     "throughput": ("Throughput", lambda work, asked: throughput.measure(work, asked.events)),
     "delivery": ("Three sinks", lambda work, asked: delivery.measure(work, asked.events)),
     "workers": ("Workers", lambda work, _: workers.measure(work)),
