@@ -62,7 +62,7 @@ def test_a_page_shows_the_start_and_then_the_demo_runs(browser: Browser, built: 
 
         expect(banner).to_have_count(0, timeout=PATIENCE_S * 1000)
         wait_for("the demo", lambda: product.get("demo_visits")["status"] == "completed")
-        wait_for("events", lambda: product.get("demo_orders")["ops"].get("output_events"))
+        wait_for("events", lambda: product.get("demo_orders")["ops"].get("input_events"))
         wait_for("the errors", lambda: product.get("demo_broken")["error"])
         broken = product.get("demo_broken")
         assert (broken["status"], broken["revision"]) == ("paused", 1)
