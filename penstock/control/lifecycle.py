@@ -239,7 +239,8 @@ class Keeper:
             if self._rarely and woken:
                 since = time.monotonic()
             slowest = IDLE_POLL_S if self._rarely and not woken else SLOWEST_POLL_S
-            poll = min(poll * 1.2, slowest) if self.state.ready else FIRST_POLL_S
+            settled = self.state.ready and self._turn is None  # others may wait for its turn to end
+            poll = min(poll * 1.2, slowest) if settled else FIRST_POLL_S
         if self._abort.is_set():
             run.stop()
         else:
