@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from _pytest.nodeid import NodeId
+from xdist.remote import Producer
 
 from tests.java import make_archive, quick_java
 from tests.servers import connect, postgres
+from tests.side_by_side import Units, arrange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +33,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item._id = NodeId.parse(f"{item.nodeid.rpartition('::')[0]}::{item.name}")
         if "postgres_url" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+    arrange(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Units | None:
+    """Share tests among processes as `tests.side_by_side` says."""
+    return Units(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")
