@@ -11,10 +11,16 @@ from xdist.remote import Producer
 
 from tests.java import make_archive, quick_java
 from tests.servers import connect, postgres
-from tests.side_by_side import Units, arrange
+from tests.side_by_side import Stages, Units, arrange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Stages(terminal))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

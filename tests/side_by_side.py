@@ -6,6 +6,7 @@ tests that take longest come first, so that no process is left alone with one of
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
 import pytest
@@ -41,6 +42,25 @@ def arrange(items: list[pytest.Item]) -> None:
         return True, next(places, len(LONGEST))
 
     items.sort(key=rank)
+
+
+class Stages:
+    """Writes a line where the slow tests begin, of a run that has both."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+        self._fast, self._slow = 0, 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "setup":
+            return
+        if "slow" not in report.keywords:
+            self._fast += 1
+            return
+        self._slow += 1
+        if self._slow == 1 and self._fast:
+            self._terminal.ensure_newline()
+            self._terminal.section(f"{time.strftime('%H:%M:%S')} slow tests, after {self._fast} fast ones", "-")
 
 
 class Units(LoadScopeScheduling):
