@@ -60,7 +60,9 @@ class Stages:
         self._slow += 1
         if self._slow == 1 and self._fast:
             self._terminal.ensure_newline()
-            self._terminal.section(f"{time.strftime('%H:%M:%S')} slow tests, after {self._fast} fast ones", "-")
+            self._terminal.section(
+                f"{time.strftime('%H:%M:%S')} slow tests, after {self._fast} fast ones", "-"
+            )
 
 
 class Units(LoadScopeScheduling):
