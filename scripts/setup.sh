@@ -114,6 +114,12 @@ with_uv() {
     )
 }
 
+# Else, where bytecode is never written, every process would compile all it imports, for seconds.
+compile() { env -u PYTHONDONTWRITEBYTECODE .venv/bin/python scripts/compile.py; }
+
 with_uv || with_pip
+if [ -n "${PYTHONDONTWRITEBYTECODE:-}" ] && [ "$LOCK" = requirements.lock ]; then
+    compile
+fi
 key >"$STAMP"
 rm .venv/incomplete

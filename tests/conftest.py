@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -15,6 +16,10 @@ from tests.side_by_side import Stages, Units, arrange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Hundreds of processes import the same: compiled each time, that would take more time than the tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_configure(config: pytest.Config) -> None:
