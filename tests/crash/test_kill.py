@@ -16,7 +16,7 @@ from tests.crash.sender import Sender, lay_pipes, numbers_in
 from tests.flows import json_rows
 from tests.product import Product
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 EVENTS, RATE = 2400, 400
 
