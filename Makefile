@@ -3,6 +3,9 @@ BIN := .venv/bin
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url \
 	--no-annotate --no-header --generate-hashes
 
+# Hundreds of processes of tests import the same: compiled each time, that would take more time than the tests.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
+
 # A Spark on each core that there is, up to four; the tests of a file stay together.
 SIDE_BY_SIDE := --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
@@ -19,23 +22,19 @@ run: java setup web ## Start Penstock with the demo on PENSTOCK_PORT (8080); Ctr
 web: ## Build the web app into penstock/ui; with no Node on this machine, by that of a wheel
 	@scripts/web.sh
 
-test: java setup web ## Run every test: of the web app, then the others, the fast ones first
-	@scripts/web.sh check
-	@$(BIN)/python -m pytest $(SIDE_BY_SIDE)
+test: java ## Run every test: of the web app, then the others, the fast ones first
+	@scripts/beside.sh "set-up" scripts/setup.sh "web app: build and checks" "scripts/web.sh; scripts/web.sh check"
+	@$(PYTEST) $(SIDE_BY_SIDE) --durations 30
 
 nightly: java setup web ## Run every test, those that kill and damage streams ten times as long
-	@PENSTOCK_TEST_NIGHTLY=1 $(BIN)/python -m pytest $(SIDE_BY_SIDE) --timeout 1800
+	@PENSTOCK_TEST_NIGHTLY=1 $(PYTEST) $(SIDE_BY_SIDE) --timeout 1800
 
-verify: lint java ## Lint, types, layers and the fast tests
-	@scripts/web.sh test
-	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow"
+verify: java setup ## Lint, types, layers and the fast tests
+	@scripts/beside.sh "style, types and layers" scripts/lint.sh "web app: checks" "scripts/web.sh check"
+	@$(PYTEST) $(SIDE_BY_SIDE) -m "not slow" --durations 10
 
 lint: setup ## Check style, types and layers
-	@$(BIN)/ruff check
-	@$(BIN)/ruff format --check
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports
-	@scripts/web.sh lint
+	@scripts/beside.sh "style, types and layers" scripts/lint.sh "web app: style and types" "scripts/web.sh lint"
 
 bench: java setup ## Measure Penstock against its alternatives
 	@scripts/setup.sh requirements-bench.lock

@@ -1,18 +1,31 @@
 from __future__ import annotations
 
 import os
+import sys
 import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 from _pytest.nodeid import NodeId
+from xdist.remote import Producer
 
 from tests.java import CACHE, QUICK, make_archive
 from tests.servers import connect, postgres
+from tests.side_by_side import Stages, Units, arrange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Hundreds of processes import the same: compiled each time, that would take more time than the tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Stages(terminal))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -31,7 +44,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item._id = NodeId.parse(f"{item.nodeid.rpartition('::')[0]}::{item.name}")
         if "postgres_url" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+    arrange(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Units | None:
+    """Share tests among processes as `tests.side_by_side` says."""
+    return Units(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,8 @@ import psutil
 
 from tests.java import quick_environment
 
-PATIENCE_S = 120
+PATIENCE_S = 240
+"""On a busy machine a JVM takes a minute to start, and there may be several of them."""
 
 
 def quiet_environment() -> dict[str, str]:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import psutil
 import pytest
 
 from tests.cli.commands import Penstock, family_of, interrupt, wait_for
+from tests.cli.conftest import Command
 
 FINITE = """\
 kind: Pipeline
@@ -42,7 +45,9 @@ def lines(text: str) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_a_run_completes_then_has_nothing_to_do_then_begins_anew(penstock: Penstock) -> None:
+def test_a_run_completes_then_has_nothing_to_do_then_begins_anew(
+    penstock: Penstock, with_spark: Command
+) -> None:
     file = penstock.write("numbers.yaml", FINITE)
 
     first = penstock("run", file)
@@ -51,22 +56,24 @@ def test_a_run_completes_then_has_nothing_to_do_then_begins_anew(penstock: Penst
     assert "completed numbers: 300 events read" in first.stderr
     assert "lake: 300 events delivered (exactly-once)" in first.stderr
 
-    second = penstock("run", file, "--json")
-    assert second.returncode == 0, second.stderr
+    second = with_spark("run", file, "--json")
+    assert second.exit_code == 0, second.stderr
     summary = lines(second.stdout)[-1]
     assert (summary["type"], summary["outcome"], summary["input_events"]) == ("summary", "completed", 0)
     assert summary["resumed"]
     assert ids(penstock.directory / "out") == list(range(300))
 
-    third = penstock("run", "-", "--fresh", stdin=FINITE.replace("path: out", "path: again"))
-    assert third.returncode == 0, third.stderr
+    third = with_spark("run", "-", "--fresh", stdin=FINITE.replace("path: out", "path: again"))
+    assert third.exit_code == 0, third.stderr
     assert "earlier progress deleted" in third.stderr
     assert "nothing new" not in third.stderr
     assert ids(penstock.directory / "again") == list(range(300))
 
 
 @pytest.mark.slow
-def test_ctrl_c_drains_and_a_later_run_goes_on_even_after_a_kill(penstock: Penstock) -> None:
+def test_ctrl_c_drains_and_a_later_run_goes_on_even_after_a_kill(
+    penstock: Penstock, with_spark: Command
+) -> None:
     endless = penstock.write("endless.yaml", STEADY.replace("COUNT", ""))
     out = penstock.directory / "out"
 
@@ -89,24 +96,25 @@ def test_ctrl_c_drains_and_a_later_run_goes_on_even_after_a_kill(penstock: Penst
 
     count = len(ids(out)) + 3000
     finite = penstock.write("finite.yaml", STEADY.replace("COUNT", f"count: {count},"))
-    done = penstock("run", finite)
-    assert done.returncode == 0, done.stderr
+    done = with_spark("run", finite)
+    assert done.exit_code == 0, done.stderr
     assert ids(out) == list(range(count)), "all of it, and nothing twice"
 
 
-@pytest.mark.slow
-def test_two_runs_of_one_pipeline_do_not_meet(penstock: Penstock) -> None:
+def test_two_runs_of_one_pipeline_do_not_meet(penstock: Penstock, in_process: Command) -> None:
     from penstock.cli.lock import Lock
 
     file = penstock.write("numbers.yaml", FINITE)
     with Lock(penstock.home / "flows" / "numbers" / "run" / "lock", "it"):
-        done = penstock("run", file)
-    assert done.returncode == 1
+        done = in_process("run", file)
+    assert done.exit_code == 1
     assert "error[locked] pipeline 'numbers' is in use by pid" in done.stderr.replace("\n", " ")
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_says_why(penstock: Penstock) -> None:
+def test_a_run_that_fails_says_why(
+    penstock: Penstock, with_spark: Command, capfd: pytest.CaptureFixture[str]
+) -> None:
     penstock.write("in/a.json", '{"id": "many"}\n')
     file = penstock.write(
         "strict.yaml",
@@ -119,11 +127,11 @@ spec:
   sinks: [{type: drop}]
 """,
     )
-    done = penstock("run", file)
-    assert done.returncode == 1
+    done = with_spark("run", file)
+    assert done.exit_code == 1
     assert "failed strict: 0 events read" in done.stderr
     assert "error[" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in done.stderr + capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -144,10 +152,10 @@ spec:
     ],
 )
 def test_what_cannot_run_is_told_before_spark_starts(
-    penstock: Penstock, text: str, code: int, told: str
+    in_process: Command, text: str, code: int, told: str
 ) -> None:
-    done = penstock("run", "-", stdin=text)
-    assert (done.returncode, done.stdout) == (code, "")
+    done = in_process("run", "-", stdin=text)
+    assert (done.exit_code, done.stdout) == (code, "")
     assert told in done.stderr
     assert "Spark" not in done.stderr
     assert "Traceback" not in done.stderr
@@ -179,23 +187,28 @@ spec:
 
 
 @pytest.mark.slow
-def test_streams_of_a_file_are_kept_from_run_to_run(penstock: Penstock) -> None:
+def test_streams_of_a_file_are_kept_from_run_to_run(penstock: Penstock, with_spark: Command) -> None:
     file = penstock.write("streams.yaml", STREAMS)
     out = penstock.directory / "out"
-    filled = penstock("run", file, "--name", "made")
-    assert filled.returncode == 0, filled.stderr
+    filled = with_spark("run", file, "--name", "made")
+    assert filled.exit_code == 0, filled.stderr
     assert "500 events delivered (exactly-once)" in filled.stderr
 
-    process = penstock.start("run", file)
-    wait_for("output", lambda: len(ids(out)) == 500)
-    _, stderr = interrupt(process, signal.SIGINT)
-    assert process.returncode == 0, stderr
+    def ctrl_c() -> None:
+        wait_for("output", lambda: len(ids(out)) == 500)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    person = threading.Thread(target=ctrl_c)
+    person.start()
+    read = with_spark("run", file)
+    person.join()
+    assert read.exit_code == 0, read.stderr
     assert ids(out) == list(range(500))
 
 
-def test_what_is_sent_to_a_server_needs_one(penstock: Penstock) -> None:
-    done = penstock(
+def test_what_is_sent_to_a_server_needs_one(in_process: Command) -> None:
+    done = in_process(
         "run", "-", stdin=FINITE.replace("{type: generate, count: 300, row: {id: seq}}", "{type: http}")
     )
-    assert done.returncode == 3
+    assert done.exit_code == 3
     assert "error[needs_server] spec.source: " in done.stderr

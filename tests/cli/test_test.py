@@ -12,6 +12,7 @@ from penstock.cli.output import Usage
 from penstock.cli.samples import read_events, read_file
 from penstock.engine.samples import Text
 from tests.cli.commands import Penstock
+from tests.cli.conftest import Command
 
 ORDERS = """\
 kind: Pipeline
@@ -35,7 +36,7 @@ spec:
 
 
 @pytest.mark.slow
-def test_tests_of_documents_and_a_look_at_each_step(penstock: Penstock) -> None:
+def test_tests_of_documents_and_a_look_at_each_step(penstock: Penstock, with_spark: Command) -> None:
     penstock.write("docs/orders.yaml", ORDERS)
     penstock.write("docs/samples/orders.csv", "id,amount\n1,80\n2,20\n")
     done = penstock("test", "docs", "--junit", "out/report.xml")
@@ -59,8 +60,8 @@ def test_tests_of_documents_and_a_look_at_each_step(penstock: Penstock) -> None:
     penstock.write(
         "some.ndjson", '{"id": 1, "amount": 80}\n{"id": 2, "amount": 20}\n{"id": 3, "amount": 60}\n'
     )
-    seen = penstock("test", "docs/orders.yaml", "--events", "@some.ndjson")
-    assert seen.returncode == 0, seen.stderr
+    seen = with_spark("test", "docs/orders.yaml", "--events", "@some.ndjson")
+    assert seen.exit_code == 0, seen.stderr
     words = [line.split() for line in seen.stdout.splitlines()]
     assert words[0][:5] == ["big", "(filter):", "2", "events,", "1"]
     assert ["id", "amount"] in words

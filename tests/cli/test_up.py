@@ -15,6 +15,7 @@ import pytest
 
 from penstock.cli.lock import Lock, Taken
 from tests.cli.commands import PATIENCE_S, Penstock, family_of, interrupt, wait_for
+from tests.cli.conftest import Command
 
 STEADY = """\
 kind: Pipeline
@@ -100,20 +101,22 @@ def test_without_workers_up_serves_documents_alone(penstock: Penstock) -> None:
     assert process.returncode == 0, err
 
 
-def test_a_machine_without_java_is_told_so(penstock: Penstock) -> None:
-    penstock.env["JAVA_HOME"] = "/nowhere"
+def test_a_machine_without_java_is_told_so(in_process: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
     for command in ("up", "worker"):
-        done = penstock(command)
-        assert (done.returncode, done.stdout) == (1, "")
+        done = in_process(command)
+        assert (done.exit_code, done.stdout) == (1, "")
         assert "error[no_java] Spark needs Java" in done.stderr
         assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("command", ["up", "worker"])
-def test_a_registry_out_of_reach_is_told_without_its_password(penstock: Penstock, command: str) -> None:
-    penstock.env["PENSTOCK_REGISTRY_URL"] = "postgresql://me:hush@127.0.0.1:9/penstock"
-    done = penstock(command)
-    assert done.returncode == 1
+def test_a_registry_out_of_reach_is_told_without_its_password(
+    in_process: Command, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_REGISTRY_URL", "postgresql://me:hush@127.0.0.1:9/penstock")
+    done = in_process(command)
+    assert done.exit_code == 1
     assert "error[registry_down] registry.url:" in done.stderr
     assert "hush" not in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""The flow that is killed again and again while it delivers."""
+"""The flows that are killed again and again while they deliver."""
 
 from __future__ import annotations
 
@@ -26,13 +26,18 @@ class Kept(Streams):
 class ThreeSinks(Faulty):
     """One sink that knows a repetition, one that does not, and one that may fall behind."""
 
+    @property
+    def state(self) -> Path:
+        """Where its ledger is."""
+        return self.root / "state"
+
     def flow(self, scripts: Any) -> Flow:
         flow = super().flow(scripts)
         sinks = [
             replace(part, component=StreamSink(stream="out")) if part.id == "stream" else part
             for part in flow.sinks
         ]
-        return replace(flow, sinks=sinks)
+        return replace(flow, id=self.root.name, sinks=sinks)  # a session runs one query of a name
 
 
 def streams_of(root: Path) -> Kept:
@@ -43,7 +48,8 @@ def streams_of(root: Path) -> Kept:
     return streams
 
 
-def faulty_flow(root: Path, streams: Kept) -> Faulty:
+def faulty_flow(root: Path) -> ThreeSinks:
+    """The flow of a directory, with the streams that are there."""
     sinks = {"stream": {}, "console": {}, "mirror": {"required": False, "retries": 0, "backoff_ms": 20}}
     spec = {
         "source": {"type": "stream", "stream": "in"},
@@ -52,4 +58,4 @@ def faulty_flow(root: Path, streams: Kept) -> Faulty:
         ],
         "batch": {"max_events": BATCH, "max_inflight": 1, "max_ms": 10},
     }
-    return ThreeSinks(root, sinks, streams.site(), spec)
+    return ThreeSinks(root, sinks, streams_of(root).site(), spec)

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import wait_for
+from tests.crash.sender import Sender, lay_pipes, numbers_in
 from tests.flows import json_rows
 from tests.product import Product
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 EVENTS, RATE = 2400, 400
 
@@ -52,23 +53,44 @@ def kill(product: Product, victim: str) -> None:
     }[victim]()
 
 
+@pytest.fixture(scope="module")
+def sender(shared: Product) -> Sender:
+    """Somebody who can send numbers over HTTP, and a pipeline, a stream and a task that they go through."""
+    if shared.process is None or shared.process.poll() is not None:
+        shared.up()
+    lay_pipes(shared)
+    return Sender(shared)
+
+
 @pytest.mark.parametrize("victim", ["worker", "jvm", "server", "all"])
-def test_a_pipeline_survives_a_kill(product: Product, tmp_path: Path, victim: str) -> None:
+def test_pipelines_survive_a_kill(sender: Sender, product: Product, tmp_path: Path, victim: str) -> None:
+    """A pipeline that makes numbers and writes files, one that is paused, and numbers that come over HTTP."""
     out, kept = tmp_path / "out", f"kept {victim}"
     product.create(numbers(kept, tmp_path / "kept", status="paused"))
     changed = product.client.patch(f"/pipelines/{kept}", json={"spec": {"batch": {"max_ms": 200}}})
     assert changed.status_code == 200, changed.text
 
-    product.create(numbers(victim, out))
-    product.wait_for_batches(victim)
-    time.sleep(random.uniform(0, 0.5))
-    kill(product, victim)
-    check_a_reader_sees_whole_batches(out)
-    if victim in ("server", "all"):
-        product.up()
+    with sender.sending():
+        arrived = len(numbers_in(product, "second"))
+        wait_for("events to arrive", lambda: len(numbers_in(product, "second")) > arrived)
+        product.create(numbers(victim, out))
+        product.wait_for_batches(victim)
+        time.sleep(random.uniform(0, 0.5))
+        kill(product, victim)
+        check_a_reader_sees_whole_batches(out)
+        if victim in ("server", "all"):
+            product.up()
+        arrived = len(numbers_in(product, "second"))
+        wait_for("events to arrive again", lambda: len(numbers_in(product, "second")) > arrived)
     info = product.wait_for_status(victim, "completed")
     assert info["error"] is None
     assert check_a_reader_sees_whole_batches(out) == EVENTS
+
+    wait_for("all events", lambda: len(numbers_in(product, "second")) >= sender.acknowledged)
+    for stream in ("first", "second"):
+        assert numbers_in(product, stream) == list(range(sender.acknowledged)), "each once, in order"
+    readers = product.client.get("/streams/first/stats").json()["readers"]
+    assert [reader["reader"].rpartition(":")[0] for reader in readers] == ["task:copy"]
 
     saved = product.get(kept)
     assert (saved["status"], saved["revision"], saved["spec"]["batch"]["max_ms"]) == ("paused", 2, 200)

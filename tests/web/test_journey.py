@@ -1,13 +1,12 @@
 """A person's way through the whole product, in a real browser: build, test, run, break, mend, move.
 
-One Penstock of its own, since in the end everything in it is deleted and imported again.
+In the end everything in Penstock is deleted and imported again: no other module may be using it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +26,12 @@ LONG_ID = 9007199254740993
 SAMPLES = [{"id": LONG_ID, "amount": "10.5"}, {"id": 2, "amount": "n/a"}]
 
 
-@pytest.fixture(scope="module")
-def product(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """A Penstock with nothing in it."""
-    product = Product(tmp_path_factory.mktemp("journey"))
-    try:
-        product.up()
-        yield product
-    finally:
-        product.close()
-
-
 def test_from_nothing_to_a_running_pipeline_and_back(
     page: Page, product: Product, faults: Faults, tmp_path: Path
 ) -> None:
     faults.allow("status of 422")
     lake = tmp_path / "lake"
+    assert exported(product) == [], "a Penstock with nothing in it"
     create_stream(page, "orders", "id BIGINT, amount STRING")
     create_stream(page, "prices", "id BIGINT, price DOUBLE")
     build(page, lake)

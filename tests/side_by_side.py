@@ -1,0 +1,94 @@
+"""How tests are shared among processes: what stays together, and what comes first.
+
+`pytest -n` gives each process a unit of tests at a time. Fast tests come before slow ones. The units of slow
+tests that take longest come first, so that no process is left alone with one of them at the end.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
+
+TOGETHER = ("tests/web/", "tests/crash/")
+"""Directories whose tests share one `penstock up`: in two processes there would be two."""
+
+LONGEST = ("tests/web/", "tests/crash/", "tests/cli/", "tests/docs/test_clone.py")
+"""The slow tests that come first, the longest one first."""
+
+
+def is_slow(item: pytest.Item) -> bool:
+    """Whether a test is marked `slow`."""
+    return item.get_closest_marker("slow") is not None
+
+
+def unit_of(nodeid: str) -> str:
+    """The tests that run in one process, one after another: those of a file, or of a directory."""
+    file = nodeid.partition("::")[0]
+    return next((directory for directory in TOGETHER if file.startswith(directory)), file)
+
+
+def arrange(items: list[pytest.Item]) -> None:
+    """Put tests in the order in which they are handed out. Those of a file keep their order."""
+
+    def rank(item: pytest.Item) -> tuple[bool, int]:
+        if not is_slow(item):
+            return False, 0
+        places = (place for place, path in enumerate(LONGEST) if item.nodeid.startswith(path))
+        return True, next(places, len(LONGEST))
+
+    items.sort(key=rank)
+
+
+class Stages:
+    """Writes a line where the slow tests begin, of a run that has both."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+        self._fast, self._slow = 0, 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "setup":
+            return
+        if "slow" not in report.keywords:
+            self._fast += 1
+            return
+        self._slow += 1
+        if self._slow == 1 and self._fast:
+            self._terminal.ensure_newline()
+            self._terminal.section(
+                f"{time.strftime('%H:%M:%S')} slow tests, after {self._fast} fast ones", "-"
+            )
+
+
+class Units(LoadScopeScheduling):
+    """Hands out tests in units: the fast tests of a file are one, its slow tests another."""
+
+    def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
+        super().__init__(config, log)
+        self._units: dict[str, str] = {}
+
+    def _reschedule(self, node: WorkerController) -> None:
+        """Give a process its next unit with the last test of the one before it, not earlier.
+
+        A process holds its last test back until it knows what follows. To be given more than that, behind a
+        test that takes minutes, would keep it from a process that has nothing to do.
+        """
+        if not self.workqueue or self._pending_of(self.assigned_work[node]) <= 1:
+            super()._reschedule(node)
+
+    def _split_scope(self, nodeid: str) -> str:
+        if not self._units:
+            self._number(self.collection or [])
+        return self._units[nodeid]
+
+    def _number(self, nodeids: list[str]) -> None:
+        """A unit is a run of neighbours: `arrange` has put the slow tests of a file behind all fast ones."""
+        number = 0
+        for before, nodeid in pairwise(["", *nodeids]):
+            number += unit_of(before) != unit_of(nodeid)
+            self._units[nodeid] = f"{number} {unit_of(nodeid)}"
