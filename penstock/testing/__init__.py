@@ -1,1 +1,1 @@
-"""The public test kit: connectors that fail as they are told, and processes that die where they are told."""
+"""The public test kit: connectors that fail as a test scripts it."""

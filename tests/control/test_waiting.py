@@ -69,7 +69,7 @@ def test_more_flows_than_turns_start_one_after_the_other(spark: SparkSession, tm
         with lock:
             assert name not in starting, "a start is under way already"
             starting.add(name)
-            most = max(most, len(starting))
+            most = max(most, len(turns._under_way))
 
     def changes(flow: Watched, name: str, state: State) -> None:
         flow.states.append(state)
