@@ -53,7 +53,7 @@ def make(archive: ClassArchive) -> None:
 
 
 def specs(directory: Path) -> list[dict[str, Any]]:
-    """Pipelines that use what flows use most: streams, files, SQL and windows."""
+    """Pipelines that use what flows use most: streams, files, SQL, windows and scripts."""
     source = directory / "events.json"
     source.write_text('{"id": 1, "text": "one", "at": "2024-01-01T00:00:00Z"}\n')
     files = {
@@ -66,7 +66,9 @@ def specs(directory: Path) -> list[dict[str, Any]]:
         "processors": [{"type": "window", "time": "system", "size": "1s", "aggregates": {"n": "count(*)"}}],
         "sinks": [{"type": "drop"}],
     }
-    return [STREAM, files, window]
+    script = "function processBatch(events) { return events }"
+    javascript = {**STREAM, "processors": [{"type": "javascript", "inline": script}]}
+    return [STREAM, files, window, javascript]
 
 
 def _end(spark: Any) -> None:
