@@ -143,8 +143,9 @@ def is_late() -> Any:
 
     Only Python can ask for the watermark of the batch in hand. It is given the one number, not the event.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
-    from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+    from pyspark.sql.pandas.functions import arrow_udf
 
     def late(end: pa.Array) -> pa.Array:
         from pyspark import TaskContext
@@ -153,5 +154,7 @@ def is_late() -> Any:
         told = task.getLocalProperty(WATERMARK) if task else None
         return pc.less_equal(end, int(told or 0))
 
+    # Spark reads from the types what kind of function it is, and does not find them in this module.
+    late.__annotations__ = {"end": pa.Array, "return": pa.Array}
     untyped: Any = arrow_udf
-    return untyped(late, returnType="boolean", functionType=ArrowUDFType.SCALAR)
+    return untyped(late, returnType="boolean")

@@ -141,18 +141,19 @@ on_fail: tag
 
     def _violations(self, df: DataFrame) -> Column:
         """What is wrong with the JSON of an event."""
-        from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+        import pyarrow as pa
+        from pyspark.sql.pandas.functions import arrow_udf
 
         schema = self._schema()
 
         def violations(texts: pa.Array) -> pa.Array:
             return json_schemas.violations(schema, texts)
 
+        # Spark reads from the types what kind of function it is, and does not find them in this module.
+        violations.__annotations__ = {"texts": pa.Array, "return": pa.Array}
         # Else Spark would evaluate it anew for each place where its result is used.
         untyped: Any = arrow_udf
-        check: Any = untyped(
-            violations, returnType="array<string>", functionType=ArrowUDFType.SCALAR
-        ).asNondeterministic()
+        check: Any = untyped(violations, returnType="array<string>").asNondeterministic()
         made: Column = check(self._json(df))
         return made
 
