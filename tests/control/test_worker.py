@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from penstock.control import rpc
 from penstock.control.flows import Flows
 from penstock.control.registry import Registry
 from penstock.control.rpc import RpcClient
 from penstock.control.service import Service
+from penstock.control.turns import Turn
 from penstock.control.worker import Worker
 from penstock.settings import load
 from tests.cli.commands import wait_for
@@ -115,3 +117,21 @@ def test_who_saves_does_not_wait_for_a_worker_that_answers_late(
     wait_for("one poke for all that came meanwhile", lambda: len(pokes) == 2)
     service._poke()
     wait_for("another", lambda: len(pokes) == 3)
+
+
+def test_no_flow_begins_to_start_while_a_document_is_judged(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Turn, bool]] = []
+
+    def analyse(worker: Worker, _: object) -> list[Any]:
+        turn = worker.turns.ask()
+        asked.append((turn, turn.begun))
+        return []
+
+    monkeypatch.setattr(rpc, "_analyse", analyse)
+    with working(service):
+        (found,) = service.flows.workers()
+        assert service.rpc.analyse(found, [], alone=True) == []
+    ((turn, begun),) = asked
+    assert (begun, turn.begun) == (False, True)
