@@ -58,6 +58,7 @@ class Watched:
         return [phase for i, phase in enumerate(found) if i == 0 or phase != found[i - 1]]
 
 
+@pytest.mark.slow
 def test_more_flows_than_turns_start_one_after_the_other(spark: SparkSession, tmp_path: Path) -> None:
     turns, lock = Turns(2), threading.Lock()
     starting: set[str] = set()
