@@ -12,7 +12,7 @@ from tests.api.kit import Api, pipeline
 
 pytestmark = pytest.mark.slow
 
-MANY, PATIENCE_S = 12, 240.0
+MANY, PATIENCE_S = 8, 400.0
 
 
 def listed(client: httpx.Client) -> list[dict[str, Any]]:
