@@ -12,7 +12,7 @@ from tests.api.kit import Api, pipeline
 
 pytestmark = pytest.mark.slow
 
-MANY, PATIENCE_S = 12, 240.0
+MANY, PATIENCE_S = 8, 400.0
 
 
 def listed(client: httpx.Client) -> list[dict[str, Any]]:
@@ -30,7 +30,8 @@ def test_all_of_them_run_in_the_end(live: Api) -> None:
     items = listed(client)
     while not all(item["phase"] == "running" for item in items):
         assert time.monotonic() < deadline, [(item["phase"], item["error"]) for item in items]
-        places = [item["queue_position"] for item in items if item["queue_position"] is not None]
+        first = [item["queue_position"] for item in items if not item["attempts"]]
+        places = [place for place in first if place is not None]
         assert places == sorted(places), "in the order in which they were posted"
         waited |= {item["name"] for item in items if item["queue_position"] is not None}
         time.sleep(0.1)
