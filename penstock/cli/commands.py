@@ -45,7 +45,9 @@ GROUPS = {
 
 COMMANDS = {
     "up": Entry(
-        RUN, "up:up", "Start Penstock: the server, the coordinator and the workers. Ctrl-C ends it in order."
+        RUN,
+        "up:up",
+        "Start Penstock: the server, the coordinator and the workers. Ctrl-C shuts it down cleanly.",
     ),
     "worker": Entry(
         RUN, "worker:worker", "Run a worker that takes pipelines from the registry of the settings."

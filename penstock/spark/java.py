@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-from functools import cache
 from pathlib import Path
 
 from penstock.errors import PenstockError, Problem
@@ -46,7 +45,6 @@ def collector_chosen() -> bool:
     return any("-XX:+Use" in os.environ.get(name, "") for name in JAVA_VARIABLES)
 
 
-@cache
 def _release(java: str) -> str | None:
     with contextlib.suppress(OSError, IndexError, UnicodeDecodeError):
         release = (Path(java).resolve(strict=True).parents[1] / "release").read_text(encoding="utf-8")

@@ -110,13 +110,12 @@ def test_a_machine_without_java_is_told_so(in_process: Command, monkeypatch: pyt
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["up", "worker"])
-def test_a_registry_out_of_reach_is_told_without_its_password(
-    in_process: Command, command: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PENSTOCK_REGISTRY_URL", "postgresql://me:hush@127.0.0.1:9/penstock")
-    done = in_process(command)
-    assert done.exit_code == 1
+def test_a_registry_out_of_reach_is_told_without_its_password(penstock: Penstock, command: str) -> None:
+    penstock.env["PENSTOCK_REGISTRY_URL"] = "postgresql://me:hush@127.0.0.1:9/penstock"
+    done = penstock(command)
+    assert done.returncode == 1
     assert "error[registry_down] registry.url:" in done.stderr
     assert "hush" not in done.stderr
     assert "Traceback" not in done.stderr
