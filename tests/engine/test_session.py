@@ -13,7 +13,8 @@ from penstock.spark.java import require_java
 
 def configured(tmp_path: Path, **overrides: Any) -> dict[str, str]:
     named = {name.replace("__", "."): value for name, value in overrides.items()}
-    return configuration(load({"home": tmp_path, "class_archive": False, **named}, env={}, cwd=tmp_path).settings)
+    named |= {"home": tmp_path, "class_archive": False}
+    return configuration(load(named, env={}, cwd=tmp_path).settings)
 
 
 def test_what_the_user_sets_wins(tmp_path: Path) -> None:
