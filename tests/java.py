@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-QUICK = "-XX:TieredStopAtLevel=1"
-"""Compiling well is not worth it."""
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Compiling well and collecting garbage in several threads are not worth it."""
 
 ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 """The classes of Spark as a JVM has them in memory: with them it starts in half the time."""
@@ -58,7 +58,7 @@ def _make() -> None:
 
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
-        options = f"-XX:+UseParallelGC -XX:ArchiveClassesAtExit={ARCHIVE}"
+        options = f"-XX:ArchiveClassesAtExit={ARCHIVE}"
         overrides = {"home": home, "spark.driver.extraJavaOptions": options}
         spark = open_session(load(overrides, env={}, cwd=home).settings)
         rows = spark.readStream.format("rate").load().selectExpr("value", "value * 2 AS twice")
