@@ -91,42 +91,8 @@ rm -f "$STAMP"
 say "Installing $LOCK"
 # Modules that are never imported need not be compiled: that would take a third of the time.
 pip() { .venv/bin/python -m pip --disable-pip-version-check "$@"; }
-
-with_pip() {
-    pip install --quiet --no-compile --require-hashes -r "$LOCK"
-    pip install --quiet --no-deps -e .
-}
-
-# The value of a setting of pip, from its variables or its files.
-of_pip() { echo "$pip_settings" | sed -nE "s/^(:env:|install|global)\.$1='(.*)'\$/\2/p" | head -n 1; }
-
-# uv takes a fraction of pip's time: it unpacks several packages at once and links what it has in its cache.
-# It is one of the packages itself, and looks where pip is told to look.
-with_uv() {
-    pip_settings=$(pip config list) || return 1
-    if echo "$pip_settings" | grep -qE '\.(no-index|proxy|client-cert|no-binary|only-binary|constraint)='; then
-        return 1 # which pip knows best
-    fi
-    if ! [ -x .venv/bin/uv ]; then
-        entry=$(awk '/^[^ ]/ { ours = /^uv==/ } ours' requirements.lock)
-        [ -n "$entry" ] && echo "$entry" >.venv/uv.lock || return 1
-        pip install --quiet --no-compile --no-deps --require-hashes -r .venv/uv.lock || return 1
-    fi
-    index=$(of_pip index-url) more=$(of_pip extra-index-url) links=$(of_pip find-links)
-    cert=$(of_pip cert) trusted=$(of_pip trusted-host) timeout=$(of_pip default-timeout)
-    (
-        [ -z "$index" ] || export UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-$index}"
-        [ -z "$more" ] || export UV_INDEX="${UV_INDEX:-$more}" UV_INDEX_STRATEGY=unsafe-best-match
-        [ -z "$links" ] || export UV_FIND_LINKS="${UV_FIND_LINKS:-$links}"
-        [ -z "$cert" ] || export SSL_CERT_FILE="${SSL_CERT_FILE:-$cert}"
-        [ -z "$trusted" ] || export UV_INSECURE_HOST="${UV_INSECURE_HOST:-$trusted}"
-        [ -z "$timeout" ] || export UV_HTTP_TIMEOUT="${UV_HTTP_TIMEOUT:-$timeout}"
-        set -- .venv/bin/uv pip install --quiet --python .venv/bin/python
-        "$@" --require-hashes -r "$LOCK" && "$@" --no-deps -e .
-    )
-}
-
-with_uv || with_pip
+pip install --quiet --no-compile --require-hashes -r "$LOCK"
+pip install --quiet --no-deps -e .
 key >"$STAMP"
 rm .venv/incomplete
 compile

@@ -14,11 +14,19 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-TOGETHER = ("tests/web/", "tests/crash/")
+TOGETHER = ("tests/web/",)
 """Directories whose tests share one `penstock up`: in two processes there would be two."""
 
-LONGEST = ("tests/web/", "tests/crash/", "tests/cli/", "tests/docs/test_clone.py")
-"""The slow tests that come first, the longest one first."""
+LONGEST = (
+    "tests/crash/test_kill.py",
+    "tests/web/",
+    "tests/crash/",
+    "tests/docs/test_clone.py",
+    "tests/cli/",
+    "tests/engine/",
+    "tests/api/",
+)
+"""The slow tests that come first, the longest ones before others; those that are not named come last."""
 
 
 def is_slow(item: pytest.Item) -> bool:

@@ -14,6 +14,8 @@ from penstock.streams.events import META, RAW
 from penstock.streams.storage import Cursor
 from tests.flows import Streams, flow_of, json_rows, keeper, pipeline, running
 
+pytestmark = pytest.mark.slow
+
 QUICK = {"max_ms": 10}
 
 

@@ -13,6 +13,8 @@ from tests.flows import flow_of, pipeline
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 
 class Starved(Exception):
     """As py4j tells it: with the throwable of the JVM, as Spark makes it after ten seconds."""

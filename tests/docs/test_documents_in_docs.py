@@ -52,6 +52,7 @@ def test_the_first_pipeline_of_the_readme_is_the_example() -> None:
     assert read_all(first) == read_path(ROOT / "examples" / "first.yaml")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs(
     spark: SparkSession, example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -19,6 +19,8 @@ from tests.engine.faults import SCHEMA, Faulty, numbers, wait_for
 from tests.flows import Streams, keeper, pipeline, running
 from tests.java import quick_environment
 
+pytestmark = pytest.mark.slow
+
 HOUR_MS = 3_600_000
 GENEROUS = {"max_events": 1_000_000, "max_bytes": 2**40, "max_ms": HOUR_MS, "max_inflight": 1}
 
@@ -120,7 +122,6 @@ def pairs(log: Log) -> list[tuple[int, int]]:
     return [(row["customer"], row["seq"]) for batch in chunks for row in batch.to_pylist()]
 
 
-@pytest.mark.slow
 def test_three_batches_are_really_processed_at_once(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     env = {**os.environ, "PYTHONPATH": str(root), **quick_environment()}

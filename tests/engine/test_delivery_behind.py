@@ -12,6 +12,8 @@ from penstock.specs.policies import CommitPolicy
 from tests.engine.faults import SCHEMA, Faulty, from_stream, numbers, wait_for
 from tests.flows import Streams, running
 
+pytestmark = pytest.mark.slow
+
 BEST_EFFORT = {"required": False, "retries": 0, "backoff_ms": 50}
 
 

@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 from tests.engine.test_streams import wait_for
 from tests.flows import Streams, json_rows, keeper, pipeline, run, running
 
+pytestmark = pytest.mark.slow
+
 BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 
 
@@ -95,7 +97,6 @@ def test_two_streams_are_joined_and_those_without_a_partner_come_later(
     assert [cursor.reader for cursor in payments.storage.cursors()] == ["pipeline:test/join"]
 
 
-@pytest.mark.slow
 def test_a_finite_input_waits_for_no_partner_in_the_end(
     spark: SparkSession, streams: Streams, tmp_path: Path
 ) -> None:

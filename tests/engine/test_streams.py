@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 from penstock.streams.log import Log
 from tests.flows import Streams, json_rows, keeper, pipeline, running
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = "id BIGINT, amount DOUBLE"
 
 

@@ -22,6 +22,8 @@ from tests.engine.test_streams import wait_for
 from tests.flows import Streams, json_rows, keeper, letters, pipeline, run, running
 from tests.processors.kit import stage, with_event
 
+pytestmark = pytest.mark.slow
+
 BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 SCHEMA = "id BIGINT, at TIMESTAMP, who STRING"
 
@@ -70,7 +72,6 @@ def write(directory: Path, name: str, *seconds: float) -> None:
     (directory / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-@pytest.mark.slow
 def test_a_finite_input_closes_its_last_window_and_goes_on_later(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in", "1.json", 1, 5, 12, 27)
     source = {
@@ -102,7 +103,6 @@ STEPS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS, ids=["hopping", "events of sessions"])
 def test_old_data_gives_the_same_windows_as_live_data(
     spark: SparkSession, streams: Streams, tmp_path: Path, step: dict[str, Any]

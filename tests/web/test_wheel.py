@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -16,6 +14,7 @@ import httpx
 import pytest
 
 from tests.cli.commands import quiet_environment
+from tests.files import copy_linked
 from tests.web.kit import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -27,21 +26,13 @@ def wheel(built: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     clone = tmp_path_factory.mktemp("clone") / "penstock"
     subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
     # What the app is made of has been downloaded once.
-    modules = ROOT / "web/node_modules"
-    shutil.copytree(modules, clone / "web/node_modules", symlinks=True, copy_function=_link)
+    copy_linked(ROOT / "web/node_modules", clone / "web/node_modules")
     target = clone.parent / "wheels"
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", target, clone], check=True
     )
     (found,) = target.glob("penstock-*.whl")
     return found
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # another volume
-        shutil.copy2(source, target)
 
 
 def test_a_wheel_has_the_app_and_nothing_else_of_the_web(wheel: Path) -> None:
