@@ -103,6 +103,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._cursor: Cursor | None = None
         self._lost: dict[int, int] = {}  # by the end of a micro-batch: how many of its events are lost
         self._present: int | None = None  # with an end: what comes later is not read
+        self._answered = False
 
     def initialOffset(self) -> Offset:
         cursor = cursor_in(self._log, self.reader)
@@ -119,7 +120,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # which comes only with the next events. It is also what fences an older epoch of the flow.
         self._move(first := start["offset"])
         if self.until is None:
-            return {"offset": self._plan.await_end(first, PATIENCE_S)}
+            # The first answer comes at once: it is what shows that the flow runs.
+            patience, self._answered = PATIENCE_S if self._answered else 0.0, True
+            return {"offset": self._plan.await_end(first, patience)}
         known = start.get("until") == self.until
         end = start["end"] if known else self._log.resolve(parse_position(self.until))
         last = min(end, self._log.bounds().next if self._present is None else self._present)
