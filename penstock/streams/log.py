@@ -17,6 +17,9 @@ from penstock.streams.storage import Appended, Bounds, Cursor, Damaged, Producer
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.05
+"""How long a reader that waits for events pauses between two looks: soon after an event, and much later."""
+
 
 @dataclass(frozen=True)
 class Chunk:
@@ -35,6 +38,7 @@ class Log:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self._committer = Committer(storage)
+        self._moved_at = time.monotonic()
 
     # Appending
 
@@ -143,15 +147,16 @@ class Log:
         return Chunk(begin, end, span.time_us, batch)
 
     def wait(self, next: int, seconds: float) -> bool:
-        """Wait until there are events at an offset; false if there were none for so long."""
+        """Wait until there are events at an offset; false if none came in that many seconds."""
         deadline = time.monotonic() + seconds
-        pause = 0.001
         while self.bounds().next <= next:
-            left = deadline - time.monotonic()
-            if left <= 0:
+            now = time.monotonic()
+            if now >= deadline:
                 return False
-            time.sleep(min(pause, left))
-            pause = min(pause * 1.5, 0.02)  # soon after the last event another is likely
+            # Soon after the last event another is likely; many readers of silent streams must cost little.
+            pause = min(max((now - self._moved_at) / 50, SHORTEST_PAUSE_S), LONGEST_PAUSE_S)
+            time.sleep(min(pause, deadline - now))
+        self._moved_at = time.monotonic()
         return True
 
     def move_cursor(self, cursor: Cursor) -> None:
