@@ -67,7 +67,7 @@ class Stages:
             return
         self._slow += 1
         if self._slow == 1 and self._fast:
-            self._terminal.ensure_newline()
+            self._terminal.write("\n")
             self._terminal.section(
                 f"{time.strftime('%H:%M:%S')} slow tests, after {self._fast} fast ones", "-"
             )
