@@ -83,8 +83,7 @@ def test_pipelines_survive_a_kill(sender: Sender, product: Product, tmp_path: Pa
         arrived = len(numbers_in(product, "second"))
         wait_for("events to arrive again", lambda: len(numbers_in(product, "second")) > arrived)
     info = product.wait_for_status(victim, "completed")
-    # A machine that is too busy for a while is no fault of the pipeline, and is told as this error.
-    assert info["error"] is None or info["error"]["code"] == "starved", info["error"]
+    assert info["error"] is None
     assert check_a_reader_sees_whole_batches(out) == EVENTS
 
     wait_for("all events", lambda: len(numbers_in(product, "second")) >= sender.acknowledged)
