@@ -14,6 +14,7 @@ import importlib
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import stat
@@ -63,8 +64,7 @@ class ForkServer:
     """The server process of this process, and the executable to give to Spark as its Python."""
 
     def __init__(self, output: int = 2) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="penstock-fork-")
-        directory = Path(self._directory.name)
+        directory = Path(tempfile.mkdtemp(prefix="penstock-fork-"))  # the server removes it when it ends
         self.address = directory / "socket"
         self.python = self.launcher(directory)
         listener = socket.socket(socket.AF_UNIX)
@@ -72,7 +72,7 @@ class ForkServer:
         listener.listen(128)
         with listener:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(listener.fileno())],
+                [sys.executable, "-m", __name__, str(listener.fileno()), str(directory)],
                 stdin=subprocess.PIPE,  # closes when this process ends, however it ends
                 stdout=output,
                 stderr=output,
@@ -105,7 +105,6 @@ class ForkServer:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
-        self._directory.cleanup()
 
 
 _LOCK = threading.Lock()
@@ -117,12 +116,14 @@ def fork_server(output: int = 2) -> ForkServer | None:
 
     What the forked processes print goes to the file descriptor `output`.
     """
-    if not hasattr(os, "fork") or len(sys.executable) > LONGEST_SHEBANG or " " in sys.executable:
-        return None
+    if sys.platform != "linux" or len(sys.executable) > LONGEST_SHEBANG or " " in sys.executable:
+        return None  # elsewhere, such as on macOS, libraries do not survive a fork
     with _LOCK:
         if not _SERVER:
             _SERVER.append(ForkServer(output))
-        return _SERVER[0]
+        server = _SERVER[0]
+    # Where temporary files may not be executed, nothing would start.
+    return server if os.access(server.python, os.X_OK) else None
 
 
 def serve(listener: socket.socket) -> None:
@@ -225,5 +226,8 @@ def _python_path(directory: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    with socket.socket(fileno=int(sys.argv[1])) as inherited:
-        serve(inherited)
+    try:
+        with socket.socket(fileno=int(sys.argv[1])) as inherited:
+            serve(inherited)
+    finally:
+        shutil.rmtree(sys.argv[2], ignore_errors=True)

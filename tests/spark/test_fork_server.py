@@ -143,7 +143,7 @@ def test_the_server_ends_with_the_process_that_started_it_however_that_ends() ->
     code = """
     from penstock.spark.fork_server import ForkServer
     server = ForkServer()
-    print(server.pid, flush=True)
+    print(server.pid, server.address.parent, flush=True)
     input()
     """
     owner = subprocess.Popen(
@@ -153,10 +153,13 @@ def test_the_server_ends_with_the_process_that_started_it_however_that_ends() ->
         text=True,
     )
     assert owner.stdout
-    server = psutil.Process(int(owner.stdout.readline()))
+    pid, directory = owner.stdout.readline().split()
+    server = psutil.Process(int(pid))
+    assert Path(directory).is_dir()
     owner.send_signal(signal.SIGKILL)
     owner.communicate()
     server.wait(30)
+    assert not Path(directory).exists()
 
 
 @pytest.mark.slow
