@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +50,20 @@ def in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Comm
 @pytest.fixture
 def with_spark(in_process: Command, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command in this process, with the Spark session of the tests: it starts no JVM."""
-    monkeypatch.setattr("penstock.cli.sessions.spark_session", lambda *_: contextlib.nullcontext(spark))
+    monkeypatch.setattr("penstock.cli.sessions.Starting", lambda _: Started(spark))
     return in_process
+
+
+@dataclass(frozen=True)
+class Started:
+    """A session that has started; see `penstock.cli.sessions.Starting`."""
+
+    spark: SparkSession
+
+    def session(self, log: Path) -> contextlib.AbstractContextManager[SparkSession]:
+        return contextlib.nullcontext(self.spark)
+
+    def end(self) -> None: ...
 
 
 @contextlib.contextmanager

@@ -41,7 +41,7 @@ def start(penstock: Penstock, *options: str) -> subprocess.Popen[str]:
 def ask(penstock: Penstock, name: str) -> dict[str, Any]:
     """What the server says of a pipeline; without a process of its own, since Spark needs the cores."""
     url = f"{penstock.env['PENSTOCK_SERVER']}/pipelines/{name}"
-    return dict(httpx.get(url, trust_env=False).json())
+    return dict(httpx.get(url, trust_env=False, timeout=PATIENCE_S).json())
 
 
 @pytest.mark.slow

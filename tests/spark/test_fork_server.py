@@ -113,14 +113,12 @@ def test_a_request_that_breaks_off_does_no_harm(server: ForkServer, modules: Pat
     assert call(server, modules, "-m", "tell")["parent"] == server.pid
 
 
-def test_a_daemon_of_spark_speaks_through_the_pipes_of_its_launcher(
-    server: ForkServer, tmp_path: Path
-) -> None:
+def test_a_daemon_of_spark_uses_the_pipes_of_its_launcher(server: ForkServer) -> None:
     env = {
         **os.environ,
         SERVER: str(server.address),
         "PYTHON_UNIX_DOMAIN_ENABLED": "true",
-        "PYTHON_WORKER_FACTORY_SOCK_DIR": str(tmp_path),
+        "PYTHON_WORKER_FACTORY_SOCK_DIR": str(server.address.parent),  # the path of a socket has to be short
     }
     launcher = subprocess.Popen(
         [server.python, "-m", "pyspark.daemon", "pyspark.worker"],

@@ -21,7 +21,7 @@ from penstock.streams.repair import Repair, repair
 from penstock.streams.rows import PAGE
 from penstock.streams.storage import Append, Appended, Producer, Storage
 from penstock.streams.verify import verify
-from tests.streams.kit import events, make_stream
+from tests.streams.kit import change, events, make_stream
 from tests.streams.test_verify import fill, flip, frames, segment
 
 
@@ -202,6 +202,7 @@ def test_settings_that_cannot_be_read_are_told(tmp_path: Path) -> None:
 
 def test_a_repair_while_others_append_and_read(tmp_path: Path) -> None:
     directory = fill(tmp_path / "s")
+    change(directory, wal={"max_segments": 100_000})  # none is evicted, however fast the writer is
     storage, reader = LocalStorage(directory), LocalStorage(directory)
     before, _ = content(reader)
     done, written = threading.Event(), []

@@ -349,7 +349,7 @@ def test_two_processes_append_at_once(opener: Opener, tmp_path: Path) -> None:
 
 
 def test_a_killed_writer_loses_nothing_it_was_acknowledged(opener: Opener, tmp_path: Path) -> None:
-    storage = opener(segment_bytes=4000)
+    storage = opener(segment_bytes=4000, max_segments=100_000)
     chance = random.Random(7)
     told: list[str] = []
     others_source, others = os.pipe()
