@@ -18,6 +18,9 @@ AUTO_INFLIGHT = 48
 AUTO_BYTES = 128 * 1024 * 1024
 """With `auto`, a micro-batch of large batches holds fewer of them: it passes through the driver's memory."""
 
+BEGIN = "begin"
+"""Marks the offset of a stream at which a flow begins: a batch that ends there is empty."""
+
 LONGEST_WAIT_S = 0.5
 """How long one poll may sleep: stopping a pipeline has to wait for it."""
 

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 from penstock.connectors.cursors import cursor_in
 from penstock.connectors.faults import Fault
 from penstock.connectors.logs import LOGS
-from penstock.connectors.python_source import settle
+from penstock.connectors.python_source import BEGIN, settle
 from penstock.connectors.stream_batches import Batches, Limits, gap
 from penstock.specs.positions import parse_position
 from penstock.streams.events import HEADERS, KEY, conform
@@ -82,8 +82,9 @@ class Slice(InputPartition):
 
 
 Offset = dict[str, Any]
-"""`offset` is that of the next event. Of a reader that has an end, `end` is the offset that its position
-`until` meant when it began: a restart ends at the same event."""
+"""`offset` is that of the next event. `begin` marks the first one of a flow: Spark takes the first answer of
+a source for news, also the answer that there is nothing yet. Of a reader that has an end, `end` is the offset
+that its position `until` meant when it began: a restart ends at the same event."""
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -107,7 +108,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Offset:
         cursor = cursor_in(self._log, self.reader)
-        return {"offset": self._log.resolve(self.position) if cursor is None else cursor.next}
+        begin = self._log.resolve(self.position) if cursor is None else cursor.next
+        return {"offset": begin, BEGIN: True}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable()  # `latestOffset` keeps the limits of `batch:`
@@ -122,7 +124,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.until is None:
             # The first answer comes at once: it is what shows that the flow runs.
             patience, self._answered = PATIENCE_S if self._answered else 0.0, True
-            return {"offset": self._plan.await_end(first, patience)}
+            end = self._plan.await_end(first, patience)
+            return start if end == first else {"offset": end}
         known = start.get("until") == self.until
         end = start["end"] if known else self._log.resolve(parse_position(self.until))
         last = min(end, self._log.bounds().next if self._present is None else self._present)

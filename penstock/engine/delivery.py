@@ -129,6 +129,9 @@ class Delivery:
         lineage = str(context.getLocalProperty("sql.streaming.queryId"))
         query = self._spark.streams.get(lineage)
         assert query is not None
+        read = Span(*span(query))
+        if read.empty and not self.flow.remembering:
+            return  # Spark begins with such a batch where nothing is to be read yet
         context.setLocalProperty(WATERMARK, str(watermark_ms(query)))
         done = self._ledger.begin(lineage, batch_id)
         frame = Frame(df, shared=len(self.flow.sinks) > 1)
@@ -142,7 +145,7 @@ class Delivery:
             self._lanes,
             lineage,
             batch_id,
-            Span(*span(query)),
+            read,
             frame,
             anew,
             lambda: self._cancelled,

@@ -50,6 +50,11 @@ class Span:
     first: int | None = None
     next: int | None = None
 
+    @property
+    def empty(self) -> bool:
+        """Whether it is known that the batch has no events."""
+        return self.first is not None and self.first == self.next
+
 
 @dataclass(frozen=True)
 class Gap:

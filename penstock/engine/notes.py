@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from penstock.connectors.python_source import BEGIN
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
     from pyspark.sql.streaming.query import StreamingQuery
@@ -102,19 +104,18 @@ def span(query: StreamingQuery) -> tuple[int | None, int | None]:
     """From which offset on up to which (exclusive) the batch in hand reads its source, if it is a stream."""
     stream: Any = query._jsq.streamingQuery()
     source = stream.sources().head()
-    return _offset(stream.committedOffsets(), source), _offset(stream.availableOffsets(), source)
+    first, next = _offset(stream.committedOffsets(), source), _offset(stream.availableOffsets(), source)
+    return (next if BEGIN in next else first).get("offset"), next.get("offset")
 
 
 def _execution(query: StreamingQuery) -> Any:
     return query._jsq.streamingQuery().lastExecution()
 
 
-def _offset(offsets: Any, source: Any) -> int | None:
+def _offset(offsets: Any, source: Any) -> Mapping[str, Any]:
     found = offsets.get(source)
-    if found.isEmpty():
-        return None
-    value = json.loads(found.get().json())
-    return value.get("offset") if isinstance(value, dict) else None
+    value = None if found.isEmpty() else json.loads(found.get().json())
+    return value if isinstance(value, dict) else {}
 
 
 def _observed(rows: Mapping[str, Mapping[str, Any]]) -> Observed:
