@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.files import read_files
+from penstock.cli.files import Found, read_files
 from penstock.cli.lock import Lock
 from penstock.cli.options import Home, Json, load_settings, settled
 from penstock.cli.output import FAILED, note, show_problems
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from penstock.engine.flow import Flow
 
 POLL_S = 0.2
+
+SMALL_BYTES = 16 * 1024 * 1024
+"""A file up to this size is read before a JVM that compiles well would pay off."""
 
 
 def run(
@@ -41,7 +46,7 @@ def run(
     """
     settings = settled(load_settings(home=home))
     documents = read_files([file])
-    with starting_spark(settings) as spark:
+    with starting_spark(settings, short=is_short(documents)) as spark:
         # While Spark starts: the imports that take long, and all checks that need no Spark.
         from penstock.cli.logs import configure
         from penstock.cli.project import choose
@@ -54,6 +59,22 @@ def run(
     shown.end(summary)
     if summary.outcome == "failed":
         raise typer.Exit(FAILED)
+
+
+def is_short(documents: Sequence[Found]) -> bool:
+    """Whether a run will take seconds: it reads one small file to its end."""
+    specs = [each.raw.get("spec") for each in documents if isinstance(each.raw, Mapping)]
+    sources = [spec["source"] for spec in specs if isinstance(spec, Mapping) and "source" in spec]
+    if len(sources) != 1 or not isinstance(sources[0], Mapping):
+        return False
+    source = sources[0]
+    path = source.get("path")
+    if source.get("type") != "file" or source.get("finite") is not True or not isinstance(path, str):
+        return False
+    try:
+        return Path(path).is_file() and Path(path).stat().st_size < SMALL_BYTES
+    except (OSError, ValueError):
+        return False
 
 
 def _run(project: Project, flow: Flow, spark: Starting, shown: Plain, fresh: bool) -> Summary:

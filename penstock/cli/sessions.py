@@ -55,12 +55,14 @@ def spark_session(
 
 
 @contextlib.contextmanager
-def starting_spark(settings: Settings) -> Iterator[Starting]:
+def starting_spark(settings: Settings, *, short: bool = True) -> Iterator[Starting]:
     """Start Spark in a thread, for a command that has other things to do until it needs a session.
+
+    A command that may run for long says that it is not `short`; see `open_session`.
 
     If the command ends without a session, such as by an error in a document, the JVM is killed at once.
     """
-    starting = Starting(settings)
+    starting = Starting(settings, short)
     try:
         yield starting
     finally:
@@ -70,8 +72,8 @@ def starting_spark(settings: Settings) -> Iterator[Starting]:
 class Starting:
     """A session that starts in a thread."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, short: bool) -> None:
+        self._settings, self._short = settings, short
         self._log = settings.home / "logs" / f"spark-{os.getpid()}.log"
         self._log.parent.mkdir(parents=True, exist_ok=True)
         self._output = self._log.open("wb")
@@ -116,7 +118,8 @@ class Starting:
         try:
             from penstock.engine.session import open_session
 
-            self._session = open_session(self._settings, self._launch, self._output.fileno())
+            output = self._output.fileno()
+            self._session = open_session(self._settings, self._launch, output, short=self._short)
         except Exception as error:
             self._error = error
 

@@ -30,8 +30,9 @@ from penstock.streams.events import HEADERS, KEY, conform
 from penstock.streams.log import Chunk, Log
 from penstock.streams.storage import Cursor, Fenced
 
-PATIENCE_S = 0.3
-"""How long one poll may take: stopping a pipeline has to wait for it."""
+PATIENCE_S, IDLE_PATIENCE_S, GROWTH = 0.3, 0.8, 1.05
+"""How long one poll may take, soon after events and much later: stopping a pipeline has to wait for it, and
+each poll costs a round of Spark's trigger. It grows by this factor with each poll that finds nothing."""
 
 OFFSET, TIME = "_offset", "_time"
 RENAMED = {KEY: "key", HEADERS: "headers"}
@@ -104,7 +105,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._cursor: Cursor | None = None
         self._lost: dict[int, int] = {}  # by the end of a micro-batch: how many of its events are lost
         self._present: int | None = None  # with an end: what comes later is not read
-        self._answered = False
+        self._patience_s = 0.0  # the first answer comes at once: it is what shows that the flow runs
 
     def initialOffset(self) -> Offset:
         cursor = cursor_in(self._log, self.reader)
@@ -122,9 +123,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # which comes only with the next events. It is also what fences an older epoch of the flow.
         self._move(first := start["offset"])
         if self.until is None:
-            # The first answer comes at once: it is what shows that the flow runs.
-            patience, self._answered = PATIENCE_S if self._answered else 0.0, True
-            end = self._plan.await_end(first, patience)
+            end = self._plan.await_end(first, self._patience_s)
+            grown = min(max(self._patience_s * GROWTH, PATIENCE_S), IDLE_PATIENCE_S)
+            self._patience_s = grown if end == first else PATIENCE_S
             return start if end == first else {"offset": end}
         known = start.get("until") == self.until
         end = start["end"] if known else self._log.resolve(parse_position(self.until))

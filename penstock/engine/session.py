@@ -39,10 +39,13 @@ Launch = Callable[[Mapping[str, str]], None]
 """Starts the JVM with these properties."""
 
 
-def open_session(settings: Settings, launch: Launch | None = None, output: int = 2) -> SparkSession:
+def open_session(
+    settings: Settings, launch: Launch | None = None, output: int = 2, *, short: bool = False
+) -> SparkSession:
     """Start Spark in this process, its JVM by `launch` if that is given, or return the session it has.
 
-    `output` is the file descriptor that Spark's Python processes print to.
+    `output` is the file descriptor that Spark's Python processes print to. A `short` session is for seconds:
+    its JVM compiles quickly rather than well.
     """
     require_java()
     # Without this, Spark's Python workers may be another Python, and a query hangs with no word.
@@ -55,7 +58,7 @@ def open_session(settings: Settings, launch: Launch | None = None, output: int =
     from pyspark.sql import SparkSession
 
     remember_classes()
-    chosen = configuration(settings)
+    chosen = configuration(settings, short=short)
     builder = SparkSession.builder.appName("penstock")
     for name, value in chosen.items():
         builder = builder.config(name, value)
@@ -81,7 +84,7 @@ def is_alive(spark: Any) -> bool:
     return process is None or process.poll() is None
 
 
-def configuration(settings: Settings) -> dict[str, str]:
+def configuration(settings: Settings, *, short: bool = False) -> dict[str, str]:
     """Every Spark property of a session: Penstock's own choices under the user's."""
     master = settings.spark.get("spark.master", "local[*]")
     chosen = {
@@ -129,14 +132,17 @@ def configuration(settings: Settings) -> dict[str, str]:
             ),
             "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         }
-    return {**chosen, **settings.spark, JAVA_OPTIONS: _java_options(settings)}
+    return {**chosen, **settings.spark, JAVA_OPTIONS: _java_options(settings, short)}
 
 
-def _java_options(settings: Settings) -> str:
-    """The user's options of the JVM, else a garbage collector, and the class archive if there is one."""
+def _java_options(settings: Settings, short: bool) -> str:
+    """The user's options of the JVM, else a garbage collector and a compiler, and the class archive."""
     # On a few cores the parallel collector is a fifth faster than Java's default.
     local = settings.spark.get("spark.master", "local").startswith("local")
-    own = "-XX:+UseParallelGC" if local and not collector_chosen() else ""
+    collector = "-XX:+UseSerialGC" if short else "-XX:+UseParallelGC"
+    own = collector if local and not collector_chosen() else ""
+    if short:
+        own += " -XX:TieredStopAtLevel=1"
     archive = ClassArchive.of(settings)
     return " ".join([settings.spark.get(JAVA_OPTIONS, own), *(archive.options() if archive else ())]).strip()
 

@@ -50,7 +50,7 @@ def in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Comm
 @pytest.fixture
 def with_spark(in_process: Command, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command in this process, with the Spark session of the tests: it starts no JVM."""
-    monkeypatch.setattr("penstock.cli.sessions.Starting", lambda _: Started(spark))
+    monkeypatch.setattr("penstock.cli.sessions.Starting", lambda *_: Started(spark))
     return in_process
 
 

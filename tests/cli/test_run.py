@@ -10,6 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
+from penstock.cli.files import Found
+from penstock.cli.run import SMALL_BYTES, is_short
 from tests.cli.commands import Penstock, family_of, interrupt, wait_for
 from tests.cli.conftest import Command
 
@@ -212,3 +214,31 @@ def test_what_is_sent_to_a_server_needs_one(in_process: Command) -> None:
     )
     assert done.exit_code == 3
     assert "error[needs_server] spec.source: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "short"),
+    [
+        ({"type": "file", "path": "small.json", "format": "json", "finite": True}, True),
+        ({"type": "file", "path": "small.json", "format": "json"}, False),
+        ({"type": "file", "path": "large.json", "format": "json", "finite": True}, False),
+        ({"type": "file", "path": "missing.json", "format": "json", "finite": True}, False),
+        ({"type": "file", "path": ".", "format": "json", "finite": True}, False),
+        ({"type": "file", "path": "nul\0", "format": "json", "finite": True}, False),
+        ({"type": "generate", "count": 1}, False),
+        ("nonsense", False),
+        (None, False),
+    ],
+)
+def test_only_a_run_over_one_small_file_is_known_to_be_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: Any, short: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.json").write_text("{}")
+    with (tmp_path / "large.json").open("wb") as large:
+        large.truncate(SMALL_BYTES)
+    stream = Found("file", {"kind": "Stream", "metadata": {"name": "s"}})
+    document = {"kind": "Pipeline", "metadata": {"name": "p"}, "spec": {"source": source}}
+    assert is_short([stream, Found("file", document)]) is short
+    assert not is_short([Found("file", document), Found("file", document)])
+    assert not is_short([Found("file", "text"), Found("file", {"spec": 7})])

@@ -45,6 +45,16 @@ def test_two_garbage_collectors_are_never_asked_for(tmp_path: Path, monkeypatch:
     assert configured(tmp_path)["spark.driver.extraJavaOptions"] == ""
 
 
+def test_a_short_session_compiles_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
+    settings = load({"home": tmp_path, "class_archive": False}, env={}, cwd=tmp_path).settings
+    options = configuration(settings, short=True)["spark.driver.extraJavaOptions"].split()
+    assert options == ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    own = {"spark.driver.extraJavaOptions": "-XX:+UseZGC"}
+    settings = load({"home": tmp_path, "class_archive": False, **own}, env={}, cwd=tmp_path).settings
+    assert configuration(settings, short=True)["spark.driver.extraJavaOptions"] == "-XX:+UseZGC"
+
+
 def test_the_version_of_java_is_read_without_starting_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
