@@ -50,7 +50,7 @@ class Entrance:
         asyncio.run_coroutine_threadsafe(self._open(app), self._loop).result()
 
     def close(self) -> None:
-        """Let nobody wait any longer, because the server ends. To be called in the server's loop."""
+        """Release every request that waits, because the server ends. To be called in the server's loop."""
         if self.app is None:
             self._opened.set()
         else:

@@ -129,7 +129,7 @@ def test_a_flow_that_waits_has_a_place_in_the_queue_of_its_worker(flows: Flows) 
     report(flows, "a", records[0].uid)
     assert places() == [None, 2, None, 1, 1]
     flows.leave("a")
-    assert places() == [None, None, None, None, 1], "what waits for a worker is in no queue"
+    assert places() == [None, None, None, None, 1], "flows without a worker are in no queue"
 
 
 def test_others_that_start_or_wait_to_start_are_seen(flows: Flows) -> None:

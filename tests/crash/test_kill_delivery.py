@@ -60,7 +60,7 @@ def test_a_delivery_survives_kills_at_each_of_its_steps(tmp_path: Path) -> None:
     assert run(tmp_path, {}) == 0, (tmp_path / "child.log").read_text()[-4000:]
 
     repeated = [check(faulty_flow(tmp_path / name)) for name in KILLS]
-    # A sink that cannot tell a repetition gets one only where nobody could know that it has the batch.
+    # A sink that does not recognise repeated batches gets one only where no record says that it has it.
     assert sum(repeated) <= 2, repeated
 
 
