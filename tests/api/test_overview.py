@@ -45,7 +45,7 @@ def test_everything_at_once(client: httpx.Client) -> None:
     client.post("/streams", json=stream("Raw")).raise_for_status()
     source = {"type": "stream", "stream": "raw"}
     client.post("/pipelines", json=pipeline("Orders", source=source)).raise_for_status()
-    found = awaited(client, lambda now: now["flows"] and now["streams"])
+    found = awaited(client, lambda now: keys(now["flows"]) == ["Pipeline/orders"] and now["streams"])
     assert set(found) == {
         *("at", "version", "started_at", "totals", "flows", "streams", "workers", "startup"),
         *("attention", "gone"),

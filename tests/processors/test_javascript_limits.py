@@ -81,7 +81,7 @@ def test_a_script_that_takes_the_engine_down_is_refused_alone() -> None:
 def test_what_v8_does_not_interrupt_is_ended_from_outside() -> None:
     script = Script(
         "id BIGINT",
-        inline=f"function processBatch(events) {{ {when_three('new Array(2 ** 25).fill(1)')} }}",
+        inline=f"function processBatch(events) {{ {when_three('new Array(2 ** 26).fill(1)')} }}",
         limits={"cpu_ms": 100, "timeout_ms": 20_000, "mem_mb": 2048},
     )
     ran = script(*ids(3))
