@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import uuid
 from collections.abc import Iterator
@@ -25,6 +26,9 @@ sys.dont_write_bytecode = False
 
 @pytest.hookimpl(trylast=True)  # the terminal's reporter is there then
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell ignores it for commands in the background; those that tests interrupt would inherit that.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Stages(terminal))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -44,8 +46,22 @@ def test_a_page_outlives_a_killed_server(browser: Browser, built: None, tmp_path
         server.wait()
 
 
+def java_behind_a_gate(directory: Path) -> tuple[Path, Path]:
+    """A home of Java that starts once a file exists, and that file."""
+    home, gate = directory / "java", directory / "gate"
+    (home / "bin").mkdir(parents=True)
+    given = os.environ.get("JAVA_HOME")
+    java = f"{given}/bin/java" if given else shutil.which("java")
+    wait = f'[ "$1" = -version ] || while [ ! -e {gate} ]; do sleep 0.1; done'
+    (home / "bin" / "java").write_text(f'#!/bin/sh\n{wait}\nexec {java} "$@"\n')
+    (home / "bin" / "java").chmod(0o755)
+    return home, gate
+
+
 def test_a_page_shows_the_start_and_then_the_demo_runs(browser: Browser, built: None, tmp_path: Path) -> None:
-    product = Product(tmp_path, ("--demo",))
+    java, gate = java_behind_a_gate(tmp_path)
+    env = {"JAVA_HOME": str(java), "PENSTOCK_CLASS_ARCHIVE": "false"}
+    product = Product(tmp_path, ("--demo",), env)
     page = browser.new_page()
     page.set_default_timeout(PATIENCE_S * 1000)
     try:
@@ -58,6 +74,9 @@ def test_a_page_shows_the_start_and_then_the_demo_runs(browser: Browser, built: 
         ).to_be_visible()
         expect(page.get_by_text("demo_orders").first).to_be_visible()
         axe(page)
+        assert product.client.get("/readyz").status_code == 503, "all of this needs no worker"
+
+        gate.touch()
         expect(banner).to_have_count(0, timeout=PATIENCE_S * 1000)
         wait_for("the demo", lambda: product.get("demo_visits")["status"] == "completed")
         wait_for("events", lambda: product.get("demo_orders")["ops"].get("input_events"))
