@@ -37,7 +37,7 @@ PRELOADED = (
     "pyspark.sql.worker.write_into_data_source",
     "pyspark.sql.streaming.python_streaming_source_runner",
     "pyspark.sql.pandas.types",
-    "penstock.connectors.generate",
+    "penstock.connectors.generate_reader",
     "penstock.connectors.stream_reader",
     "penstock.engine.python_step",
     "penstock.processors.ticker",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from penstock.spark.fork_server import ForkServer
+from penstock.spark.fork_server import PRELOADED, ForkServer
 from penstock.spark.launcher import SERVER
 from tests.cli.commands import wait_for
 from tests.flows import Streams, keeper, pipeline, running
@@ -86,6 +86,13 @@ def test_nothing_that_is_preloaded_starts_threads_that_a_fork_would_lose(
         for thread in psutil.Process(server.pid).threads()
     }
     assert names - {"jemalloc_bg_thd"} == {"python"}  # jemalloc starts its own again after a fork
+
+
+def test_what_spark_reads_flows_through_is_preloaded() -> None:
+    from penstock.connectors.generate_reader import GenerateDataSource
+    from penstock.connectors.stream_reader import StreamDataSource
+
+    assert {GenerateDataSource.__module__, StreamDataSource.__module__} <= set(PRELOADED)
 
 
 @pytest.mark.parametrize("variables", [{}, {SERVER: "/nonexistent/socket"}], ids=["no server", "gone"])
