@@ -1,4 +1,5 @@
 import createClient from "openapi-fetch";
+import { answerOfDeleted } from "./deleted";
 import { parse } from "./json";
 import type { components, paths } from "./schema";
 
@@ -7,7 +8,7 @@ export const api = createClient<paths>({ baseUrl: globalThis.location.origin, fe
 
 /** Fetches an answer whose body is read with all digits of its integers. */
 async function fetched(request: Request): Promise<Response> {
-  const answer = await reach(request);
+  const answer = answerOfDeleted(request) ?? (await reach(request));
   const isJson = answer.headers.get("Content-Type")?.startsWith("application/json");
   if (!isJson || answer.status === 204) return answer;
   const text = await answer.text();

@@ -7,6 +7,7 @@ import {
   useQueryClient,
 } from "@tanstack/react-query";
 import { api, body, whole } from "./client";
+import { unmarkDeleted } from "./deleted";
 import type { AnyDocument, Kind, Place } from "./kinds";
 
 const PAGE = 1000;
@@ -75,7 +76,9 @@ export async function save({ kind, document, id, revision, acceptReset, from }: 
           },
           body: document as never,
         });
-  return { ...((await body(answer)) as object), kind: kind.name } as AnyDocument;
+  const saved = { ...((await body(answer)) as object), kind: kind.name } as AnyDocument;
+  unmarkDeleted(`/${kind.place}/${saved.id}`);
+  return saved;
 }
 
 /** The entity tag of a document: what `revision` of a save has to be. */

@@ -1,6 +1,7 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useSyncExternalStore } from "react";
+import { unmarkDeleted } from "./deleted";
 import { documentKey, drop, listKey, one, put } from "./documents";
 import { type AnyDocument, KINDS, type Kind, type KindName } from "./kinds";
 import { takeOverview } from "./overview";
@@ -120,6 +121,7 @@ async function absorb(queries: QueryClient, event: ServerEvent): Promise<void> {
   const id = String(event.data.id ?? idOf(event.name));
   void queries.invalidateQueries({ queryKey: ["topology"] });
   if (isFlood(queries, kind)) return;
+  if (event.type === "created") unmarkDeleted(`/${kind.place}/${id}`);
   if (event.type === "deleted") {
     drop(queries, kind, id);
   } else if (event.type === "status" && !isShown(queries, kind, id)) {

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { AnyDocument, KindName } from "#/api/kinds";
+import { unmarkDeleted } from "#/api/deleted";
+import { one } from "#/api/documents";
+import { type AnyDocument, KINDS, type KindName } from "#/api/kinds";
 import { deleteAll, lookUp, losses, type Outcome } from "./deletion";
 
 const document = (kind: KindName, id: string, more = {}) =>
@@ -49,6 +51,18 @@ describe("deletion", () => {
     expect(refused.map((each) => [each.document.id, each.problems[0]?.code])).toEqual([
       ["held", "referenced"],
     ]);
+  });
+
+  it("asks the server nothing about a document that it has deleted, until it exists again", async () => {
+    const asked = serve({ "/streams/stays": [referrer("Task", "t")] });
+    const { Stream } = KINDS;
+    await deleteAll([document("Stream", "gone"), document("Stream", "stays")], () => {});
+    const before = asked.length;
+    await expect(one(Stream, "gone")).rejects.toMatchObject({ status: 404, code: "not_found" });
+    expect(asked).toHaveLength(before);
+    await expect(one(Stream, "stays")).resolves.toMatchObject({ id: "stays" });
+    unmarkDeleted("/streams/gone");
+    await expect(one(Stream, "gone")).resolves.toMatchObject({ id: "gone" });
   });
 
   it("says what does not come back", () => {

@@ -1,5 +1,6 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { ApiError, api, body, type Problem, problemsOf, type Schemas } from "#/api/client";
+import { markDeleted, unmarkDeleted } from "#/api/deleted";
 import { drop, one, put, save } from "#/api/documents";
 import { type AnyDocument, KINDS, type KindName, keyOf } from "#/api/kinds";
 import { contentOf } from "./content";
@@ -69,11 +70,14 @@ export async function deleteAll(
 }
 
 async function remove({ kind, id }: AnyDocument): Promise<Problem[]> {
-  const path = `/${KINDS[kind].place}/{name}` as "/pipelines/{name}";
+  const place = `/${KINDS[kind].place}`;
+  markDeleted(`${place}/${id}`);
   try {
-    await body(api.DELETE(path, { params: { path: { name: id } } }));
+    await body(api.DELETE(`${place}/{name}` as "/pipelines/{name}", { params: { path: { name: id } } }));
   } catch (error) {
-    if (!(error instanceof ApiError && error.status === 404)) return problemsOf(error);
+    if (error instanceof ApiError && error.status === 404) return [];
+    unmarkDeleted(`${place}/${id}`);
+    return problemsOf(error);
   }
   return [];
 }
