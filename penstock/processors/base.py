@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 EVENT = "$event"
 EVENT_TYPE = (
     "STRUCT<offset: BIGINT, time: TIMESTAMP, key: STRING, headers: MAP<STRING, STRING>,"
-    " sinks: ARRAY<STRING>, batch: STRING>"
+    " sinks: ARRAY<STRING>, batch: STRING, sample: BIGINT>"
 )
 """`offset`, `time`, `key` and `headers` are those of the stream the event came from, if it came from one.
-`sinks` are the only ones that shall get it; null: all. Events with the same `batch` stay together."""
+`sinks` are the only ones that shall get it; null: all. Events with the same `batch` stay together. In a test
+run, `sample` is the number of the sample that the event was made of."""
 
 NOTE = "$note"
 NOTE_TYPE = (
