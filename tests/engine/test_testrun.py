@@ -111,6 +111,12 @@ def test_sinks_get_what_they_are_chosen_for_and_are_checked(spark: SparkSession)
     assert [(p.code, p.path) for p in result.errors] == [("unknown_column", "spec.sinks[0].partition_by[0]")]
 
 
+def test_a_row_of_a_query_that_is_of_no_event_goes_to_all_sinks(spark: SparkSession) -> None:
+    query = "SELECT id FROM input UNION ALL SELECT k FROM VALUES (7L) t(k)"
+    result = tried(spark, pipeline(source=ORDERS, processors=[{"type": "sql", "query": query}]), SAMPLES)
+    assert sorted(event["id"] for event in result.output["drop"]) == [1, 2, 3, 7]
+
+
 def test_a_task_between_streams(spark: SparkSession) -> None:
     streams = [
         {"kind": "Stream", "metadata": {"name": "in"}, "spec": {"schema": "id BIGINT NOT NULL, amount INT"}},
