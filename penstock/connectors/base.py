@@ -88,7 +88,7 @@ class Source(Component):
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
         """The stream of events, with `$event` as its last column if the source knows anything of them.
 
-        Plans only, runs nothing.
+        `$event` is made by `penstock.processors.known.event_of`. Plans only, runs nothing.
         """
 
     def reread(self, spark: SparkSession, site: Site, first: int, next: int) -> DataFrame | None:

@@ -10,7 +10,8 @@ import re
 
 from penstock.errors import Fatal, Problem
 
-_TOLD = re.compile(r"penstock\.connectors\.faults\.Fault: \[(\w+)\] (.+)")
+NAME = "penstock.connectors.faults.Fault"
+_TOLD = re.compile(re.escape(NAME) + r": \[(\w+)\] (.+)")
 
 
 class Fault(Fatal):
@@ -22,6 +23,11 @@ class Fault(Fatal):
 
     def __reduce__(self) -> tuple[type[Fault], tuple[str, str]]:
         return Fault, (self.problem.code, self.problem.message)
+
+
+def fault_text(code: str, message: str) -> str:
+    """What SQL has to raise so that it is found to be a fault."""
+    return f"{NAME}: [{code}] {message}"
 
 
 def fault_in(text: str) -> Problem | None:

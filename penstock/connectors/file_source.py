@@ -12,8 +12,9 @@ from pydantic import Field
 from penstock.connectors.base import Site, Source
 from penstock.connectors.paths import is_local, local_path, qualified
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import EVENT, EVENT_TYPE, NOTE
+from penstock.processors.base import EVENT, HIDDEN, NOTE
 from penstock.specs.policies import Batch
+from penstock.sql.names import quote
 from penstock.sql.schemas import parse_schema
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ class FileSource(Source):
     path: str = Field(min_length=1, description="A file, a directory or a glob; any URL that Spark can read.")
     format: Format = Field(description="`json` is one JSON object per line.")
     schema_: str | None = Field(
-        default=None, alias="schema", description="Columns as Spark DDL; absent: inferred and pinned."
+        default=None,
+        alias="schema",
+        description="Columns as Spark DDL, also of directories `name=value`; absent: inferred and pinned.",
     )
     finite: bool = Field(default=False, description="End as `completed` when all files there are were read.")
     malformed: Literal["dead_letter", "fail", "nulls"] = Field(
@@ -86,6 +89,13 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         return None if ddl is None else parse_schema(spark, ddl, field="schema")
 
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
+        df, columns = self._read(spark, batch), self.columns(spark, site)
+        assert columns is not None
+        # Spark adds a column for each directory `name=value`, and those of the file sink are such.
+        hidden = [name for name in HIDDEN if name in df.columns]
+        return df.select(*map(quote, [*columns.names, *hidden]))
+
+    def _read(self, spark: SparkSession, batch: Batch) -> DataFrame:
         set_ = batch.model_fields_set
         if "max_bytes" in set_:
             spark.conf.set("spark.sql.files.maxPartitionBytes", str(batch.max_bytes))
@@ -129,11 +139,14 @@ schema: id BIGINT, customer STRING, amount DOUBLE
     def _inferred(self, spark: SparkSession) -> str:
         from pyspark.errors import PySparkException
 
+        from penstock.connectors.file_sink import BATCH
+
         options = {"inferSchema": "true", **self._options(), "mode": "PERMISSIVE"}
         if self.format in ("json", "csv") and (size := self._local_bytes()) > SAMPLE_BYTES:
             options.setdefault("samplingRatio", str(SAMPLE_BYTES / size))
         try:
-            schema = spark.read.format(self.format).options(**options).load(qualified(self.path)).schema
+            found = spark.read.format(self.format).options(**options).load(qualified(self.path))
+            schema = found.drop(BATCH).schema
         except PySparkException as error:
             raise Invalid(self._cannot_infer(str(error).splitlines()[0])) from None
         fields = [f for f in schema.fields if f.name not in ("_corrupt_record", CORRUPT)]
@@ -163,10 +176,10 @@ def _noted(df: DataFrame) -> DataFrame:
     """The events, and notes of the records that are none."""
     from pyspark.sql import functions as f
 
+    from penstock.processors.known import event_of
     from penstock.processors.noting import note
 
     text = f.col(f"`{CORRUPT}`")
     made = note("fault", "source", "malformed", message=f.lit("the record does not fit the schema"), row=text)
-    event = f.lit(None).cast(EVENT_TYPE).alias(EVENT)
     columns = [f.col(f"`{name}`") for name in df.columns if name != CORRUPT]
-    return df.select(*columns, event, f.when(text.isNotNull(), made).alias(NOTE))
+    return df.select(*columns, event_of().alias(EVENT), f.when(text.isNotNull(), made).alias(NOTE))

@@ -17,7 +17,7 @@ from pyarrow import types as is_
 from pydantic import BaseModel, Field
 
 from penstock.engine.samples import META
-from penstock.engine.tested import Event, as_events, offsets
+from penstock.engine.tested import Event, as_events, numbers
 from penstock.errors import did_you_mean
 from penstock.processors.base import EVENT
 from penstock.streams.decode import scalars
@@ -42,7 +42,7 @@ class Events:
 
     def __init__(self, table: pa.Table) -> None:
         self.rows = as_events(table)
-        self.ordered = None not in offsets(table)
+        self.ordered = None not in numbers(table)
         self.kind = pa.struct([column for column in table.schema if column.name != EVENT])
         self.known = table.schema.field(EVENT).type
 

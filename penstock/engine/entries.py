@@ -115,6 +115,7 @@ class Entries:
         fitting = Fitting(pa.table({}))
         for letter in letters:
             try:
+                self._require_sinks(letter)
                 rows.append(_row(letter, columns))
             except Unfit as unfit:
                 fitting.unfit[letter.offset] = unfit.problem
@@ -155,6 +156,13 @@ class Entries:
         df = self._flow.source.component.reread(self._spark, self._flow.site, first, next)
         assert df is not None
         return df
+
+    def _require_sinks(self, letter: Letter) -> None:
+        """Raise if no sink is left of those that a step has chosen for the event."""
+        chosen = letter.event["sinks"]
+        if chosen is not None and not set(chosen) & set(self._sinks):
+            message = f"the event is for the sink '{chosen[0]}', which is not there any more"
+            raise Unfit("unknown_sink", message, "replay it from the start")
 
     def _require_original(self, letter: Letter) -> None:
         """Raise unless the event can be had from the source as it was."""

@@ -68,6 +68,7 @@ class Letter:
             "time": datetime.fromisoformat(told["time"]) if "time" in told else None,
             "key": None if self.key is None else self.key.decode(errors="replace"),
             "headers": json.loads(told["headers"]) if "headers" in told else None,
+            "sinks": json.loads(told["sinks"]) if "sinks" in told else None,
         }
 
 

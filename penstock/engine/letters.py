@@ -88,6 +88,7 @@ class Letters:
             "offset": event.get("offset"),
             "time": _iso(event["time"], "microseconds") if event.get("time") else None,
             "headers": json.dumps(dict(event["headers"])) if event.get("headers") else None,
+            "sinks": json.dumps(event["sinks"]) if event.get("sinks") is not None else None,
             **further,
         }
         return {name: str(value) for name, value in told.items() if value is not None}

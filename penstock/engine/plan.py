@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from penstock.connectors.base import Sink
+from penstock.connectors.faults import fault_text
 from penstock.engine.flow import Flow, Part
 from penstock.engine.notes import SOURCE, watch
 from penstock.engine.steps import Step, Watch, cleared, make_steps, with_event
@@ -23,6 +24,8 @@ from penstock.sql.names import quote
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+LOST_EVENT = fault_text("lost_event", "a step has lost the hidden column of an event, which has its sinks")
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,11 @@ class Plan:
         """What of a frame with the columns of the output a sink gets."""
         if sink.id in self.conditions:
             df = df.filter(self.conditions[sink.id])
-        only = f.col(quote(EVENT, "sinks"))
-        df = df.filter(only.isNull() | f.array_contains(only, sink.id))
+        event, only = f.col(quote(EVENT)), f.col(quote(EVENT, "sinks"))
+        # NULL sinks mean all of them, and those of a NULL struct are NULL: it must not pass for a choice.
+        lost = f.raise_error(f.lit(LOST_EVENT))
+        chosen = only.isNull() | f.array_contains(only, sink.id)
+        df = df.filter(f.when(event.isNull(), lost).otherwise(chosen))
         return df if sink.component.meta else df.drop(EVENT)
 
 

@@ -19,6 +19,7 @@ from penstock.connectors.faults import Fault
 from penstock.connectors.python_source import settle
 from penstock.errors import Retryable
 from penstock.processors.base import EVENT, NOTE, BadEvent, BatchProcessor, Desk, Outcome, Refused, Work
+from penstock.processors.known import known_of
 from penstock.streams.rendering import plain_values, text_or_base64
 
 FAILED = "step_failed"
@@ -136,8 +137,9 @@ def _merged(parts: list[pa.RecordBatch], output: pa.Schema) -> pa.RecordBatch:
 
 
 def _shaped(batch: pa.RecordBatch, output: pa.Schema) -> pa.RecordBatch:
-    """The columns of a step in their order and with their types."""
+    """The columns of a step in their order and with their types, `$event` last."""
     columns = [batch.column(field.name) for field in output]
+    columns[-1] = known_of(columns[-1])
     cast = [
         c if c.type == field.type else c.cast(field.type) for c, field in zip(columns, output, strict=True)
     ]
@@ -161,10 +163,8 @@ def _value(column: pa.Array) -> Any:
     return plain_values(column)[0]
 
 
-def _event(column: pa.StructArray) -> dict[str, Any] | None:
+def _event(column: pa.StructArray) -> dict[str, Any]:
     """What is known of an event. A key is any bytes, too, and is shown as well as it can be."""
-    if not column[0].is_valid:
-        return None
     known = {field.name: pc.struct_field(column, field.name) for field in column.type}
     key = known["key"].cast(pa.binary())[0].as_py()
     event = {name: value[0].as_py() for name, value in known.items() if name != "key"}

@@ -1,14 +1,14 @@
 """Sample events of a test run: what people write becomes a table with the columns of the source.
 
-An event is an object with its columns. What is known of it beside them is in `$meta`: `key`, `headers` and
-`time`. An event of a raw source has `value`, `key` and `headers`; a text alone is its value, and a value that
-is no text becomes JSON. Events that leave a test run have the same form, so they can enter another one.
+An event is an object with its columns. What a stream knows of it beside them is in `$meta`: `key`, `headers`
+and `time`. An event of a raw source has `value`, `key` and `headers`; a text alone is its value, and a value
+that is no text becomes JSON. Events that leave a test run have the same form, so they can enter another one.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -71,11 +71,18 @@ class _Read:
 
 
 def read_samples(
-    given: Given, columns: StructType | None, spark: SparkSession, at: str = "events"
+    given: Given,
+    columns: StructType | None,
+    spark: SparkSession,
+    at: str = "events",
+    *,
+    known: bool = True,
 ) -> Samples:
     """The samples for a source with these columns; None: those that the samples have.
 
-    Raises `Invalid` with a problem for each event that does not fit; `at` is where a person has written them.
+    `known` says whether the source is a stream, and so knows more of an event than its columns; what samples
+    tell beyond that is ignored, for the steps would not see it in a flow. Raises `Invalid` with a problem for
+    each event that does not fit; `at` is where a person has written them.
     """
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
@@ -84,22 +91,23 @@ def read_samples(
         given = [json.loads(text) for text in _json_texts(given, at)] if isinstance(given, Text) else given
         columns = _inferred(given, spark, at)
     _require_types(columns, at)
-    raw = columns.names[:3] == list(RAW) or columns.names == ["value"]
-    beside = RAW_BESIDE if raw else BESIDE
+    raw = (known and columns.names[:3] == list(RAW)) or columns.names == ["value"]
+    beside = {} if not known else RAW_BESIDE if raw else BESIDE
     payload = StructType([column for column in columns.fields if column.name not in beside])
     schema = to_arrow_schema(payload, timezone="UTC")
     read = _from_text(given, schema, raw, at) if isinstance(given, Text) else _each(given, schema, raw, at)
     whole = StructType([*columns.fields, *_struct(f"`{EVENT}` {EVENT_TYPE}").fields])
     arrow = to_arrow_schema(whole, timezone="UTC")
-    events = [{"offset": i, **known} for i, known in enumerate(read.known)]
+    events = [{"offset": i, **told} if known else {} for i, told in enumerate(read.known)]
     arrays = [
         read.payload.column(column.name)
         if column.name in schema.names
         else pa.array([event.get(beside[column.name]) for event in events], column.type)
         for column in list(arrow)[:-1]
     ]
-    table = pa.Table.from_arrays([*arrays, pa.array(events, arrow.field(EVENT).type)], schema=arrow)
-    return Samples(table, whole, read.warnings)
+    hidden = pa.array([{**event, "sample": i} for i, event in enumerate(events)], arrow.field(EVENT).type)
+    warnings = read.warnings if known else [*read.warnings, *_untold(read.known, at)]
+    return Samples(pa.Table.from_arrays([*arrays, hidden], schema=arrow), whole, warnings)
 
 
 def _each(events: Sequence[Any], schema: pa.Schema, raw: bool, at: str) -> _Read:
@@ -267,6 +275,20 @@ def _ignored(name: str, columns: Sequence[str], path: str) -> Problem:
         path=path,
         hint=did_you_mean(name, columns),
     )
+
+
+def _untold(known: Sequence[Mapping[str, Any]], at: str) -> Iterator[Problem]:
+    """A warning for each member of `$meta` that the source does not give its events."""
+    for name in ("key", "headers", "time"):
+        for i, event in enumerate(known):
+            if event.get(name) is not None:
+                yield Problem(
+                    code="unknown_member",
+                    message=f"the source gives its events no {name}: '{name}' is ignored",
+                    path=f"{at}[{i}]",
+                    hint="only events of a stream have key, headers and time; a step can set key and headers",
+                )
+                break
 
 
 def _text(value: bytes) -> str:

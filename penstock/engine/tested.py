@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 
-SHOWN = ("offset", "time", "key", "headers", "sinks")
-"""What of `$event` is shown in `$meta`, if it is known."""
+SHOWN = {"offset": "sample", "time": "time", "key": "key", "headers": "headers", "sinks": "sinks"}
+"""What is shown in `$meta`, and where in `$event` it stands, if it is known."""
 
 
 class EventError(BaseModel):
@@ -112,20 +112,20 @@ def as_events(table: pa.Table) -> list[Event]:
 
 def as_event(note: Note) -> Event:
     """What a step was given when it made a note."""
-    known = {name: note.event.get(name) for name in SHOWN if note.event.get(name) is not None}
+    known = {name: value for name, field in SHOWN.items() if (value := note.event.get(field)) is not None}
     if isinstance(moment := known.get("time"), datetime):
         known["time"] = moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
     return {**json.loads(note.row or "{}"), META: known}
 
 
-def offsets(table: pa.Table) -> list[int | None]:
+def numbers(table: pa.Table) -> list[int | None]:
     """The numbers of the samples that events come from; None for those that come from several."""
-    return [event.get("offset") if event else None for event in table.column(EVENT).to_pylist()]
+    return [event["sample"] for event in table.column(EVENT).to_pylist()]
 
 
 def sinks_of(table: pa.Table) -> list[list[str] | None]:
     """The sinks that steps have chosen for each event; None: all."""
-    return [event.get("sinks") if event else None for event in table.column(EVENT).to_pylist()]
+    return [event["sinks"] for event in table.column(EVENT).to_pylist()]
 
 
 def _is_odd(field: StructField) -> bool:
@@ -141,5 +141,5 @@ def _note(values: dict[str, Any]) -> Note:
 def _known(table: pa.Table) -> list[dict[str, Any]]:
     events = plain_values(table.column(EVENT).combine_chunks())
     return [
-        {name: event[name] for name in SHOWN if event[name] is not None} if event else {} for event in events
+        {name: event[field] for name, field in SHOWN.items() if event[field] is not None} for event in events
     ]

@@ -32,7 +32,7 @@ from penstock.engine.tested import (
     as_event,
     as_events,
     columns_of,
-    offsets,
+    numbers,
     renderable,
     rendered,
     sinks_of,
@@ -100,7 +100,9 @@ def try_out(
         result.ok, result.errors = False, error.problems
         return run
     _require_steps(flow, given or {})
-    read = read_samples(samples, columns, session, at)
+    # A task that lends its steps to pipelines may be given any source.
+    known = raw["kind"] == "Task" or flow.source.component.reads(site) is not None
+    read = read_samples(samples, columns, session, at, known=known)
     result.input, result.warnings = as_events(read.table), read.warnings
     try:
         _Run(flow, session, given or {}, run).go(session.createDataFrame(read.table, read.schema), read.table)
@@ -169,7 +171,7 @@ class _Run:
         plan = Plan(self.flow, self.input, self.steps, {})
         faults = explained([note for note in notes if note.kind == "fault"], plan, self.session)
         late = [note for note in notes if note.kind == "late"]
-        dropped, which = _dropped(taken, made, [note.event.get("offset") for note in (*faults, *late)])
+        dropped, which = _dropped(taken, made, [note.event.get("sample") for note in (*faults, *late)])
         return StepResult(
             id=part.id,
             type=part.component.type,  # type: ignore[attr-defined]
@@ -209,18 +211,18 @@ class _Run:
 
 
 def _dropped(taken: pa.Table, made: pa.Table, noted: Sequence[int | None]) -> tuple[int, list[int]]:
-    """How many events a step has dropped, and which of them, where that can be told by their offsets.
+    """How many events a step has dropped, and which of them, where the numbers of their samples tell.
 
     Several may have the same one: a step before has made them of one sample.
     """
-    before, after = offsets(taken), offsets(made)
+    before, after = numbers(taken), numbers(made)
     if None in before:
         return max(0, len(before) - len(after) - len(noted)), []
     if None in after:
         return 0, []  # it makes new events of several, as a window does
     left = Counter(after) + Counter(noted)
     gone = Counter(before) - left
-    return gone.total(), [i for i, offset in enumerate(before) if offset in gone and offset not in left]
+    return gone.total(), [i for i, number in enumerate(before) if number in gone and number not in left]
 
 
 def _runnable(raw: Mapping[str, Any]) -> Mapping[str, Any]:

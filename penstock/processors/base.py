@@ -1,8 +1,9 @@
 """What processors are: steps over rows, over Arrow batches, or over whole frames.
 
 Every frame between the source and the sinks has one hidden column, `$event`, after the visible ones: what is
-known of an event beside its columns. A step that cannot process an event makes a note of it in the hidden
-column `$note`; a row with a note is no event any more, and the engine takes it out right after the step.
+known of an event beside its columns. It is never NULL (`penstock.processors.known` makes it). A step that
+cannot process an event makes a note of it in the hidden column `$note`; a row with a note is no event any
+more, and the engine takes it out right after the step.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
 EVENT = "$event"
 EVENT_TYPE = (
     "STRUCT<offset: BIGINT, time: TIMESTAMP, key: STRING, headers: MAP<STRING, STRING>,"
-    " sinks: ARRAY<STRING>, batch: STRING>"
+    " sinks: ARRAY<STRING>, batch: STRING, sample: BIGINT>"
 )
 """`offset`, `time`, `key` and `headers` are those of the stream the event came from, if it came from one.
-`sinks` are the only ones that shall get it; null: all. Events with the same `batch` stay together."""
+`sinks` are the only ones that shall get it; null: all. Events with the same `batch` stay together. In a test
+run, `sample` is the number of the sample that the event was made of."""
 
 NOTE = "$note"
 NOTE_TYPE = (

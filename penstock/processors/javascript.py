@@ -38,7 +38,8 @@ class JavascriptProcessor(BatchProcessor):
 
     `event.$meta` has `key`, `headers`, `offset` and `time`. A script may set `key`, `headers` and `sink`: the
     id of the only sink that shall get the event, or an array of ids. A copy `{...event}` takes them along and
-    can be changed by itself; an object made from nothing has no `$meta`, and may be given one.
+    can be changed by itself. An object made from nothing has no `$meta` and may be given one; without it the
+    event goes to all sinks, whatever a `route` step before has chosen.
 
     `console.log` writes to the pipeline's log, up to 100 lines a batch. A script reaches neither files nor
     network nor processes, and nothing in it may be async. `require('name')` gives what a file under `modules`

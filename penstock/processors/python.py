@@ -25,7 +25,8 @@ class PythonProcessor(BatchProcessor):
     - `def process_row(event: dict) -> dict | list | None`: one event in; one, several or none out.
     - `def process(table: pyarrow.Table) -> pyarrow.Table`: a batch in, a batch out. The table has a last
       column `$event` with offset, time, key and headers; keep it when you filter or sort. A result without it
-      has that of the input if it has as many rows.
+      has that of the input if it has as many rows; else its events are new ones, without key and headers, and
+      they go to all sinks whatever a `route` step before has chosen.
 
     What comes out must have the columns of `schema`, by default those of the input, and no others. An event
     for which the function raises, or gives what does not fit, goes to the dead letters (`python_error`,

@@ -15,6 +15,7 @@ from cachetools import LRUCache
 from penstock.connectors.faults import Fault
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import EVENT, BadEvent, Outcome, Refused
+from penstock.processors.known import known_of
 from penstock.processors.parts import Part, merged, one_batch, parts
 from penstock.processors.records import batch_of
 from penstock.streams.casting import convert
@@ -98,6 +99,7 @@ class PythonWork:
             array, lost = convert(made.column(field.name).combine_chunks(), field.type)
             if lost is not None:
                 raise Refused("wrong_type", f"column '{field.name}' has a value that is no {field.type}")
+            array = known_of(array) if field.name == EVENT else array
             if not field.nullable and array.null_count:
                 raise Refused("missing_field", f"column '{field.name}' is null")
             arrays.append(array)

@@ -21,7 +21,8 @@ class ThrottleProcessor(BatchProcessor):
 
     With `mode: delay` events wait, and so does what is before them, up to the source. A batch goes on when
     its last event may: for a low rate, set `batch: {max_events: …}` to about what passes in a second. With
-    `mode: drop` what is too much is left out and counted as dropped. A test run delays nothing.
+    `mode: drop` what is too much is left out and counted as dropped: which events these are depends on the
+    clock and on the batches, so a test run, which is one batch, may keep others. A test run delays nothing.
     """
 
     example: ClassVar[str] = """\

@@ -8,9 +8,10 @@ from pydantic import Field, model_validator
 
 from penstock.connectors.logs import place_of
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import EVENT, EVENT_TYPE, NOTE, FrameProcessor, Stage, visible
+from penstock.processors.base import EVENT, NOTE, FrameProcessor, Stage, visible
 from penstock.processors.event_time import SYSTEM, TIME, TIME_FIELD, end_marks, is_late, time_column, timed
 from penstock.processors.keys import key_columns
+from penstock.processors.known import event_of
 from penstock.processors.noting import noted, shown
 from penstock.specs.durations import DurationText, SpanText, parse_duration
 from penstock.sql.frames import aggregate, aggregated
@@ -231,10 +232,7 @@ def _values(windows: DataFrame, step: str, aggregates: list[str], keys: list[str
     from pyspark.sql import functions as f
 
     made = f.col(quote(MADE))
-    nothing = f.lit(None)
-    fields = {"key": f.col(quote(keys[0])).cast("string") if len(keys) == 1 else nothing}
-    names = ("offset", "time", "key", "headers", "sinks", "batch")
-    event = f.struct(*(fields.get(name, nothing).alias(name) for name in names)).cast(EVENT_TYPE)
+    event = event_of(key=f.col(quote(keys[0])).cast("string")) if len(keys) == 1 else event_of()
     bounds = [f.col(name) for name in (START, END)]
     kept = windows.select(*bounds, *map(f.col, map(quote, keys)), event.alias(EVENT), made)
     message = f.lit("an aggregate of this window cannot be computed")

@@ -171,7 +171,7 @@ class _Builder:
                 hidden = child.hidden
                 output = [a for a in output if _id(a) != _id(hidden)]
             else:
-                hidden = self.alias(self.expressions.Literal(None, kind), self.name)
+                hidden = self.alias(self.unknown(kind), self.name)
             sides.append(self.project([*output, hidden], child.plan))
         plan = self.logical.Union(self.seq(sides), False, False)
         output = list(plans.elements(plan.output()))
@@ -212,6 +212,15 @@ class _Builder:
         return self.expressions.Alias(
             expression, name, fresh, self.seq([]), self.jvm.scala.Option.empty(), self.seq([])
         )
+
+    def unknown(self, kind: Any) -> Any:
+        """The hidden column of a row that does not come from the input: a struct whose fields are NULL."""
+        if kind.typeName() != "struct":
+            return self.expressions.Literal(None, kind)
+        named: list[Any] = []
+        for field in kind.fields():
+            named += [self.literal(field.name()), self.expressions.Literal(None, field.dataType())]
+        return self.expressions.CreateNamedStruct(self.seq(named))
 
     def literal(self, value: str) -> Any:
         return getattr(getattr(self.expressions, "Literal$"), "MODULE$").apply(value)

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from penstock.connectors.base import DeliveryId
 from penstock.connectors.faults import Fault
 from penstock.connectors.stream_sink import StreamSink
 from penstock.errors import Retryable
-from penstock.processors.base import EVENT, EVENT_TYPE
+from penstock.processors.base import EVENT
+from penstock.processors.known import event_of
 from penstock.streams.events import conform, payload_schema, stored_schema
 from penstock.streams.log import Log
 from tests.flows import Streams
@@ -121,8 +123,7 @@ def test_what_a_typed_stream_cannot_take_is_told_before(streams: Streams) -> Non
 
 
 def with_event(df: DataFrame, key: str, headers: str = "NULL") -> DataFrame:
-    fields = f"7L AS offset, NULL AS time, {key} AS key, {headers} AS headers, NULL AS sinks, NULL AS batch"
-    return df.selectExpr("*", f"CAST((SELECT struct({fields})) AS {EVENT_TYPE}) AS `{EVENT}`")
+    return df.withColumn(EVENT, event_of(offset=f.lit(7), key=f.expr(key), headers=f.expr(headers)))
 
 
 def test_an_event_without_what_the_stream_demands_is_told_apart(

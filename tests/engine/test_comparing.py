@@ -9,24 +9,16 @@ import pytest
 
 from penstock.engine.comparing import Difference, Events
 from penstock.processors.base import EVENT
+from tests.processors.arrow_kit import EVENT_COLUMN
 
-KNOWN = pa.struct(
-    [
-        ("offset", pa.int64()),
-        ("time", pa.timestamp("us", tz="UTC")),
-        ("key", pa.string()),
-        ("headers", pa.map_(pa.string(), pa.string())),
-        ("sinks", pa.list_(pa.string())),
-    ]
-)
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def events(*rows: dict[str, Any], made: bool = False, **types: pa.DataType) -> Events:
     """Events with columns of some types, `made` from several samples or each from one."""
-    known = [{} if made else {"offset": i, "key": f"k{i}", "sinks": ["lake"]} for i in range(len(rows))]
+    known = [{} if made else {"sample": i, "key": f"k{i}", "sinks": ["lake"]} for i in range(len(rows))]
     columns = {name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()}
-    return Events(pa.table({**columns, EVENT: pa.array(known, KNOWN)}))
+    return Events(pa.table({**columns, EVENT: pa.array(known, EVENT_COLUMN)}))
 
 
 def told(differences: Any) -> list[tuple[str, Any, Any]]:

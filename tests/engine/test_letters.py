@@ -16,31 +16,22 @@ from penstock.errors import Retryable
 from penstock.processors.base import EVENT, NOTE, BadEvent, BatchProcessor, Desk, Outcome, Refused, Work
 from tests.cli.commands import wait_for
 from tests.flows import Streams, keeper, letters, pipeline, running
+from tests.processors.arrow_kit import EVENT_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-EVENT_ARROW = pa.struct(
-    [
-        ("offset", pa.int64()),
-        ("time", pa.timestamp("us", "UTC")),
-        ("key", pa.string()),
-        ("headers", pa.map_(pa.string(), pa.string())),
-        ("sinks", pa.list_(pa.string())),
-        ("batch", pa.string()),
-    ]
-)
 NOTE_ARROW = pa.struct(
     [
         *((name, pa.string()) for name in ("kind", "step", "code", "message", "row")),
-        ("event", EVENT_ARROW),
+        ("event", EVENT_COLUMN),
         ("taken", pa.int64()),
         ("given", pa.int64()),
         ("ms", pa.float64()),
     ]
 )
-SHAPE = pa.schema([("n", pa.int64()), (EVENT, EVENT_ARROW)])
+SHAPE = pa.schema([("n", pa.int64()), (EVENT, EVENT_COLUMN)])
 
 
 class Step(BatchProcessor):
@@ -62,7 +53,7 @@ class Step(BatchProcessor):
 def numbers(values: list[int]) -> pa.RecordBatch:
     events = [{"offset": value, "key": f"k{value}"} for value in values]
     return pa.RecordBatch.from_arrays(
-        [pa.array(values, pa.int64()), pa.array(events, EVENT_ARROW)], schema=SHAPE
+        [pa.array(values, pa.int64()), pa.array(events, EVENT_COLUMN)], schema=SHAPE
     )
 
 

@@ -21,7 +21,7 @@ from penstock.engine.letters import Letters
 from penstock.engine.marks import Marks, Slice
 from penstock.engine.notes import Note
 from penstock.engine.redelivery import Redelivery, ReplayResult
-from tests.flows import Streams, flow_of, letters, pipeline
+from tests.flows import Streams, flow_of, letters, pipeline, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -179,6 +179,28 @@ def test_a_letter_of_a_sink_goes_to_that_sink_alone(spark: SparkSession, streams
     assert told(replay(spark, flow)) == (1, 0, [])
     assert [(row["id"], row["n"]) for row in rows(streams)] == [(1, 7)]
     assert other.bounds().next == 0
+
+
+def test_a_letter_keeps_the_sinks_that_were_chosen_for_it(
+    spark: SparkSession, streams: Streams, tmp_path: Path
+) -> None:
+    other = streams.make("other")
+    route = {"type": "route", "rules": [{"when": "id < 2", "sinks": ["out"]}], "default": ["other"]}
+    raw = pipeline(
+        source={"type": "generate", "count": 4, "row": {"id": "seq", "s": "if(seq % 2 = 0, '5', 'x')"}},
+        processors=[route, DIVIDE],
+        sinks=[SINK, {"id": "other", "type": "stream", "stream": "other"}],
+    )
+    assert run(spark, raw, tmp_path / "ck", streams.site()).outcome == "completed"
+    assert ([row["id"] for row in rows(streams)], other.bounds().next) == ([0], 1)
+    flow = flow_of(raw, streams.site())
+    offsets = {json.loads(each["event"])["id"]: n for n, each in enumerate(letters(streams))}
+    edit(flow, offsets[1], {"id": 1, "s": "4"})
+    edit(flow, offsets[3], {"id": 3, "s": "4"})
+    alone = flow_of({**raw, "spec": {**raw["spec"], "processors": [DIVIDE], "sinks": [SINK]}}, streams.site())
+    assert told(replay(spark, alone, dry_run=True)) == (1, 0, [(offsets[3], "unknown_sink")])
+    assert told(replay(spark, flow)) == (2, 0, [])
+    assert ([row["id"] for row in rows(streams)], other.bounds().next) == ([0, 1], 2)
 
 
 def test_from_the_start(spark: SparkSession, streams: Streams) -> None:

@@ -111,6 +111,12 @@ def test_sinks_get_what_they_are_chosen_for_and_are_checked(spark: SparkSession)
     assert [(p.code, p.path) for p in result.errors] == [("unknown_column", "spec.sinks[0].partition_by[0]")]
 
 
+def test_a_row_of_a_query_that_is_of_no_event_goes_to_all_sinks(spark: SparkSession) -> None:
+    query = "SELECT id FROM input UNION ALL SELECT k FROM VALUES (7L) t(k)"
+    result = tried(spark, pipeline(source=ORDERS, processors=[{"type": "sql", "query": query}]), SAMPLES)
+    assert sorted(event["id"] for event in result.output["drop"]) == [1, 2, 3, 7]
+
+
 def test_a_task_between_streams(spark: SparkSession) -> None:
     streams = [
         {"kind": "Stream", "metadata": {"name": "in"}, "spec": {"schema": "id BIGINT NOT NULL, amount INT"}},
@@ -240,10 +246,37 @@ def source_output(spark: SparkSession, source: dict[str, Any], samples: Given) -
 
 def test_what_is_known_of_an_event_stands_in_meta(spark: SparkSession) -> None:
     meta = {"key": "k", "headers": {"h": "1"}, "time": "2026-01-02T03:04:05+01:00", "offset": 77}
-    step = source_output(spark, ORDERS, [{"id": 1, META: meta}])
+    sent = {"type": "http", "schema": ORDERS["schema"]}
+    step = source_output(spark, sent, [{"id": 1, META: meta}])
     assert step.output[0][META] == {**meta, "offset": 0, "time": "2026-01-02T02:04:05Z"}
-    again = source_output(spark, ORDERS, step.output)  # what comes out can go in
+    again = source_output(spark, sent, step.output)  # what comes out can go in
     assert again.output == step.output
+
+
+def test_a_source_that_is_no_stream_knows_nothing_but_the_columns(spark: SparkSession) -> None:
+    script = """
+function processBatch(events) {
+  for (const event of events) {
+    const {headers, ...others} = event.$meta
+    event.seen = others
+  }
+}
+"""
+    shows = {"type": "javascript", "inline": script}
+    shows["schema"] = "id BIGINT, seen STRUCT<key STRING, offset BIGINT, time TIMESTAMP, sink STRING>"
+    samples = [{"id": 1}, {"id": 2, META: {"key": "k", "headers": {"h": "1"}}}]
+    result = tried(spark, pipeline(source={**ORDERS, "schema": "id BIGINT"}, processors=[shows]), samples)
+    nothing = {"key": None, "offset": None, "time": None, "sink": None}
+    assert [event["seen"] for event in result.steps[0].output] == [nothing, nothing]
+    assert [event[META]["offset"] for event in result.output["drop"]] == [0, 1]  # of the samples
+    assert [(p.code, p.path, p.message) for p in result.warnings] == [
+        ("unknown_member", "events[1]", f"the source gives its events no {name}: '{name}' is ignored")
+        for name in ("key", "headers")
+    ]
+    named = "_key STRING, _time STRING, key STRING"  # these are columns like any other
+    source = {**ORDERS, "schema": named}
+    sample = {"_key": "a", "_time": "b", "key": "c"}
+    assert plain(tried(spark, pipeline(source=source), [sample]).output["drop"]) == [sample]
 
 
 def test_events_of_a_raw_source(spark: SparkSession) -> None:

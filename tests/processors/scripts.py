@@ -19,20 +19,9 @@ from penstock.processors.js.sandbox import close_all
 from penstock.specs.policies import Batch
 from penstock.streams.ddl import Parser
 from tests.flows import NO_STREAMS
+from tests.processors.arrow_kit import EVENT_COLUMN
 
-EVENT_FIELD = pa.field(
-    EVENT,
-    pa.struct(
-        [
-            ("offset", pa.int64()),
-            ("time", pa.timestamp("us", "UTC")),
-            ("key", pa.string()),
-            ("headers", pa.map_(pa.string(), pa.string())),
-            ("sinks", pa.list_(pa.string())),
-            ("batch", pa.string()),
-        ]
-    ),
-)
+EVENT_FIELD = pa.field(EVENT, EVENT_COLUMN)
 NOTE_FIELD = pa.field(
     NOTE,
     pa.struct(

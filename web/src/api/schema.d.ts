@@ -5941,7 +5941,7 @@ export interface components {
             format: "json" | "csv" | "parquet" | "text" | "orc";
             /**
              * Schema
-             * @description Columns as Spark DDL; absent: inferred and pinned.
+             * @description Columns as Spark DDL, also of directories `name=value`; absent: inferred and pinned.
              * @default null
              */
             schema: string | null;
@@ -6020,7 +6020,7 @@ export interface components {
             format: "json" | "csv" | "parquet" | "text" | "orc";
             /**
              * Schema
-             * @description Columns as Spark DDL; absent: inferred and pinned.
+             * @description Columns as Spark DDL, also of directories `name=value`; absent: inferred and pinned.
              * @default null
              */
             schema: string | null;
@@ -6456,7 +6456,8 @@ export interface components {
          *
          *     `event.$meta` has `key`, `headers`, `offset` and `time`. A script may set `key`, `headers` and `sink`: the
          *     id of the only sink that shall get the event, or an array of ids. A copy `{...event}` takes them along and
-         *     can be changed by itself; an object made from nothing has no `$meta`, and may be given one.
+         *     can be changed by itself. An object made from nothing has no `$meta` and may be given one; without it the
+         *     event goes to all sinks, whatever a `route` step before has chosen.
          *
          *     `console.log` writes to the pipeline's log, up to 100 lines a batch. A script reaches neither files nor
          *     network nor processes, and nothing in it may be async. `require('name')` gives what a file under `modules`
@@ -6993,7 +6994,8 @@ export interface components {
          *     - `def process_row(event: dict) -> dict | list | None`: one event in; one, several or none out.
          *     - `def process(table: pyarrow.Table) -> pyarrow.Table`: a batch in, a batch out. The table has a last
          *       column `$event` with offset, time, key and headers; keep it when you filter or sort. A result without it
-         *       has that of the input if it has as many rows.
+         *       has that of the input if it has as many rows; else its events are new ones, without key and headers, and
+         *       they go to all sinks whatever a `route` step before has chosen.
          *
          *     What comes out must have the columns of `schema`, by default those of the input, and no others. An event
          *     for which the function raises, or gives what does not fit, goes to the dead letters (`python_error`,
@@ -8049,7 +8051,8 @@ export interface components {
          *
          *     With `mode: delay` events wait, and so does what is before them, up to the source. A batch goes on when
          *     its last event may: for a low rate, set `batch: {max_events: …}` to about what passes in a second. With
-         *     `mode: drop` what is too much is left out and counted as dropped. A test run delays nothing.
+         *     `mode: drop` what is too much is left out and counted as dropped: which events these are depends on the
+         *     clock and on the batches, so a test run, which is one batch, may keep others. A test run delays nothing.
          */
         ThrottleProcessorEntry: {
             /**
