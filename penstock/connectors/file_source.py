@@ -12,7 +12,7 @@ from pydantic import Field
 from penstock.connectors.base import Site, Source
 from penstock.connectors.paths import is_local, local_path, qualified
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import EVENT, EVENT_TYPE, NOTE
+from penstock.processors.base import EVENT, NOTE
 from penstock.specs.policies import Batch
 from penstock.sql.schemas import parse_schema
 
@@ -163,10 +163,10 @@ def _noted(df: DataFrame) -> DataFrame:
     """The events, and notes of the records that are none."""
     from pyspark.sql import functions as f
 
+    from penstock.processors.known import event_of
     from penstock.processors.noting import note
 
     text = f.col(f"`{CORRUPT}`")
     made = note("fault", "source", "malformed", message=f.lit("the record does not fit the schema"), row=text)
-    event = f.lit(None).cast(EVENT_TYPE).alias(EVENT)
     columns = [f.col(f"`{name}`") for name in df.columns if name != CORRUPT]
-    return df.select(*columns, event, f.when(text.isNotNull(), made).alias(NOTE))
+    return df.select(*columns, event_of().alias(EVENT), f.when(text.isNotNull(), made).alias(NOTE))

@@ -9,7 +9,8 @@ from pydantic import Field
 from penstock.connectors.base import Site, Source
 from penstock.connectors.logs import LOGS, place_of
 from penstock.connectors.python_source import inflight, inflight_bytes, register
-from penstock.processors.base import EVENT, EVENT_TYPE
+from penstock.processors.base import EVENT
+from penstock.processors.known import event_of
 from penstock.specs.policies import Batch
 from penstock.specs.positions import PositionText
 from penstock.sql.names import quote
@@ -147,9 +148,7 @@ def _with_event(df: DataFrame, raw: bool, metadata: bool) -> DataFrame:
 
     key, headers = ("key", "headers") if raw else ("_key", "_headers")
     known = {"offset": "_offset", "time": "_time", "key": key, "headers": headers}
-    fields = [f.col(column).alias(name) for name, column in known.items()]
-    unknown = [f.lit(None).alias(name) for name in ("sinks", "batch")]
-    event = f.struct(*fields, *unknown).cast(EVENT_TYPE).alias(EVENT)
+    event = event_of(**{name: f.col(column) for name, column in known.items()}).alias(EVENT)
     beside = () if metadata else ("_offset", "_time", *(() if raw else ("_key", "_headers")))
     return df.select(*(f.col(quote(name)) for name in df.columns if name not in beside), event)
 

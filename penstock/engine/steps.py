@@ -24,6 +24,7 @@ from penstock.processors.base import (
     Stage,
     visible,
 )
+from penstock.processors.known import event_of
 from penstock.processors.noting import note
 from penstock.sql.carry import FAILED, carry
 from penstock.sql.names import quote
@@ -60,8 +61,8 @@ class Step:
 
 
 def with_event(df: DataFrame) -> DataFrame:
-    """The frame with the hidden column, empty if its source knows nothing."""
-    return df if EVENT in df.columns else df.withColumn(EVENT, f.lit(None).cast(EVENT_TYPE))
+    """The frame with the hidden column, whose fields are all NULL if the source knows nothing."""
+    return df if EVENT in df.columns else df.withColumn(EVENT, event_of())
 
 
 def make_steps(
@@ -146,7 +147,9 @@ class _Maker:
         finite = "availableNow" in flow.source.component.trigger(flow.batch)
         sinks = tuple(sink.id for sink in flow.sinks)
         given = self.given.get(part.id)
-        return Stage(part.id, flow.site, flow.batch, sinks, finite, self.testing, given)
+        return Stage(
+            part.id, flow.site, flow.batch, sinks, finite, self.testing, given, delay_ms=flow.delay_ms
+        )
 
 
 def cleared(noted: DataFrame, name: str, watch: Watch | None) -> DataFrame:

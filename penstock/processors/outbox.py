@@ -169,12 +169,7 @@ route: "{aggregate_type}_events"
         headers: dict[str, Column] = {name: text(name) for name in parts if name in columns}
         headers |= {name: text(f"headers.{name}") for name in self.headers}
         entries = [part for name, value in headers.items() for part in (f.lit(name), value)]
-        event = f.col(quote(EVENT))
-        return f.struct(
-            event.getField("offset").alias("offset"),
-            event.getField("time").alias("time"),
-            text("aggregate_id").alias("key"),
-            f.map_filter(f.create_map(*entries), lambda _, value: value.isNotNull()).alias("headers"),
-            f.when(f.col(quote(SINK)).isNotNull(), f.array(f.col(quote(SINK)))).alias("sinks"),
-            event.getField("batch").alias("batch"),
-        ).cast(EVENT_TYPE)
+        made = f.map_filter(f.create_map(*entries), lambda _, value: value.isNotNull())
+        sinks = f.when(f.col(quote(SINK)).isNotNull(), f.array(f.col(quote(SINK))))
+        event = f.col(quote(EVENT)).withField("key", text("aggregate_id"))
+        return event.withField("headers", made).withField("sinks", sinks).cast(EVENT_TYPE)

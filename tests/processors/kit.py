@@ -8,17 +8,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from penstock.connectors.base import Site
-from penstock.processors.base import EVENT, EVENT_TYPE, NOTE, FrameProcessor, Stage
+from penstock.processors.base import EVENT, NOTE, FrameProcessor, Stage
+from penstock.processors.known import event_of
 from penstock.specs.policies import Batch
 from penstock.streams.home import StreamPlace
-
-FIELDS = ("offset", "time", "key", "headers", "sinks", "batch")
 
 
 def with_event(df: DataFrame, **known: str) -> DataFrame:
     """The frame with the hidden column, of which some fields are given as SQL over the columns."""
-    values = (f"{known.get(name, 'NULL')} AS {name}" for name in FIELDS)
-    return df.withColumn(EVENT, f.expr(f"struct({', '.join(values)})").cast(EVENT_TYPE))
+    return df.withColumn(EVENT, event_of(**{name: f.expr(sql) for name, sql in known.items()}))
 
 
 def stage(sinks: tuple[str, ...] = (), **known: Any) -> Stage:
@@ -29,6 +27,11 @@ def stage(sinks: tuple[str, ...] = (), **known: Any) -> Stage:
 
     site = known.pop("site", Site("pipeline:test:1", 0, nowhere, "test.in"))
     return Stage("step", site, Batch(), sinks, **known)
+
+
+def through(step: FrameProcessor, df: DataFrame, where: Stage) -> DataFrame:
+    """What a step makes of a frame, without its notes."""
+    return step.apply(step.prepare(df, where).filter(f"`{NOTE}` IS NULL").drop(NOTE), where).drop(NOTE)
 
 
 def applied(
