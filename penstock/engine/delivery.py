@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -20,7 +21,8 @@ from penstock.engine.notes import observed, reset, span, watermark_ms
 from penstock.engine.plan import Plan
 from penstock.engine.round import Frame, Round
 from penstock.engine.settling import Settling
-from penstock.processors.event_time import WATERMARK
+from penstock.processors.event_time import LATEST, LATEST_SO_FAR
+from penstock.processors.ticker import Clock
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -132,7 +134,8 @@ class Delivery:
         read = Span(*span(query))
         if read.empty and not self.flow.remembering:
             return  # Spark begins with such a batch where nothing is to be read yet
-        context.setLocalProperty(WATERMARK, str(watermark_ms(query)))
+        if self.flow.remembering:
+            context.setLocalProperty(LATEST_SO_FAR, json.dumps(self._latest_so_far(query, lineage, batch_id)))
         done = self._ledger.begin(lineage, batch_id)
         frame = Frame(df, shared=len(self.flow.sinks) > 1)
 
@@ -159,6 +162,15 @@ class Delivery:
         finally:
             with self._yard.changed:
                 frame.release()
+
+    def _latest_so_far(self, query: StreamingQuery, lineage: str, batch: int) -> dict[str, int]:
+        """The latest time of all events before a batch, by input. Ticks of the clock count too."""
+        assert self.flow.site.state is not None
+        latest = {**Clock(self.flow.site.state).before(lineage, batch)}
+        if watermark := watermark_ms(query):
+            ticked = watermark + self.flow.delay_ms
+            latest = {name: max(ms, ticked) for name, ms in ({LATEST: ticked} | latest).items()}
+        return latest
 
     def _note_age(self, batch: Round) -> None:
         """Tell how long the oldest event of a stream has taken to get here."""

@@ -99,6 +99,11 @@ class Flow:
         """The steps that remember events, in the checkpoint."""
         return [part for part in self.processors if part.component.stateful]
 
+    @property
+    def delay_ms(self) -> int:
+        """How far its watermark stays behind the latest event, for all steps that remember events."""
+        return max((part.component.delay_ms() for part in self.remembering), default=0)
+
 
 def resolve_flow(
     raw: Mapping[str, Any],

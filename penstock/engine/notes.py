@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.python_source import BEGIN
+from penstock.processors.join import LATE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -44,8 +45,10 @@ class Observed:
     given: Mapping[str, int]
     """By step, or by the last of several neighbours in Python: events that went on."""
     notes: tuple[Note, ...]
-    latest: int | None = None
-    """The latest time of its events in milliseconds, if the flow has a watermark."""
+    latest: Mapping[str, int] = field(default_factory=dict)
+    """The latest time of its events in milliseconds, by input, if the flow has a watermark."""
+    late: Mapping[str, int] = field(default_factory=dict)
+    """By step: events of another stream than the flow's own that were too late."""
 
 
 def watch(df: DataFrame, name: str, figures: list[Column]) -> DataFrame:
@@ -92,12 +95,8 @@ def observed(query: StreamingQuery) -> Observed:
 
 
 def watermark_ms(query: StreamingQuery) -> int:
-    """The event time before which events of the batch in hand are late.
-
-    It is the watermark of the batch before: what this one closes is still open for its own events.
-    """
-    before = _execution(query).prevOffsetSeqMetadata()
-    return int(before.get().batchWatermarkMs()) if before.isDefined() else 0
+    """The watermark of the current batch; 0 until there is one."""
+    return int(_execution(query).offsetSeqMetadata().batchWatermarkMs())
 
 
 def span(query: StreamingQuery) -> tuple[int | None, int | None]:
@@ -120,10 +119,11 @@ def _offset(offsets: Any, source: Any) -> Mapping[str, Any]:
 
 def _observed(rows: Mapping[str, Mapping[str, Any]]) -> Observed:
     given = {name: int(row["given"]) for name, row in rows.items() if name != SOURCE and "given" in row}
-    times = [row["latest"] for row in rows.values() if row.get("latest") is not None]
+    latest = {name: int(row["latest"]) for name, row in rows.items() if row.get("latest") is not None}
+    late = {name.removeprefix(LATE): int(row["late"]) for name, row in rows.items() if "late" in row}
     notes = tuple(_note(each) for row in rows.values() for each in row.get("notes") or ())
     taken = int(rows[SOURCE]["given"]) if SOURCE in rows else 0
-    return Observed(taken, given, notes, max(times, default=None))
+    return Observed(taken, given, notes, latest, late)
 
 
 def _note(row: Row) -> Note:

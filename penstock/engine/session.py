@@ -105,6 +105,8 @@ def configuration(settings: Settings, *, short: bool = False) -> dict[str, str]:
         # Events that a filter drops inside the reader would not be counted as read.
         "spark.sql.json.filterPushdown.enabled": "false",
         "spark.sql.csv.filterPushdown.enabled": "false",
+        # Rows that a class in Java is given must come back as they were, also before the year 1582.
+        "spark.sql.datetime.java8API.enabled": "true",
         # TCP's delayed acknowledgement costs 40 ms per Python task on loopback.
         "spark.python.unix.domain.socket.enabled": "true",
         # Between Java and Python whole Arrow batches pass, for which the default of 64 KiB is small.

@@ -37,12 +37,15 @@ class Settling:
         faults = [note for note in seen.notes if note.kind == "fault"]
         self._keep(explained(faults, self._plan, self._spark), delivery)
         self._keep_late([note for note in seen.notes if note.kind == "late"], delivery)
+        for step, number in seen.late.items():
+            self._say_late(step, number, delivery)
         for note in seen.notes:
             if note.kind == "log":
                 self._log.said(note.step, note.message or "")
         self._count(seen, faults)
-        if seen.latest is not None and self._plan.flow.site.state is not None:
-            Clock(self._plan.flow.site.state).saw(delivery.lineage, seen.latest, self._open_ms)
+        if seen.latest and self._plan.flow.site.state is not None:
+            clock = Clock(self._plan.flow.site.state)
+            clock.saw(delivery.lineage, delivery.batch, seen.latest, self._open_ms)
 
     def rejected(self, events: Sequence[Rejected], delivery: DeliveryId) -> None:
         """Keep the events of a batch that a sink could not take."""
@@ -68,9 +71,7 @@ class Settling:
         for part in self._plan.flow.processors:
             own = [note for note in late if note.step == part.id]
             stream = getattr(part.component, "late", None)
-            if own:
-                what = "1 event came" if len(own) == 1 else f"{len(own)} events came"
-                self._log.info(f"{what} too late", step=part.id, late=len(own), batch=delivery.batch)
+            self._say_late(part.id, len(own), delivery)
             if not own or stream is None:
                 continue
             batch = pa.RecordBatch.from_arrays(
@@ -78,6 +79,11 @@ class Settling:
             )
             producer = Producer(f"{site.flow}/{part.id}/{delivery.lineage}", delivery.batch, site.epoch)
             LOGS.log(site.stream(stream).directory).append(batch, producer=producer)
+
+    def _say_late(self, step: str, number: int, delivery: DeliveryId) -> None:
+        if number:
+            what = "1 event came" if number == 1 else f"{number} events came"
+            self._log.info(f"{what} too late", step=step, late=number, batch=delivery.batch)
 
     def _count(self, seen: Observed, faults: list[Note]) -> None:
         """Events in, out, dropped and failed by each processor. Those in Python have said it themselves."""
@@ -99,7 +105,7 @@ class Settling:
                     ms = sum(n.ms for n in own)
                 else:
                     taken, given, ms = before, seen.given.get(part.id, 0), None
-                late = [note for note in seen.notes if note.kind == "late" and note.step == part.id]
-                dropped = len(late) if part.component.folds else None
+                late = sum(note.kind == "late" and note.step == part.id for note in seen.notes)
+                dropped = late + seen.late.get(part.id, 0) if part.component.folds else None
                 self._counters.stepped(part.id, taken, given, errors.get(part.id, 0), ms, dropped)
             before = seen.given.get(step.id, 0)

@@ -147,7 +147,9 @@ class _Maker:
         finite = "availableNow" in flow.source.component.trigger(flow.batch)
         sinks = tuple(sink.id for sink in flow.sinks)
         given = self.given.get(part.id)
-        return Stage(part.id, flow.site, flow.batch, sinks, finite, self.testing, given)
+        return Stage(
+            part.id, flow.site, flow.batch, sinks, finite, self.testing, given, delay_ms=flow.delay_ms
+        )
 
 
 def cleared(noted: DataFrame, name: str, watch: Watch | None) -> DataFrame:

@@ -26,11 +26,14 @@ if TYPE_CHECKING:
 EVENT = "$event"
 EVENT_TYPE = (
     "STRUCT<offset: BIGINT, time: TIMESTAMP, key: STRING, headers: MAP<STRING, STRING>,"
-    " sinks: ARRAY<STRING>, batch: STRING, sample: BIGINT>"
+    " sinks: ARRAY<STRING>, batch: STRING, sample: BIGINT, place: BIGINT, latest: BIGINT>"
 )
 """`offset`, `time`, `key` and `headers` are those of the stream the event came from, if it came from one.
 `sinks` are the only ones that shall get it; null: all. Events with the same `batch` stay together. In a test
-run, `sample` is the number of the sample that the event was made of."""
+run, `sample` is the number of the sample that the event was made of.
+
+The first step that remembers events sets `place`, by which the events of a micro-batch are in the order in
+which they were read, and `latest`, the latest time of all events read before, in milliseconds."""
 
 NOTE = "$note"
 NOTE_TYPE = (
@@ -41,7 +44,10 @@ NOTE_TYPE = (
 for the log) or `stats` (how many events a Python step took and gave, in how many milliseconds). `row` is
 what the step was given, as JSON."""
 
-HIDDEN = (EVENT, NOTE)
+TIME = "$time"
+"""The time of an event, between the two halves of a step that remembers events."""
+
+HIDDEN = (EVENT, NOTE, TIME)
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,8 @@ class Stage:
     """A test run: samples instead of a stream, and nothing outside may be touched."""
     given: Any = None
     """In a test run: what the user says the outside would answer."""
+    delay_ms: int = 0
+    """How far the watermark of the flow stays behind the latest event."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +132,10 @@ class Processor(Component):
     def state_of(self) -> dict[str, Any]:
         """What decides the meaning of what it remembers: a change of this loses it."""
         return {}
+
+    def delay_ms(self) -> int:
+        """How far the watermark has to stay behind the latest event for this step, in milliseconds."""
+        return 0
 
     def open_ms(self) -> int:
         """How long after an event, in milliseconds, it may still wait to say something about it."""

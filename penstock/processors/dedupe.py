@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from penstock.processors.base import NOTE, FrameProcessor, Stage
-from penstock.processors.event_time import SYSTEM, TIME, TIME_FIELD, time_column, timed
+from penstock.processors.base import EVENT, NOTE, TIME, FrameProcessor, Stage
+from penstock.processors.event_time import SYSTEM, TIME_FIELD, passed_by, timed
 from penstock.processors.keys import key_columns
 from penstock.processors.noting import noted
+from penstock.spark.java_classes import java_class
 from penstock.specs.durations import SpanText, parse_duration
 from penstock.sql.names import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
-KEPT, ROW = "$kept", "$row"
+SOURCE = Path(__file__).with_name("java") / "Dedupe.java"
+
+SHARES = 64
+"""The number of groups that keys are divided into, by their hash: enough for the tasks of a large flow."""
+
+SHARE, KEY, AT, OFFSET, PLACE = NEEDED = "$share", "$key", "$at", "$offset", "$place"
+"""What `Dedupe.java` needs to know of an event, before its columns."""
 
 
 class DedupeProcessor(FrameProcessor):
-    """Lets the first of several events with the same keys pass, if they are no further apart than `within`.
+    """Leaves out an event if one with the same keys passed before it that is no further away than `within`.
 
-    Two that are further apart both pass, unless they come so close after each other that the first is still
-    remembered. What has to be remembered is bounded: a key is forgotten when the latest time of all events so
-    far is past its first event by twice `within`. An event that is older than the latest one by more than
-    `within` can not be judged any more and is left out. What is left out is counted. An event without a time
-    goes to the dead letters.
+    Before it means: was read before it, whatever their times. Of a key that repeats all the time, one event
+    passes every `within`. An event is late if one that was read before it, with any keys, is later by more
+    than `within`: it is left out too, because the events near it may be forgotten. This is decided event by
+    event, so it does not matter how events are cut into batches. What is left out is counted. An event
+    without a time goes to the dead letters.
     """
 
     example: ClassVar[str] = """\
@@ -46,43 +55,70 @@ time: at
     def state_of(self) -> dict[str, Any]:
         return {"keys": self.keys, "time": self.time}
 
+    def delay_ms(self) -> int:
+        return parse_duration(self.within) + 1  # Spark counts what is as old as the watermark as late
+
     def open_ms(self) -> int:
-        return parse_duration(self.within)  # by so much the watermark stays behind the events
+        return self.delay_ms()
 
     def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that have a time."""
+        """The events that have a time and are not late."""
         from pyspark.sql import functions as f
 
-        time = time_column(df, self.time)
+        df = timed(df, stage, self.time)
+        time = f.col(quote(TIME))
+        late = passed_by(parse_duration(self.within) + 1, f.unix_millis(time))
+        message = f.lit("events near it may be forgotten")
+        left_out = noted(df, stage.step, "late", message, kind="late", with_row=False)
         note = f.when(time.isNull(), noted(df, stage.step, "no_time", f.lit(f"'{self.time}' is NULL")))
-        return df.withColumn(NOTE, note)
+        return df.withColumn(NOTE, note.when(late, left_out))
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The events without those that came before."""
-        within = parse_duration(self.within)
-        keys = key_columns(df, self.keys)
-        names = {f"$key{i}": column for i, column in enumerate(keys.values())}
-        timed_df, time = timed(df, stage, self.time, within)
-        timed_df = timed_df.withColumns(names)
-        if not df.isStreaming:
-            return _first(timed_df, list(names), time, within).select(*map(quote, df.columns))
-        return timed_df.dropDuplicatesWithinWatermark(list(names)).drop(*names, TIME)
+        from pyspark.sql import functions as f
+
+        keys = [_comparable(column, df) for column in key_columns(df, self.keys).values()]
+        event = f.col(quote(EVENT))
+        needed = {
+            SHARE: f.pmod(f.hash(*keys), f.lit(SHARES)),
+            KEY: f.struct(*(column.alias(str(i)) for i, column in enumerate(keys))),
+            AT: f.unix_millis(quote(TIME)),
+            OFFSET: event.getField("offset"),
+            PLACE: event.getField("place"),
+        }
+        columns = [value.alias(name) for name, value in needed.items()]
+        made = self._deduped(df.select(*columns, *map(quote, df.columns)))
+        return made.select(*(_marked(df, name) for name in df.columns if name != TIME))
+
+    def _deduped(self, df: DataFrame) -> DataFrame:
+        from pyspark.sql import DataFrame
+
+        spark: Any = df.sparkSession
+        api = spark._jvm.org.apache.spark.sql
+        rows = api.Encoders.row(df._jdf.schema())
+        keys = api.Encoders.row(df.select(f"{quote(KEY)}.*")._jdf.schema())
+        shares = api.Encoders.row(df.select(quote(SHARE))._jdf.schema())
+        step = java_class(df.sparkSession, SOURCE)(parse_duration(self.within), keys)
+        when = TIME if df.isStreaming else getattr(api.streaming.TimeMode, "None")()
+        groups = getattr(df.groupBy(quote(SHARE))._jgd, "as")(shares, rows)
+        made = groups.transformWithState(step, when, api.streaming.OutputMode.Append(), rows)
+        return DataFrame(made, df.sparkSession)
 
 
-def _first(df: DataFrame, keys: list[str], time: str, within_ms: int) -> DataFrame:
-    """The same for events that have an end: Spark's own way is for streams only."""
+def _comparable(column: Column, df: DataFrame) -> Column:
+    """A key as Spark compares it in a group: the two zeros of a floating-point number are one."""
     from pyspark.sql import functions as f
 
-    columns = [f.col(quote(name)) for name in df.columns]
-    at = f.unix_micros(quote(time)).alias("at")
-    rows = f.collect_list(f.struct(at, f.struct(*columns).alias("row")))
-    ordered = f.array_sort(rows, lambda a, b: f.signum(a["at"] - b["at"]).cast("int"))
+    kind: DataType = df.select(column).schema[0].dataType
+    return (
+        f.when(column != 0, column).otherwise(f.lit(0)) if kind.typeName() in ("float", "double") else column
+    )
 
-    def judged(kept: Column, row: Column) -> Column:
-        near = row["at"] < f.element_at(kept, -1)["at"] + f.lit(within_ms * 1000)
-        return f.when(f.size(kept) == 0, f.array(row)).when(near, kept).otherwise(f.array_append(kept, row))
 
-    grouped = df.groupBy(*map(quote, keys)).agg(ordered.alias(ROW))
-    nothing = f.filter(quote(ROW), lambda _: f.lit(False))
-    kept = grouped.select(f.explode(f.aggregate(quote(ROW), nothing, judged)).alias(KEPT))
-    return kept.orderBy(quote(KEPT, "at")).select(quote(KEPT, "row") + ".*")
+def _marked(df: DataFrame, name: str) -> Column:
+    """A column with the marks that it had: what comes out of a class in Java has none."""
+    from pyspark.sql import functions as f
+
+    metadata = df.schema[name].metadata
+    column = f.col(quote(name))
+    return column.alias(name, metadata=metadata) if metadata else column

@@ -1,4 +1,8 @@
-"""Times of events, and the watermark: what steps that remember events share.
+"""Times of events, their order and the watermark: what steps that remember events share.
+
+Whether an event is late is decided event by event, in the order in which the events were read: by the latest
+time of all events before it. So it does not matter how they are cut into batches. Spark's own watermark moves
+between micro-batches only, so it is never ahead of that: it closes and forgets, and drops nothing.
 
 A flow has one watermark. Spark sets it at the first step that remembers; steps after it go by the same, over
 a column that has kept its mark: the time column of the first step, or the `window_end` of a window.
@@ -6,16 +10,19 @@ a column that has kept its mark: the time column of the first step, or the `wind
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import EVENT, Stage
+from penstock.processors.base import EVENT, TIME, Stage
 from penstock.processors.noting import shown_schema
 from penstock.sql.names import case_sensitive, find, quote
 from penstock.sql.problems import unknown_column
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructField
@@ -28,18 +35,21 @@ TIME_FIELD = (
     "stream, or, for a source that is no stream, when it was read."
 )
 
-TIME, TICK = "$time", "$tick"
+TICK, PARTITION, JUDGED = "$tick", "$partition", "$judged"
 LATEST = "$latest"
 """The name under which the latest time of a flow's events is observed."""
 
 DELAY = "spark.watermarkDelayMs"
 """Spark's own mark on a column that has a watermark."""
 
+TIMED = "penstock.timed"
+"""Our mark in its place on a column of a frame that is no stream."""
+
 ENDS = "penstock.ends"
 """Our mark on a column that tells where a window ends: its last moment is just before."""
 
-WATERMARK = "penstock.watermark"
-"""The local property that tells tasks the watermark of their batch, in milliseconds."""
+LATEST_SO_FAR = "penstock.latest"
+"""The local property with the latest time of all events in earlier batches, by name, as JSON."""
 
 
 def time_column(df: DataFrame, time: str, *, field: str = "time") -> Column:
@@ -70,9 +80,9 @@ def _field(df: DataFrame, time: str, field: str) -> StructField:
 
 
 def timed(
-    df: DataFrame, stage: Stage, time: str, delay_ms: int, *, field: str = "time", observed: str = LATEST
-) -> tuple[DataFrame, str]:
-    """The frame under a watermark, and the name of its time column, which may be an additional one.
+    df: DataFrame, stage: Stage, time: str, *, field: str = "time", observed: str = LATEST
+) -> DataFrame:
+    """The frame under a watermark: with the hidden column `$time`, and with `place` and `latest` in `$event`.
 
     The watermark is that of an earlier step, if there is one. Else the ticks of the clock come in here: they
     move the watermark, and go no further.
@@ -83,14 +93,14 @@ def timed(
     from penstock.processors.ticker import TIME as TICK_TIME
 
     column = time_column(df, time, field=field)
-    if not df.isStreaming:
-        return df.withColumn(TIME, column), TIME
-    if _has_watermark(df):
-        mark = _mark(df, time, delay_ms, field)
-        return df.withColumn(TIME, column.alias(TIME, metadata=mark)), TIME
+    if _is_timed(df):
+        return df.withColumn(TIME, column.alias(TIME, metadata=_mark(df, time, field)))
     name = TIME if time == SYSTEM else _field(df, time, field).name
     df = df.withColumn(TIME, column) if time == SYSTEM else df
     at = f.col(quote(name))
+    if not df.isStreaming:
+        df = df.withColumn(name, at.alias(name, metadata={TIMED: 0}))
+        return _placed(df.withColumn(TIME, at), observed)
     behind = stage.batch.max_ms + IDLE_MS
     clock = ticks(df.sparkSession, stage.site.state, system=time == SYSTEM, behind_ms=behind)
     nothing = [
@@ -98,63 +108,124 @@ def timed(
         for each in df.schema.fields
     ]
     both = df.withColumn(TICK, f.lit(False)).union(clock.select(*nothing, f.lit(True).alias(TICK)))
-    marked = both.withWatermark(quote(name), f"{delay_ms} milliseconds")
+    marked = both.withWatermark(quote(name), f"{stage.delay_ms} milliseconds")
     # A condition that names the time stays above the watermark; Spark would put any other below it, and the
     # ticks would move nothing.
     real = ~f.col(quote(TICK)) | (at < f.lit("0001-01-01").cast("timestamp"))
     # Spark also finds conditions by itself, such as that a key to join by is not NULL, which it is in a tick.
     # It puts none of them below what is observed.
     latest = f.max(f.unix_millis(at)).alias("latest")
-    return marked.filter(real).drop(TICK).observe(observed, latest), name
+    events = marked.filter(real).drop(TICK).observe(observed, latest)
+    return _placed(events if name == TIME else events.withColumn(TIME, at), observed)
 
 
-def _has_watermark(df: DataFrame) -> bool:
+def _placed(df: DataFrame, observed: str) -> DataFrame:
+    """The events, each with its place and the latest time before it.
+
+    Both are found in one task, which is given three numbers of each event: its columns do not pass Python.
+    """
+    from pyspark.sql import functions as f
+
+    read = df.withColumn(PARTITION, f.spark_partition_id()).repartition(1)
+    event, found = f.col(quote(EVENT)), f.col(quote(JUDGED))
+    offset, time = event.getField("offset"), f.unix_millis(quote(TIME))
+    judged = read.withColumn(JUDGED, _judge(observed)(offset, f.col(quote(PARTITION)), time))
+    for name in ("place", "latest"):
+        event = event.withField(name, found.getField(name))
+    return judged.withColumn(EVENT, event).drop(PARTITION, JUDGED)
+
+
+def passed_by(delay_ms: int, end: Column) -> Column:
+    """Whether what ends at a time, in milliseconds, had ended by that much when an event was read."""
+    from pyspark.sql import functions as f
+
+    latest = f.col(quote(EVENT, "latest"))
+    return f.coalesce(end + f.lit(delay_ms) <= latest, f.lit(False))
+
+
+def _is_timed(df: DataFrame) -> bool:
+    """Whether a step before has set the watermark."""
     frame: Any = df
+    if not df.isStreaming:
+        return any(TIMED in each.metadata for each in df.schema.fields)
     session: Any = df.sparkSession
     pattern = session._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.EVENT_TIME_WATERMARK()
     return bool(frame._jdf.queryExecution().analyzed().containsPattern(pattern))
 
 
-def _mark(df: DataFrame, time: str, delay_ms: int, field: str) -> dict[str, Any]:
+def _mark(df: DataFrame, time: str, field: str) -> dict[str, Any]:
     """The mark of the watermark on a time column; `Invalid` if no earlier step has marked it."""
-    marked = [each.name for each in shown_schema(df).fields if DELAY in each.metadata]
+    mark = DELAY if df.isStreaming else TIMED
+    marked = [each.name for each in shown_schema(df).fields if mark in each.metadata]
     found = None if time == SYSTEM else _field(df, time, field)
     if found is None or found.name not in marked:
         message = "a step before remembers events too, and both must go by the same time"
         hint = f"time: {marked[0]}" if marked else "keep its time column, or its window_end, up to here"
         raise Invalid(Problem(code="second_watermark", message=message, path=field, hint=hint))
-    have = int(found.metadata[DELAY])
-    if delay_ms > have:
-        message = f"a step before waits {have} ms for late events, so this one cannot wait {delay_ms} ms"
-        hint = "let that step wait longer"
-        raise Invalid(Problem(code="second_watermark", message=message, path=field, hint=hint))
-    return {DELAY: have}
+    return {mark: found.metadata[mark]}
 
 
-def end_marks(df: DataFrame, time: str) -> dict[str, Any]:
-    """The marks of a column with the ends of windows over the time column of `df`."""
-    metadata = df.schema[time].metadata
-    return {ENDS: True, **({DELAY: metadata[DELAY]} if DELAY in metadata else {})}
+def end_marks(df: DataFrame) -> dict[str, Any]:
+    """The marks of a column with the ends of windows over `$time`."""
+    metadata = df.schema[TIME].metadata
+    return {ENDS: True, **{name: metadata[name] for name in (DELAY, TIMED) if name in metadata}}
 
 
 @cache
-def is_late() -> Any:
-    """A function of Spark: whether what ends at a time, in milliseconds, has ended by the watermark.
+def _judge(observed: str) -> Any:
+    """A function of Spark over the offset, the partition and the time of each event.
 
-    Only Python can ask for the watermark of the batch in hand. It is given the one number, not the event.
+    It gives the place of the event and the latest time before it. It holds these numbers of a whole
+    micro-batch: partitions come in any order, each of them in its own.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
     from pyspark.sql.pandas.functions import arrow_udf
 
-    def late(end: pa.Array) -> pa.Array:
-        from pyspark import TaskContext
-
-        task = TaskContext.get()
-        told = task.getLocalProperty(WATERMARK) if task else None
-        return pc.less_equal(end, int(told or 0))
+    def judged(chunks: Iterator[tuple[pa.Array, pa.Array, pa.Array]]) -> Iterator[pa.StructArray]:
+        given = list(chunks)
+        if not given:
+            return
+        numbers = (_numbers(pa.chunked_array(columns)) for columns in zip(*given, strict=True))
+        places, latest = in_order(*numbers, so_far=_so_far(observed))
+        columns = [pa.array(places), pa.array(latest, mask=latest == NEVER)]
+        found = pa.StructArray.from_arrays(columns, ["place", "latest"])
+        first = 0
+        for chunk, _, _ in given:
+            yield found.slice(first, len(chunk))
+            first += len(chunk)
 
     # Spark reads from the types what kind of function it is, and does not find them in this module.
-    late.__annotations__ = {"end": pa.Array, "return": pa.Array}
+    numbers = tuple[pa.Array, pa.Array, pa.Array]
+    judged.__annotations__ = {"chunks": Iterator[numbers], "return": Iterator[pa.Array]}
     untyped: Any = arrow_udf
-    return untyped(late, returnType="boolean")
+    # Spark would move conditions of later steps below a function that it takes for deterministic.
+    return untyped(judged, returnType="place BIGINT, latest BIGINT").asNondeterministic()
+
+
+NEVER = -(2**63)
+
+
+def in_order(
+    offsets: np.ndarray[Any, Any], partitions: np.ndarray[Any, Any], times: np.ndarray[Any, Any], so_far: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Each event's place by offset and partition, and the greatest of `so_far` and the times before it."""
+    import numpy as np
+
+    order = np.lexsort((partitions, offsets))  # stable: within a partition events stay as they came
+    places, latest = np.empty(len(times), np.int64), np.empty(len(times), np.int64)
+    places[order] = np.arange(len(times))
+    latest[order] = np.maximum.accumulate(np.concatenate(([so_far], times[order])))[:-1]
+    return places, latest
+
+
+def _numbers(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    numbers: np.ndarray[Any, Any] = column.cast("int64").fill_null(NEVER).to_numpy()
+    return numbers
+
+
+def _so_far(observed: str) -> int:
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    told = task.getLocalProperty(LATEST_SO_FAR) if task else None
+    return int(json.loads(told).get(observed, NEVER)) if told else NEVER

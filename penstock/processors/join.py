@@ -13,9 +13,10 @@ from pydantic import Field
 from penstock.connectors.logs import place_of
 from penstock.connectors.stream_source import columns_of, read_stream
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import EVENT, EVENT_TYPE, NOTE, FrameProcessor, Stage, visible
-from penstock.processors.event_time import LATEST, SYSTEM, TIME_FIELD, time_column, timed
+from penstock.processors.base import EVENT, NOTE, TIME, FrameProcessor, Stage, visible
+from penstock.processors.event_time import LATEST, SYSTEM, TIME_FIELD, passed_by, timed
 from penstock.processors.keys import comparable
+from penstock.processors.known import event_of
 from penstock.processors.noting import noted, shown
 from penstock.specs.durations import DurationText, SpanText, parse_duration
 from penstock.specs.positions import PositionText
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 OTHER_TIME = "$other_time"
+LATE = "$late."
+"""Before the name of a step: how many events of the other stream were late is observed under it."""
 
 
 class JoinProcessor(FrameProcessor):
@@ -39,9 +42,13 @@ class JoinProcessor(FrameProcessor):
     fields of a struct that is called like the stream, or as `into` says; the result has that struct as its
     last column. An event with several partners comes out once for each. With `kind: left` one without a
     partner comes out alone, once it is certain that none will come: when the latest times in both streams are
-    past it by `within` and `allowed_lateness`. While one of the two streams is silent that is not certain.
+    past it by twice `within` and `allowed_lateness`. While one of the two streams is silent that is not
+    certain.
 
-    Events are remembered no longer than needed. In a test run the events of the other stream are those given.
+    An event is late if one that was read before it from the same stream is later by more than `within` and
+    `allowed_lateness`. It is left out and counted. This is decided event by event, in the order of each
+    stream, so it does not matter how events are cut into batches. In a test run the events of the other
+    stream are those given.
     """
 
     example: ClassVar[str] = """\
@@ -86,16 +93,32 @@ kind: left
         fields = ("stream", "on", "within", "kind", "time", "stream_time")
         return {name: getattr(self, name) for name in fields}
 
-    def open_ms(self) -> int:
+    def delay_ms(self) -> int:
+        # Spark counts what is as old as the watermark as late.
+        return self._slack_ms + 1
+
+    @property
+    def _slack_ms(self) -> int:
         return parse_duration(self.within) + parse_duration(self.allowed_lateness)
 
+    def open_ms(self) -> int:
+        return parse_duration(self.within) + self.delay_ms() + 1
+
     def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that have a time."""
+        """The events that have a time and are not late."""
         from pyspark.sql import functions as f
 
-        time = time_column(df, self.time)
+        df = timed(df, stage, self.time)
+        time = f.col(quote(TIME))
+        message = f.lit("its partners are forgotten")
+        late = noted(df, stage.step, "late", message, kind="late", with_row=False)
         note = f.when(time.isNull(), noted(df, stage.step, "no_time", f.lit(f"'{self.time}' is NULL")))
-        return df.withColumn(NOTE, note)
+        return df.withColumn(NOTE, note.when(self._is_late(), late))
+
+    def _is_late(self) -> Column:
+        from pyspark.sql import functions as f
+
+        return passed_by(self._slack_ms + 1, f.unix_millis(quote(TIME)))
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The events with their partners."""
@@ -110,18 +133,26 @@ kind: left
             raise Invalid(Problem(code="duplicate_column", message=message, path="into", hint=hint))
         other = self._other(df, place, stage)
         matching = self._condition(shown(df), shown(other).select(f.struct("*").alias(name)), name)
-        delay = parse_duration(self.allowed_lateness)
         struct = f.struct(*map(f.col, map(quote, visible(other.columns)))).alias(name)
-        other, other_time = timed(
-            other, stage, self.stream_time, delay, field="stream_time", observed=f"{LATEST}.other"
+        other = self._in_time(
+            timed(other, stage, self.stream_time, field="stream_time", observed=f"{LATEST}.{stage.step}"),
+            stage,
         )
-        other = other.select(struct, f.col(quote(other_time)).alias(OTHER_TIME))
-        df, time = timed(df, stage, self.time, delay)
+        other = other.select(struct, f.col(quote(TIME)).alias(OTHER_TIME))
         apart = f.expr(f"INTERVAL '{parse_duration(self.within) / 1000:.3f}' SECOND")
-        at, other_at = f.col(quote(time)), f.col(quote(OTHER_TIME))
+        at, other_at = f.col(quote(TIME)), f.col(quote(OTHER_TIME))
         near = (other_at >= at - apart) & (other_at <= at + apart)
         joined = df.join(other, matching & near, self.kind)
         return joined.select(*map(quote, columns), quote(name), quote(EVENT))
+
+    def _in_time(self, other: DataFrame, stage: Stage) -> DataFrame:
+        """The events of the other stream that have a time and are not late; the others are counted."""
+        from pyspark.sql import functions as f
+
+        late = self._is_late() | f.col(quote(TIME)).isNull()
+        if other.isStreaming:
+            other = other.observe(f"{LATE}{stage.step}", f.count_if(late).alias("late"))
+        return other.filter(~late)
 
     def _other(self, df: DataFrame, place: StreamPlace, stage: Stage) -> DataFrame:
         """The events of the other stream, with `$event`."""
@@ -167,7 +198,7 @@ def _given(spark: SparkSession, schema: StructType, events: list[Any]) -> DataFr
     rows = [event if isinstance(event, dict) else {"value": event} for event in events]
     texts = spark.createDataFrame([(json.dumps(row),) for row in rows], "value STRING")
     read = texts.select(f.from_json("value", schema, {"mode": "FAILFAST"}).alias("event"))
-    return read.select("event.*", f.lit(None).cast(EVENT_TYPE).alias(EVENT))
+    return read.select("event.*", event_of().alias(EVENT))
 
 
 def _same_kind(one: DataType, other: DataType) -> bool:

@@ -37,12 +37,19 @@ def row_of(df: DataFrame) -> Column:
 
 
 def noted(
-    df: DataFrame, step: str, code: str, message: Column, *, kind: Literal["fault", "late"] = "fault"
+    df: DataFrame,
+    step: str,
+    code: str,
+    message: Column,
+    *,
+    kind: Literal["fault", "late"] = "fault",
+    with_row: bool = True,
 ) -> Column:
-    """The note of an event of `df` that a step does not let pass."""
+    """The note of an event of `df` that a step does not let pass; without the event if it is only counted."""
     from pyspark.sql import functions as f
 
-    return note(kind, step, code, message=message, row=row_of(df), event=f.col(quote(EVENT)))
+    row, event = (row_of(df), f.col(quote(EVENT))) if with_row else (f.lit(None), None)
+    return note(kind, step, code, message=message, row=row, event=event)
 
 
 def note(

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +40,12 @@ class Mark:
 
     lineage: str = ""
     """The checkpoint that this is about: after a new start of the flow there is another."""
-    latest: int | None = None
-    """The latest time among the events."""
+    batch: int = -1
+    """The last batch with events."""
+    latest: Mapping[str, int] = field(default_factory=dict)
+    """The latest time among the events of each input, that batch included."""
+    before: Mapping[str, int] = field(default_factory=dict)
+    """The same without that batch, which may be computed once more after a crash."""
     seen_at: int = 0
     """When the last batch with events was computed, by the clock of the machine."""
     written_at: int = 0
@@ -53,7 +57,7 @@ class Mark:
     @property
     def closed_at(self) -> int | None:
         """The time at which nothing is open any more."""
-        return None if self.latest is None else self.latest + self.open_ms + 1
+        return max(self.latest.values()) + self.open_ms + 1 if self.latest else None
 
 
 class Clock:
@@ -69,13 +73,23 @@ class Clock:
         except (FileNotFoundError, ValueError):
             return Mark()
 
-    def saw(self, lineage: str, latest: int, open_ms: int) -> None:
-        """A batch has been computed whose latest event is of that time."""
-        before = self.read()
-        if before.lineage != lineage:
-            before = Mark(lineage)
-        latest = latest if before.latest is None else max(latest, before.latest)
-        self._write(replace(before, latest=latest, seen_at=_now_ms(), open_ms=open_ms))
+    def saw(self, lineage: str, batch: int, latest: Mapping[str, int], open_ms: int) -> None:
+        """A batch has been computed; `latest` is the latest time of its events, by input."""
+        mark, before = self.read(), self.before(lineage, batch)
+        if mark.lineage != lineage:
+            mark = Mark(lineage)
+        names = before.keys() | latest.keys()
+        after = {name: max(each[name] for each in (before, latest) if name in each) for name in names}
+        self._write(
+            replace(mark, batch=batch, latest=after, before=before, seen_at=_now_ms(), open_ms=open_ms)
+        )
+
+    def before(self, lineage: str, batch: int) -> Mapping[str, int]:
+        """The latest time among the events of all batches before one, by input."""
+        mark = self.read()
+        if mark.lineage != lineage:
+            return {}
+        return mark.before if mark.batch == batch else mark.latest
 
     def flush(self, lineage: str) -> bool:
         """Set the clock past all that is open; false if it is there already."""

@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 
 from penstock.connectors.logs import place_of
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import EVENT, NOTE, FrameProcessor, Stage, visible
-from penstock.processors.event_time import SYSTEM, TIME, TIME_FIELD, end_marks, is_late, time_column, timed
+from penstock.processors.base import EVENT, NOTE, TIME, FrameProcessor, Stage, visible
+from penstock.processors.event_time import SYSTEM, TIME_FIELD, end_marks, passed_by, timed
 from penstock.processors.keys import key_columns
 from penstock.processors.known import event_of
 from penstock.processors.noting import noted, shown
@@ -38,12 +38,16 @@ class WindowProcessor(FrameProcessor):
     or Python that follows gets all events of a window as one batch. The key of an event that a window makes
     is the value of `keys`, if that is one column.
 
-    A window is closed, and goes on, when the latest time of all events so far is past its end by
-    `allowed_lateness`. An event that comes after that is late: it is counted, and kept in the stream `late`,
-    if that is named. Neither the clock nor how events are cut into batches has a part in this, so old data
-    gives the same windows as live data. At the end of a finite input all windows are closed; windows of
-    system time are closed by the clock within a few seconds. An event without a time goes to the dead
-    letters.
+    A window is closed for an event if one that was read before it is later than the end of the window by
+    `allowed_lateness` or more. An event counts in those of its windows that are not closed; if all of them
+    are, it is late: it is counted, and kept in the stream `late`, if that is named. A session is closed for
+    an event if one that was read before it is later by `gap` and `allowed_lateness` or more. This is decided
+    event by event, so neither the clock nor how events are cut into batches has a part in it: a test run, a
+    backlog and live data give the same windows.
+
+    A window goes on once the latest event is past its end by `allowed_lateness`, a session by `gap` more, and
+    all of them at the end of a finite input. Windows of system time are closed by the clock too, within a few
+    seconds. An event without a time goes to the dead letters.
     """
 
     example: ClassVar[str] = """\
@@ -120,8 +124,12 @@ aggregates:
     def _offset_ms(self) -> int:
         return parse_duration(self.offset) % (self._slide_ms or 1)
 
+    def delay_ms(self) -> int:
+        # What is not late must never find its session closed by Spark, of whatever gap it is the end.
+        return parse_duration(self.allowed_lateness) + (self._size_ms if self.kind == "session" else 0)
+
     def open_ms(self) -> int:
-        return self._size_ms + parse_duration(self.allowed_lateness)
+        return self._size_ms + self.delay_ms()
 
     def state_of(self) -> dict[str, Any]:
         fields = ("kind", "time", "size", "slide", "gap", "offset", "keys", "aggregates", "emit")
@@ -132,7 +140,8 @@ aggregates:
         from pyspark.sql import functions as f
 
         self._check_late(stage)
-        time = time_column(df, self.time)
+        df = timed(df, stage, self.time)
+        time = f.col(quote(TIME))
         note = f.when(time.isNull(), noted(df, stage.step, "no_time", f.lit(f"'{self.time}' is NULL")))
         inputs = aggregated(shown(df), list(self._aggregates(df).values())) if self.aggregates else []
         made = df
@@ -140,11 +149,15 @@ aggregates:
             made = df.withColumn(MADE, tried(df, *(c.alias(str(i)) for i, c in enumerate(inputs))))
             message = f.lit("an aggregate cannot be computed of this event")
             note = note.when(f.col(quote(MADE)).isNull(), noted(df, stage.step, "aggregate_failed", message))
-        if self.late is not None and df.isStreaming:
-            message = f.lit("the windows of this event are closed")
-            late = is_late()(self._last_end(time))
-            note = note.when(late, noted(df, stage.step, "late", message, kind="late"))
+        message = f.lit("the windows of this event are closed")
+        # An event that is only counted is not carried along.
+        late = noted(df, stage.step, "late", message, kind="late", with_row=self.late is not None)
+        note = note.when(self._is_closed(self._last_end(time)), late)
         return made.withColumn(NOTE, note).drop(MADE)
+
+    def _is_closed(self, end: Column) -> Column:
+        """Whether what ends at a time, in milliseconds, was closed when an event was read."""
+        return passed_by(parse_duration(self.allowed_lateness), end)
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The windows, or their events."""
@@ -152,32 +165,37 @@ aggregates:
 
         keys, aggregates = key_columns(df, self.keys), self._aggregates(df)
         self._check_names(df, [*keys, *aggregates])
-        df, time = timed(df, stage, self.time, parse_duration(self.allowed_lateness))
-        groups = [self._window(time).alias(WINDOW), *(column.alias(name) for name, column in keys.items())]
+        window = self._window()
+        if self.kind in ("hopping", "sliding"):
+            df = df.withColumn(WINDOW, window)
+            df = df.filter(~self._is_closed(f.unix_millis(quote(WINDOW, "end"))))
+            window = f.col(quote(WINDOW))
+        groups = [window.alias(WINDOW), *(column.alias(name) for name, column in keys.items())]
         if self.kind == "session" and not keys:
             # Spark has no sessions without a key, and would see through a constant.
-            groups.append(f.unix_micros(quote(time)).bitwiseAND(f.lit(0)).alias(ALL))
-        together = _rows(df, time) if self.emit == "events" else tried(df, *_numbered(aggregates))
+            groups.append(f.unix_micros(quote(TIME)).bitwiseAND(f.lit(0)).alias(ALL))
+        columns = [name for name in visible(df.columns) if name != WINDOW]
+        together = _rows(columns) if self.emit == "events" else tried(df, *_numbered(aggregates))
         windows = df.groupBy(*groups).agg(together.alias(MADE))
         bounds = [
             f.col(quote(WINDOW, "start")).alias(START),
-            f.col(quote(WINDOW, "end")).alias(END, metadata=end_marks(df, time)),
+            f.col(quote(WINDOW, "end")).alias(END, metadata=end_marks(df)),
         ]
         windows = windows.select(*bounds, *map(f.col, map(quote, keys)), f.col(quote(MADE)))
         if not windows.isStreaming:
             windows = windows.orderBy(START, END, *map(quote, keys))
         if self.emit == "events":
-            return _events(windows, stage.step, visible(df.drop(TIME).columns), list(keys))
+            return _events(windows, stage.step, columns, list(keys))
         return _values(windows, stage.step, list(aggregates), list(keys))
 
-    def _window(self, time: str) -> Column:
+    def _window(self) -> Column:
         from pyspark.sql import functions as f
 
         if self.kind == "session":
-            return f.session_window(quote(time), f"{self._size_ms} milliseconds")
+            return f.session_window(quote(TIME), f"{self._size_ms} milliseconds")
         size, slide, offset = self._size_ms, self._slide_ms, self._offset_ms
         return f.window(
-            quote(time), f"{size} milliseconds", f"{slide} milliseconds", f"{offset} milliseconds"
+            quote(TIME), f"{size} milliseconds", f"{slide} milliseconds", f"{offset} milliseconds"
         )
 
     def _last_end(self, time: Column) -> Column:
@@ -241,14 +259,22 @@ def _values(windows: DataFrame, step: str, aggregates: list[str], keys: list[str
     return kept.select(*bounds, *map(f.col, map(quote, keys)), *values, f.col(quote(EVENT)), note.alias(NOTE))
 
 
-def _rows(df: DataFrame, time: str) -> Column:
+def _rows(names: list[str]) -> Column:
     """All events of a group."""
     from pyspark.sql import functions as f
 
     # A function keeps the mark of the watermark from the time: it belongs to `window_end` from here on.
-    columns = [f.coalesce(f.col(quote(name))).alias(name) for name in visible(df.drop(TIME).columns)]
+    columns = [f.coalesce(f.col(quote(name))).alias(name) for name in names]
     event = f.col(quote(EVENT))
-    order = f.struct(f.unix_micros(quote(time)).alias("time"), event.getField("offset").alias("offset"))
+    order = f.struct(
+        f.unix_micros(quote(TIME)).alias("time"),
+        event.getField("offset").alias("offset"),
+        event.getField("place").alias("place"),
+    )
+    # Its place says nothing outside of its batch, and a step behind the window has an order of its own.
+    event = event.withField("place", f.lit(None).cast("bigint")).withField(
+        "latest", f.lit(None).cast("bigint")
+    )
     return f.collect_list(
         f.struct(order.alias("order"), f.struct(*columns).alias("row"), event.alias("event"))
     )

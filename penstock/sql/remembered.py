@@ -38,6 +38,8 @@ def _lines(node: Any) -> Iterator[str]:
     elif name == "Join" and len(children) > 1:
         sides = [", ".join(_types(child.output())) for child in children]
         yield f"{name} {plans.name(node.joinType())} {' | '.join(sides)}"
+    elif name == "TransformWithState":
+        yield f"{name} {', '.join(_types(node.groupingAttributes()))}"
     for child in children:
         yield from _lines(child)
 

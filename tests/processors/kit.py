@@ -29,6 +29,11 @@ def stage(sinks: tuple[str, ...] = (), **known: Any) -> Stage:
     return Stage("step", site, Batch(), sinks, **known)
 
 
+def through(step: FrameProcessor, df: DataFrame, where: Stage) -> DataFrame:
+    """What a step makes of a frame, without its notes."""
+    return step.apply(step.prepare(df, where).filter(f"`{NOTE}` IS NULL").drop(NOTE), where).drop(NOTE)
+
+
 def applied(
     step: FrameProcessor, df: DataFrame, sinks: tuple[str, ...] = (), **known: Any
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

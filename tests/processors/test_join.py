@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.errors import Invalid
 from penstock.processors.join import JoinProcessor
 from tests.flows import Streams
-from tests.processors.kit import applied, stage, with_event
+from tests.processors.kit import applied, stage, through, with_event
 
 PAYMENTS = "order_id BIGINT, paid_at TIMESTAMP, amount DOUBLE"
 
@@ -96,5 +96,5 @@ def test_without_answers_there_is_no_partner(orders: DataFrame, streams: Streams
 def test_refusals(orders: DataFrame, streams: Streams, how: dict[str, Any], path: str, code: str) -> None:
     step = JoinProcessor(**{"stream": "payments", "on": {"id": "order_id"}, "within": "1m", **how})
     with pytest.raises(Invalid) as caught:
-        step.apply(orders, stage(site=streams.site()))
+        through(step, orders, stage(site=streams.site()))
     assert [(p.path, p.code) for p in caught.value.problems] == [(path, code)]
