@@ -14,10 +14,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+from hypothesis import HealthCheck, Phase, settings
 
 NIGHTLY = os.environ.get("PENSTOCK_TEST_NIGHTLY") == "1"
 FIFTIES = 6_000 if NIGHTLY else 100
 """How many times fifty events there are: 4,600 bids, 300 auctions and 100 people, or sixty times as many."""
+
+SOME_EXAMPLES = settings(
+    max_examples=40 if NIGHTLY else 2,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+"""For examples of which each runs flows: to shrink one that fails would take many minutes."""
 
 BEGIN = datetime(2026, 1, 1, 22, tzinfo=UTC)
 LATE_S = 4

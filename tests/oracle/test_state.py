@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -19,7 +19,7 @@ from penstock.connectors.logs import LOGS
 from penstock.engine.samples import MOST_EVENTS
 from tests.flows import Streams, pipeline, run
 from tests.oracle import ways
-from tests.oracle.events import BEGIN, BIDS, NIGHTLY, TIMESTAMP, generate
+from tests.oracle.events import BEGIN, BIDS, NIGHTLY, SOME_EXAMPLES, TIMESTAMP, generate
 from tests.oracle.models import Event, Windows, dedupe, hopping, micros, moment, sessions
 from tests.oracle.rows import Row
 
@@ -190,7 +190,7 @@ HALVES = st.lists(st.tuples(st.integers(0, 24), st.integers(1, 3)), min_size=3, 
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(drawn=HALVES, share=st.floats(0.2, 1))
-@settings(max_examples=40 if NIGHTLY else 2, deadline=None, suppress_health_check=list(HealthCheck))
+@SOME_EXAMPLES
 def test_any_events_in_any_cuts(
     spark: SparkSession, kind: str, drawn: list[tuple[int, int]], share: float
 ) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests.oracle import ways
-from tests.oracle.events import NIGHTLY, TIMESTAMP
+from tests.oracle.events import SOME_EXAMPLES, TIMESTAMP
 from tests.oracle.rows import rows_of
 
 pytestmark = pytest.mark.slow
@@ -78,11 +78,7 @@ STEPS = {
 @given(
     rows=st.lists(ROWS, min_size=1, max_size=40), cuts=st.tuples(*[st.integers(0, 40)] * 2), data=st.data()
 )
-@settings(
-    max_examples=40 if NIGHTLY else 2,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+@SOME_EXAMPLES
 def test_values_stay_as_they_are(
     spark: SparkSession, steps: str, rows: list[dict[str, Any]], cuts: tuple[int, int], data: st.DataObject
 ) -> None:

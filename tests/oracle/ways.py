@@ -215,13 +215,18 @@ class Live:
         return {id: step["dropped"] for id, step in state.ops["processors"].items()}
 
     def crash(self, kept: Keeper) -> None:
-        """End a flow at once, as if it was killed between the delivery of its last batch and the commit."""
+        """End a flow at once, in the middle of a batch or between the delivery of one and its commit."""
         kept.abort()
         kept.join(60)
         assert kept.ended
-        commits = [file for file in (self.root / "ck").glob("*/commits/*") if file.name.isdigit()]
-        if commits:
-            max(commits, key=lambda file: int(file.name)).unlink()
+        planned, committed = (
+            {int(file.name): file for file in self.root.glob(f"ck/*/{log}/*") if file.name.isdigit()}
+            for log in ("offsets", "commits")
+        )
+        last = max(planned, default=0)
+        # The first batch begins where the cursor stands, which a commit has moved already.
+        if last > 0 and last in committed:
+            committed[last].unlink()
 
     def result(self, left_out: Mapping[str, int] | None = None) -> Result:
         assert letters(self.streams) == []
