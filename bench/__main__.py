@@ -11,7 +11,19 @@ from pathlib import Path
 
 import psutil
 
-from bench import delivery, ingest, javascript, log, many, start, streams, throughput, windows, workers
+from bench import (
+    delivery,
+    ingest,
+    javascript,
+    log,
+    many,
+    oracle,
+    start,
+    streams,
+    throughput,
+    windows,
+    workers,
+)
 
 MEASUREMENTS: dict[str, tuple[str, Callable[[Path, argparse.Namespace], list[str]]]] = {
     "start": ("Start", lambda work, _: start.measure(work)),
@@ -24,6 +36,7 @@ MEASUREMENTS: dict[str, tuple[str, Callable[[Path, argparse.Namespace], list[str
     "streams": ("Streams through Spark", lambda work, asked: streams.measure(work, asked.events)),
     "javascript": ("JavaScript", lambda work, asked: javascript.measure(work, asked.events)),
     "windows": ("Windows", lambda work, _: windows.measure(work)),
+    "oracle": ("Nexmark", lambda work, asked: oracle.measure(work, asked.nexmark)),
 }
 
 
@@ -36,6 +49,9 @@ def main() -> None:
     )
     parser.add_argument(
         "--limit-s", type=float, default=many.LIMIT_S, help="longest step of `many`, in seconds"
+    )
+    parser.add_argument(
+        "--nexmark", type=int, default=oracle.EVENTS, help="events of `oracle`, in all three streams"
     )
     parser.add_argument("--only", choices=[*MEASUREMENTS], help="one measurement instead of all")
     parser.add_argument("--work", type=Path, help="directory for the data, kept; default: a temporary one")

@@ -157,8 +157,12 @@ class Delivery:
             batch.deliver(done)
             self._note_age(batch)
             self._leave_behind(batch)
+            if not batch.computed and (NOTES not in done or self.flow.remembering):
+                # All sinks had it before a crash; its notes, or what steps remember of it, are still needed.
+                anew()
+                frame.df.write.format("noop").mode("overwrite").save()
             if NOTES not in done:
-                self._settle(batch, query, anew)
+                self._settle(batch, query)
         finally:
             with self._yard.changed:
                 frame.release()
@@ -196,11 +200,8 @@ class Delivery:
             with self._yard.changed:
                 lane.fall_behind()
 
-    def _settle(self, batch: Round, query: StreamingQuery, anew: Callable[[], None]) -> None:
+    def _settle(self, batch: Round, query: StreamingQuery) -> None:
         """Deal with what the batch had to tell beside its events."""
-        if not batch.computed:  # all sinks had it before a crash: it is computed for its notes alone
-            anew()
-            batch.frame.df.write.format("noop").mode("overwrite").save()
         self._settling.notes(observed(query), batch.delivery(NOTES))
         self._ledger.settled(batch.lineage, batch.batch)
 

@@ -66,7 +66,19 @@ def open_session(
         launch(chosen)
     spark = builder.getOrCreate()
     _quieten(spark)
+    if is_local(settings.checkpoint_url):
+        _write_no_checksums(spark)
     return spark
+
+
+def _write_no_checksums(spark: Any) -> None:
+    """Keep Hadoop from writing a `.crc` file beside each local file.
+
+    `RawLocalFileSystem` as `fs.file.impl` would do so too, but RocksDB's snapshots of state fail with it.
+    """
+    files = spark._jvm.org.apache.hadoop.fs.FileSystem.getLocal(spark._jsc.hadoopConfiguration())
+    files.setWriteChecksum(False)
+    files.setVerifyChecksum(False)
 
 
 def _quieten(spark: Any) -> None:
@@ -132,7 +144,6 @@ def configuration(settings: Settings, *, short: bool = False) -> dict[str, str]:
             "spark.sql.streaming.checkpointFileManagerClass": (
                 f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
             ),
-            "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         }
     return {**chosen, **settings.spark, JAVA_OPTIONS: _java_options(settings, short)}
 

@@ -30,6 +30,15 @@ def test_the_quick_checkpoint_manager_is_for_local_checkpoints_only(tmp_path: Pa
     assert quick not in configured(tmp_path, checkpoints="hdfs://name/checkpoints")
 
 
+def test_local_files_are_copied_into_a_checkpoint_without_checksums(spark: Any, tmp_path: Path) -> None:
+    """As RocksDB's snapshots are, without which a restart reads every change of the state since its begin."""
+    (tmp_path / "snapshot").write_text("state")
+    path = spark._jvm.org.apache.hadoop.fs.Path
+    source, target = path(f"file://{tmp_path}/snapshot"), path(f"file://{tmp_path}/copy")
+    target.getFileSystem(spark._jsc.hadoopConfiguration()).copyFromLocalFile(source, target)
+    assert {file.name for file in tmp_path.iterdir()} == {"snapshot", "copy"}
+
+
 def test_a_cluster_keeps_its_own_defaults(tmp_path: Path) -> None:
     cluster = configured(tmp_path, spark__master="spark://127.0.0.1:7077")
     assert cluster["spark.master"] == "spark://127.0.0.1:7077"
