@@ -13,12 +13,13 @@ from penstock.connectors.logs import LOGS
 from penstock.engine.counters import Counters
 from penstock.engine.flow import Flow
 from penstock.engine.flow_log import flow_log
+from penstock.engine.frame import Frame
 from penstock.engine.lanes import Lane, Yard
 from penstock.engine.ledger import NOTES, Ledger, Span
 from penstock.engine.missed import Missed, rereader_of
 from penstock.engine.notes import observed, reset, span, watermark_ms
 from penstock.engine.plan import Plan
-from penstock.engine.round import Frame, Round
+from penstock.engine.round import Round
 from penstock.engine.settling import Settling
 from penstock.processors.event_time import WATERMARK
 
@@ -134,12 +135,7 @@ class Delivery:
             return  # Spark begins with such a batch where nothing is to be read yet
         context.setLocalProperty(WATERMARK, str(watermark_ms(query)))
         done = self._ledger.begin(lineage, batch_id)
-        frame = Frame(df, shared=len(self.flow.sinks) > 1)
-
-        def anew() -> None:
-            if not frame.shared:
-                reset(query)
-
+        frame = Frame(df, lambda: reset(query), shared=len(self.flow.sinks) > 1)
         batch = Round(
             self.flow,
             self._lanes,
@@ -147,7 +143,6 @@ class Delivery:
             batch_id,
             read,
             frame,
-            anew,
             lambda: self._cancelled,
         )
         try:
@@ -155,7 +150,7 @@ class Delivery:
             self._note_age(batch)
             self._leave_behind(batch)
             if NOTES not in done:
-                self._settle(batch, query, anew)
+                self._settle(batch, query)
         finally:
             with self._yard.changed:
                 frame.release()
@@ -184,10 +179,10 @@ class Delivery:
             with self._yard.changed:
                 lane.fall_behind()
 
-    def _settle(self, batch: Round, query: StreamingQuery, anew: Callable[[], None]) -> None:
+    def _settle(self, batch: Round, query: StreamingQuery) -> None:
         """Deal with what the batch had to tell beside its events."""
         if not batch.computed:  # all sinks had it before a crash: it is computed for its notes alone
-            anew()
+            batch.frame.begin()
             batch.frame.df.write.format("noop").mode("overwrite").save()
         self._settling.notes(observed(query), batch.delivery(NOTES))
         self._ledger.settled(batch.lineage, batch.batch)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from penstock.connectors.base import Sink
 from penstock.connectors.faults import Fault, fault_in
+from penstock.engine.flow import Part
 from penstock.errors import Fatal, Invalid, PenstockError, Problem
 
 FATAL_STATES = ("22", "42", "0A")
@@ -32,8 +34,18 @@ class Failure:
     """Whether it says nothing about the flow: it will be over, however often it comes until then."""
 
 
+class SinkFailed(Exception):
+    """A batch that cannot be committed because of one sink."""
+
+    def __init__(self, sink: Part[Sink], error: Exception) -> None:
+        super().__init__(str(error))
+        self.sink, self.error = sink, error
+
+
 def failure_of(error: BaseException) -> Failure:
     """The failure behind an exception from Spark, a connector or a document."""
+    if isinstance(error, SinkFailed):
+        return sink_failure(error.sink, error.error)
     if isinstance(error, Invalid):
         first, more = error.problems[0], len(error.problems) - 1
         hint = f"{first.hint or ''} (and {more} more)".strip() if more else first.hint
@@ -49,6 +61,17 @@ def failure_of(error: BaseException) -> Failure:
     text = _short(str(error)) or type(error).__name__
     code = "fatal" if isinstance(error, Fatal) else "failed"
     return Failure(Problem(code=code, message=text), fatal=isinstance(error, Fatal))
+
+
+def sink_failure(sink: Part[Sink], error: Exception) -> Failure:
+    """The failure of a sink: it names the sink and its place in the document."""
+    failure = failure_of(error)
+    if failure.passing:  # it is the machine's
+        return failure
+    place, problem = sink.place, failure.problem
+    if place.via is None:
+        problem = problem.model_copy(update={"message": f"sink '{sink.id}': {problem.message}"})
+    return replace(failure, problem=place.locate(problem))
 
 
 def java_failure(throwable: Any, text: str = "") -> Failure:
