@@ -521,7 +521,7 @@ export interface paths {
         put?: never;
         /**
          * Let a sink of a pipeline catch up now
-         * @description It would do so anyway, after a while. The answer tells how it was when it was asked to.
+         * @description It would do so anyway, after a while. What has completed is started for it; what is paused, stopped or failed has to be resumed or started. The answer tells how the sink was before.
          */
         post: operations["catchUpPipeline"];
         delete?: never;
@@ -1124,7 +1124,7 @@ export interface paths {
         put?: never;
         /**
          * Let a sink of a source catch up now
-         * @description It would do so anyway, after a while. The answer tells how it was when it was asked to.
+         * @description It would do so anyway, after a while. What has completed is started for it; what is paused, stopped or failed has to be resumed or started. The answer tells how the sink was before.
          */
         post: operations["catchUpSource"];
         delete?: never;
@@ -1536,7 +1536,7 @@ export interface paths {
         put?: never;
         /**
          * Let a sink of a task catch up now
-         * @description It would do so anyway, after a while. The answer tells how it was when it was asked to.
+         * @description It would do so anyway, after a while. What has completed is started for it; what is paused, stopped or failed has to be resumed or started. The answer tells how the sink was before.
          */
         post: operations["catchUpTask"];
         delete?: never;
@@ -2007,7 +2007,7 @@ export interface paths {
         put?: never;
         /**
          * Let a sink of a sink catch up now
-         * @description It would do so anyway, after a while. The answer tells how it was when it was asked to.
+         * @description It would do so anyway, after a while. What has completed is started for it; what is paused, stopped or failed has to be resumed or started. The answer tells how the sink was before.
          */
         post: operations["catchUpSink"];
         delete?: never;
@@ -4343,6 +4343,11 @@ export interface components {
             /** Type */
             type: string;
             /**
+             * Path
+             * @description Its place in the document, such as `spec.sinks[1]`.
+             */
+            path: string;
+            /**
              * Guarantee
              * @enum {string}
              */
@@ -4351,10 +4356,10 @@ export interface components {
             required: boolean;
             /**
              * State
-             * @description `in_sync` takes part in each batch; `behind` waits to try again; `catching_up` gets what it has missed.
+             * @description `in_sync` takes part in each batch; `failing` has refused the current batch and taken none since; `behind` has missed batches and waits to try again; `catching_up` gets what it missed.
              * @enum {string}
              */
-            state: "in_sync" | "behind" | "catching_up";
+            state: "in_sync" | "failing" | "behind" | "catching_up";
             /**
              * Cursor
              * @description All events of the source before this offset were dealt with.
@@ -4369,7 +4374,10 @@ export interface components {
             last_ack_at: string | null;
             /** Failures */
             failures: number;
-            /** Last Error */
+            /**
+             * Last Error
+             * @description With its place in the document; it may be over.
+             */
             last_error: string | null;
             /** Gaps */
             gaps: components["schemas"]["GapInfo"][];
@@ -4409,7 +4417,7 @@ export interface components {
              * State
              * @description Null until its ledger was read.
              */
-            state: ("in_sync" | "behind" | "catching_up") | null;
+            state: ("in_sync" | "failing" | "behind" | "catching_up") | null;
             /**
              * Rate
              * @description Events per second over the last ten seconds or so.
@@ -5084,7 +5092,7 @@ export interface components {
         ConsoleSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -5139,7 +5147,7 @@ export interface components {
         ConsoleSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -5400,7 +5408,7 @@ export interface components {
         DropSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -5448,7 +5456,7 @@ export interface components {
         DropSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -5763,7 +5771,7 @@ export interface components {
         FileSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -5845,7 +5853,7 @@ export interface components {
         FileSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -7302,7 +7310,7 @@ export interface components {
         SinkRef: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -7385,7 +7393,7 @@ export interface components {
         SparkSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -7446,7 +7454,7 @@ export interface components {
         SparkSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -7736,7 +7744,7 @@ export interface components {
         StreamSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -7789,7 +7797,7 @@ export interface components {
         StreamSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
