@@ -3648,6 +3648,11 @@ export interface components {
             /** Revision */
             revision: number;
             /**
+             * Running Revision
+             * @description The newest revision that has shown that it runs; an edit that does not start is rolled back to it.
+             */
+            running_revision: number | null;
+            /**
              * Worker
              * @description Id of the worker that runs it.
              */
@@ -4112,7 +4117,7 @@ export interface components {
             revision: number;
             /**
              * Origin
-             * @description What saved it: create, update, patch, rollback to N, import.
+             * @description What saved it: create, update, patch, import, rollback to N, or rollback to N: M did not start.
              */
             origin: string;
             /**
@@ -4134,7 +4139,7 @@ export interface components {
             revision: number;
             /**
              * Origin
-             * @description What saved it: create, update, patch, rollback to N, import.
+             * @description What saved it: create, update, patch, import, rollback to N, or rollback to N: M did not start.
              */
             origin: string;
             /**
@@ -4233,6 +4238,11 @@ export interface components {
              * @description Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null.
              */
             queue_position: number | null;
+            /**
+             * Running Revision
+             * @description The newest revision that has shown that it runs; an edit that does not start is rolled back to it.
+             */
+            running_revision: number | null;
             /**
              * Worker
              * @description Id of the worker that runs it.
@@ -9061,6 +9071,15 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipeInfo"];
+                };
+            };
             /** @description The body is missing, or neither JSON nor YAML. */
             400: {
                 headers: {
@@ -9259,6 +9278,15 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipeInfo"];
+                };
+            };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9572,6 +9600,15 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipeInfo"];
+                };
+            };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12632,6 +12669,15 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
             /** @description The body is missing, or neither JSON nor YAML. */
             400: {
                 headers: {
@@ -12830,6 +12876,15 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -13143,6 +13198,15 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14961,6 +15025,15 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
             /** @description The body is missing, or neither JSON nor YAML. */
             400: {
                 headers: {
@@ -15159,6 +15232,15 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -15472,6 +15554,15 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -17600,6 +17691,15 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
             /** @description The body is missing, or neither JSON nor YAML. */
             400: {
                 headers: {
@@ -17798,6 +17898,15 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -18111,6 +18220,15 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
