@@ -17,8 +17,11 @@ FATAL_STATES = ("22", "42", "0A")
 WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
 """Conditions that only say that something inside has failed."""
 
-STARVED = "waiting for the Python worker to connect back"
-"""What Spark says when a Python process took more than the ten seconds that it always allows for a start."""
+TIMEOUT, FACTORY = "java.net.SocketTimeoutException", "org.apache.spark.api.python.PythonWorkerFactory"
+"""The exception, and who throws it, when a Python process takes more than the ten seconds of Spark."""
+
+FRAMES = 8
+"""As many of a stack are looked at."""
 
 LONGEST = 600
 """A message beyond this is cut: it is a sentence for a person, the log has the rest."""
@@ -85,7 +88,7 @@ def java_failure(throwable: Any, text: str = "") -> Failure:
         last = throwable
         if (fault := fault_in(_ask(throwable, "getMessage") or "")) is not None:
             return Failure(fault, fatal=True)
-        if STARVED in (_ask(throwable, "getMessage") or ""):
+        if _is_starved(throwable):
             return _starved()
         if _ask(throwable, "getCondition") not in (None, *WRAPPERS):
             best = throwable
@@ -100,11 +103,21 @@ def java_failure(throwable: Any, text: str = "") -> Failure:
     return Failure(problem, fatal=state.startswith(FATAL_STATES))
 
 
+def _is_starved(throwable: Any) -> bool:
+    """Whether a Python process did not connect in time; of a task that failed only the text may be left."""
+    text = _ask(throwable, "getMessage") or ""
+    if TIMEOUT in text and FACTORY in text:
+        return True
+    if str(throwable.getClass().getName()) != TIMEOUT:
+        return False
+    return any(str(frame.getClassName()).startswith(FACTORY) for frame in throwable.getStackTrace()[:FRAMES])
+
+
 def _starved() -> Failure:
     problem = Problem(
         code="starved",
         message="the machine was too busy to start a Python process within ten seconds",
-        hint="it is tried again until there is room; give the workers more CPU, or fewer flows",
+        hint="give the workers more processor time, or fewer flows",
     )
     return Failure(problem, fatal=False, passing=True)
 
