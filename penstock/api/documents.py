@@ -1,18 +1,17 @@
 """Reading and changing documents: the same routes for every kind."""
 
 from typing import Annotated, Any
-from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Response
 from pydantic import BaseModel
 
 from penstock.api.bodies import JSON, YAML, OneBody, described
-from penstock.api.edits import MERGE, ResetParameters
+from penstock.api.edits import MERGE, ResetParameters, accepted, shown_edit
 from penstock.api.errors import failures
 from penstock.api.kinds import Filters, Kind
 from penstock.api.params import IfMatch, Name
 from penstock.control.registry.records import Record
-from penstock.control.service import Saved, Service
+from penstock.control.service import Service
 
 _WRITE = (400, 403, 412, 413, 422)
 
@@ -26,9 +25,6 @@ def document_routes(service: Service, kind: Kind) -> APIRouter:
         response.headers["ETag"] = record.etag
         info: BaseModel = kind.show(record, **details)
         return info
-
-    def saved(response: Response, result: Saved) -> BaseModel:
-        return shown(response, result.record, warnings=result.warnings)
 
     @router.get(
         "",
@@ -53,8 +49,8 @@ def document_routes(service: Service, kind: Kind) -> APIRouter:
     )
     def create(raw: OneBody, response: Response) -> Any:
         result = service.create(kind.name, raw)
-        response.headers["Location"] = f"/{kind.place}/{quote(result.record.name)}"
-        return saved(response, result)
+        response.headers["Location"] = kind.url(result.record.name)
+        return shown(response, result.record, warnings=result.warnings)
 
     @router.get(
         "/{name}",
@@ -74,13 +70,14 @@ def document_routes(service: Service, kind: Kind) -> APIRouter:
         summary=f"Replace {kind.one}",
         operation_id=f"replace{kind.name}",
         response_model=kind.info,
-        responses=failures(404, 409, *_WRITE),
+        responses={**accepted(kind), **failures(404, 409, *_WRITE)},
         openapi_extra=described(body),
     )
     def replace(
         name: Name, raw: OneBody, response: Response, reset: ResetParameters, if_match: IfMatch = None
     ) -> Any:
-        return saved(response, service.replace(kind.name, name, raw, expected=if_match, reset=reset))
+        result = service.replace(kind.name, name, raw, expected=if_match, reset=reset)
+        return shown_edit(kind, response, result)
 
     @router.patch(
         "/{name}",
@@ -89,13 +86,14 @@ def document_routes(service: Service, kind: Kind) -> APIRouter:
         "mappings are merged, anything else replaces what was there.",
         operation_id=f"patch{kind.name}",
         response_model=kind.info,
-        responses=failures(404, 409, *_WRITE),
+        responses={**accepted(kind), **failures(404, 409, *_WRITE)},
         openapi_extra=described({"type": "object"}, MERGE, JSON, YAML),
     )
     def patch(
         name: Name, changes: OneBody, response: Response, reset: ResetParameters, if_match: IfMatch = None
     ) -> Any:
-        return saved(response, service.patch(kind.name, name, changes, expected=if_match, reset=reset))
+        result = service.patch(kind.name, name, changes, expected=if_match, reset=reset)
+        return shown_edit(kind, response, result)
 
     @router.delete(
         "/{name}",

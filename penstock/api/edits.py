@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Query
+from fastapi import APIRouter, Depends, Header, Query, Response
 from pydantic import Field
 
 from penstock.api.bodies import JSON, YAML, OneBody, described
-from penstock.api.errors import failures
+from penstock.api.errors import Responses, failures
 from penstock.api.kinds import Kind
 from penstock.api.params import Name
 from penstock.api.views import View
 from penstock.control.edits import FlowPlan
 from penstock.control.gate import Planned, Reset
 from penstock.control.registry.records import DiffEntry
-from penstock.control.service import Service
+from penstock.control.service import Saved, Service
 from penstock.engine.edits import StepEffect
 from penstock.errors import Problem
 from penstock.specs.positions import PositionText
@@ -22,6 +22,10 @@ from penstock.specs.positions import PositionText
 MERGE = "application/merge-patch+json"
 
 _ACCEPT = "Accept that what the flow remembers, or its place in the source, is lost."
+_ACCEPTED = (
+    "It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is "
+    "`revision` once it does; if it does not start, the revision before it comes back, with an `error`."
+)
 _FROM = "With an accepted reset, where to begin in the stream; by default where the flow is now."
 
 
@@ -34,6 +38,29 @@ def _reset(
 
 ResetParameters = Annotated[Reset, Depends(_reset)]
 """What the user says to an edit that would lose something."""
+
+
+def accepted(kind: Kind) -> Responses:
+    """The declaration of the answer to an edit whose new revision has not shown yet that it runs."""
+    return {202: {"model": kind.info, "description": _ACCEPTED}} if kind.runs else {}
+
+
+def shown_edit(kind: Kind, response: Response, saved: Saved) -> Any:
+    """The answer to an edit: 202, with where to look, while it is open whether the new revision starts."""
+    record, warnings = saved.record, saved.warnings
+    response.headers["ETag"] = record.etag
+    if saved.unproven and record.flow is not None:
+        response.status_code = 202
+        response.headers["Location"] = url = kind.url(record.name)
+        message = (
+            f"revision {record.revision} is saved, and has not shown yet that it runs: {record.flow.phase}"
+        )
+        hint = (
+            f"GET {url}: it runs when running_revision is {record.revision}; if it does not start, the "
+            "revision before it comes back, and error says why"
+        )
+        warnings = [*warnings, Problem(code="unproven", message=message, hint=hint)]
+    return kind.show(record, warnings=warnings)
 
 
 class DependentPlan(View):

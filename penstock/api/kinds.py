@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -73,6 +74,10 @@ class Kind:
     runs: bool = False
     shared: bool = True
     """Whether other documents can refer to it."""
+
+    def url(self, name: str) -> str:
+        """Where a document is."""
+        return f"/{self.place}/{quote(name)}"
 
     @property
     def one(self) -> str:

@@ -16,6 +16,9 @@ Status = Literal["active", "paused", "completed", "failed", "stopped"]
 QUEUE = "Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null."
 
 
+RUNNING = "The newest revision that has shown that it runs; an edit that does not start is rolled back to it."
+
+
 class RunError(Problem):
     """Why something does not run."""
 
@@ -70,6 +73,7 @@ class PipeInfo(View):
     spec: Any = Field(description="The spec as it was saved.")
     metadata: MetadataInfo
     revision: int
+    running_revision: int | None = Field(description=RUNNING)
     worker: str | None = Field(description="Id of the worker that runs it.")
     error: RunError | None = Field(description="The last error.")
     attempts: list[Attempt] = Field(description="The last attempts that failed.")
@@ -87,6 +91,7 @@ class RunnableInfo(DocumentInfo):
     status: Status | None = Field(description="Null if it does not run by itself.")
     phase: str | None = Field(description="What it does right now; null if it does not run by itself.")
     queue_position: int | None = Field(description=QUEUE)
+    running_revision: int | None = Field(description=RUNNING)
     worker: str | None = Field(description="Id of the worker that runs it.")
     error: RunError | None = Field(description="The last error.")
     attempts: list[Attempt] = Field(description="The last attempts that failed.")
@@ -137,7 +142,8 @@ def runnable_info(
 
 
 def _flow_fields(record: Record) -> dict[str, Any]:
-    flow, names = record.flow, ("status", "phase", "queue_position", "worker", "error", "attempts", "ops")
+    names = ("status", "phase", "queue_position", "running_revision", "worker", "error", "attempts", "ops")
+    flow = record.flow
     if flow is None:
         return {**dict.fromkeys(names), "attempts": []}
     return {name: getattr(flow, name) for name in names}

@@ -3,10 +3,10 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from penstock.api.bodies import OneBody, described
-from penstock.api.edits import ResetParameters
+from penstock.api.edits import ResetParameters, accepted, shown_edit
 from penstock.api.errors import failures
 from penstock.api.kinds import Kind
 from penstock.api.params import IfMatch, Name
@@ -75,7 +75,7 @@ def revision_routes(service: Service, kind: Kind) -> APIRouter:
         description="Saves the content of the earlier revision as the newest one.",
         operation_id=f"rollback{kind.name}",
         response_model=kind.info,
-        responses=failures(400, 403, 404, 409, 412, 413, 422),
+        responses={**accepted(kind), **failures(400, 403, 404, 409, 412, 413, 422)},
         openapi_extra=described(RollbackRequest.model_json_schema()),
     )
     def rollback(
@@ -83,9 +83,7 @@ def revision_routes(service: Service, kind: Kind) -> APIRouter:
     ) -> Any:
         revision = _rollback_request(raw).revision
         result = service.rollback(kind.name, name, revision, expected=if_match, reset=reset)
-        response.headers["ETag"] = result.record.etag
-        info: BaseModel = kind.show(result.record, warnings=result.warnings)
-        return info
+        return shown_edit(kind, response, result)
 
     return router
 

@@ -40,17 +40,18 @@ class SinkInfo(View):
 
     id: str
     type: str
+    path: str = Field(description="Its place in the document, such as `spec.sinks[1]`.")
     guarantee: Guarantee
     required: bool
     state: State = Field(
-        description="`in_sync` takes part in each batch; `behind` waits to try again; `catching_up` gets "
-        "what it has missed."
+        description="`in_sync` takes part in each batch; `failing` has refused the current batch and taken "
+        "none since; `behind` has missed batches and waits to try again; `catching_up` gets what it missed."
     )
     cursor: int | None = Field(description="All events of the source before this offset were dealt with.")
     lag: int | None = Field(description="Events that it does not have yet; null if nobody can tell.")
     last_ack_at: datetime | None
     failures: int
-    last_error: str | None
+    last_error: str | None = Field(description="With its place in the document; it may be over.")
     gaps: list[GapInfo]
 
 
@@ -70,7 +71,8 @@ def sink_routes(service: Service, kind: Kind) -> APIRouter:
     @router.post(
         "/{sink}/catch-up",
         summary=f"Let a sink of {kind.one} catch up now",
-        description="It would do so anyway, after a while. The answer tells how it was when it was asked to.",
+        description="It would do so anyway, after a while. What has completed is started for it; what is "
+        "paused, stopped or failed has to be resumed or started. The answer tells how the sink was before.",
         operation_id=f"catchUp{kind.name}",
         responses=failures(403, 404, 409, 422),
     )

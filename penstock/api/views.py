@@ -59,7 +59,10 @@ class RevisionSummary(View):
     """One saved state of a document."""
 
     revision: int
-    origin: str = Field(description="What saved it: create, update, patch, rollback to N, import.")
+    origin: str = Field(
+        description="What saved it: create, update, patch, import, rollback to N, or rollback to "
+        "N: M did not start."
+    )
     created_at: datetime
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any
 
 import typer
 
 from penstock.cli.bundle import STYLES, as_bundle, show_changes
-from penstock.cli.client import Client, NoServer, connect
+from penstock.cli.client import LOOK_S, START_S, Client, Edited, NoServer, connect
 from penstock.cli.files import Found, in_order, read_files
 from penstock.cli.options import AcceptReset, DryRun, Json, Server
-from penstock.cli.output import FAILED, INVALID, exit_code, say, show_json, show_problems
+from penstock.cli.output import FAILED, INVALID, exit_code, note, say, show_json, show_problems
 from penstock.cli.plans import plan_all, show_plan, show_plans
+from penstock.cli.text import plural
 from penstock.errors import Invalid, PenstockError, Problem
 
 DONE = {"create": "created", "update": "updated", "unchanged": "unchanged"}
@@ -30,6 +32,8 @@ class Applied:
     code: int = 0
     errors: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
+    edited: Edited | None = None
+    """What was saved, if it is still open whether it starts."""
 
 
 def apply(
@@ -54,8 +58,9 @@ def apply(
     results = []
     for result in apply_all(client, documents, accept_reset=accept_reset):
         results.append(result)
-        if not json:
+        if not json and result.edited is None:
             show_applied(result)
+    results = list(_started(client, results, quiet=json))
     if json:
         show_json({"items": [_plain(result) for result in results]})
     _exit({result.code for result in results})
@@ -70,8 +75,15 @@ def apply_all(client: Client, documents: Sequence[Found], *, accept_reset: bool 
     """Save each document; one that is refused does not keep the others from being saved."""
     for document in documents:
         try:
-            action, warnings = _apply(client, document, accept_reset)
-            yield Applied(document.file, document.kind, document.name, action, warnings=warnings)
+            action, edited = _apply(client, document, accept_reset)
+            yield Applied(
+                document.file,
+                document.kind,
+                document.name,
+                action,
+                warnings=_warnings(edited.document),
+                edited=edited if edited.look_at else None,
+            )
         except NoServer:
             raise
         except PenstockError as error:
@@ -79,7 +91,30 @@ def apply_all(client: Client, documents: Sequence[Found], *, accept_reset: bool 
             yield Applied(document.file, document.kind, document.name, "failed", code, error.problems)
 
 
-def _apply(client: Client, document: Found, accept_reset: bool) -> tuple[str, list[Problem]]:
+def _started(client: Client, results: Sequence[Applied], *, quiet: bool) -> Iterator[Applied]:
+    """What became of all documents, once it is known which of the new revisions start."""
+    open_ = sum(result.edited is not None for result in results)
+    if open_ and not quiet:
+        note(f"waiting for {plural(open_, 'new revision')} to start")
+    until = time.monotonic() + START_S
+    for result in results:
+        if result.edited is None:
+            yield result
+            continue
+        try:
+            now = client.await_start(result.edited, max(LOOK_S, until - time.monotonic()))
+            result = replace(result, warnings=_warnings(now), edited=None)
+        except NoServer:
+            raise
+        except PenstockError as error:
+            code = exit_code(error)
+            result = replace(result, action="failed", code=code, errors=error.problems, edited=None)
+        if not quiet:
+            show_applied(result)
+        yield result
+
+
+def _apply(client: Client, document: Found, accept_reset: bool) -> tuple[str, Edited]:
     kind, name = document.kind, document.name
     if not document.addressable or kind is None or name is None:
         from penstock.specs.validation import parse  # loads every connector
@@ -88,13 +123,13 @@ def _apply(client: Client, document: Found, accept_reset: bool) -> tuple[str, li
         raise Invalid(Problem(code="not_a_document", message="it has no kind or no name"))
     before = client.find(kind, name)
     if before is None:
-        return "create", _warnings(client.create(kind, document.raw))
-    after = client.replace(kind, name, document.raw, accept_reset=accept_reset)
+        return "create", Edited(client.create(kind, document.raw))
+    edited = client.replace(kind, name, document.raw, accept_reset=accept_reset)
     wanted = document.raw.get("status")
     # What does not run has no status, whatever the file wants.
     kept = wanted is None or before.get("status") in (None, wanted)
-    same = before["revision"] == after["revision"] and kept
-    return ("unchanged" if same else "update"), _warnings(after)
+    same = before["revision"] == edited.document["revision"] and kept
+    return ("unchanged" if same else "update"), edited
 
 
 def _warnings(answer: dict[str, Any]) -> list[Problem]:
@@ -134,6 +169,7 @@ def show_applied(result: Applied) -> None:
 
 def _plain(result: Any) -> dict[str, Any]:
     plain = asdict(result)
+    plain.pop("edited", None)
     for level in {"errors", "warnings"} & plain.keys():
         plain[level] = [problem.model_dump() for problem in getattr(result, level)]
     return plain

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -29,9 +31,24 @@ ANSWER_S = 200.0
 SILENCE_S = 45.0
 """Longer than a server that has nothing to tell is silent."""
 
+START_S, LOOK_S = 120.0, 0.5
+"""How long a command waits for a new revision to start, and how often it looks."""
+
 PAGE = 500
+UNPROVEN = "unproven"
+"""The code of the warning that a new revision has not started yet."""
+
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 ERRORS: tuple[type[PenstockError], ...] = (Invalid, NotFound, Conflict, PreconditionFailed, Unavailable)
+
+
+@dataclass(frozen=True)
+class Edited:
+    """A document that was saved."""
+
+    document: dict[str, Any]
+    look_at: str | None = None
+    """Where to see whether its new revision starts; None if that is known."""
 
 
 class NoServer(PenstockError):
@@ -89,9 +106,9 @@ class Client:
         """Save a new document."""
         return dict(self.call("POST", path_of(kind), json=raw))
 
-    def replace(self, kind: str, name: str, raw: Any, *, accept_reset: bool = False) -> dict[str, Any]:
+    def replace(self, kind: str, name: str, raw: Any, *, accept_reset: bool = False) -> Edited:
         """Save a new revision of a document."""
-        return dict(self.call("PUT", path_of(kind, name), json=raw, params=_reset(accept_reset)))
+        return self._edit("PUT", path_of(kind, name), raw, accept_reset)
 
     def delete(self, kind: str, name: str) -> None:
         """Delete a document."""
@@ -106,10 +123,34 @@ class Client:
         given = {name: value for name, value in params.items() if value is not None}
         return self.call("GET", path_of(kind, name, what), params=given)
 
-    def rollback(self, kind: str, name: str, revision: int, *, accept_reset: bool = False) -> dict[str, Any]:
+    def rollback(self, kind: str, name: str, revision: int, *, accept_reset: bool = False) -> Edited:
         """Save the content of an earlier revision as the newest one."""
-        path, body = path_of(kind, name, "rollback"), {"revision": revision}
-        return dict(self.call("POST", path, json=body, params=_reset(accept_reset)))
+        return self._edit("POST", path_of(kind, name, "rollback"), {"revision": revision}, accept_reset)
+
+    def await_start(self, edited: Edited, seconds: float = START_S) -> dict[str, Any]:
+        """The document once its new revision runs; Conflict if it did not start and was rolled back.
+
+        After some time the document as it is then: whether it starts is still open.
+        """
+        document, until = edited.document, time.monotonic() + seconds
+        if edited.look_at is None:
+            return document
+        while time.monotonic() < until:
+            now = dict(self.call("GET", edited.look_at))
+            error = now.get("error") or {}
+            if now["revision"] > document["revision"] and error.get("code") == "rolled_back":
+                raise Conflict(Problem.model_validate(error))
+            if now["revision"] != document["revision"] or now["status"] != "active":
+                return now
+            if now["running_revision"] == document["revision"]:
+                return {**now, "warnings": [w for w in document["warnings"] if w["code"] != UNPROVEN]}
+            time.sleep(LOOK_S)
+        return document
+
+    def _edit(self, method: str, path: str, body: Any, accept_reset: bool) -> Edited:
+        params = {"accept_reset": "true"} if accept_reset else {}
+        answer = self.fetch(method, path, json=body, params=params)
+        return Edited(dict(answer.json()), answer.headers["Location"] if answer.status_code == 202 else None)
 
     def call(self, method: str, path: str, **request: Any) -> Any:
         """The decoded answer to a request; None if it has no content."""
@@ -172,10 +213,6 @@ class Client:
     def _not_penstock(self, answer: httpx.Response) -> Problem:
         what = f"{answer.request.method} {answer.request.url}: {answer.status_code} {answer.reason_phrase}"
         return Problem(code="unexpected_answer", message=what, hint=f"is {self.url} a Penstock server?")
-
-
-def _reset(accepted: bool) -> dict[str, str]:
-    return {"accept_reset": "true"} if accepted else {}
 
 
 def path_of(kind: str, *parts: str) -> str:

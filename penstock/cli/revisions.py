@@ -10,8 +10,9 @@ from penstock.cli import complete
 from penstock.cli.client import connect
 from penstock.cli.kinds import kind_of
 from penstock.cli.options import AcceptReset, Json, Server
-from penstock.cli.output import say, show_json, show_table
+from penstock.cli.output import note, say, show_json, show_problems, show_table
 from penstock.cli.text import when
+from penstock.errors import Problem
 
 Name = Annotated[str, typer.Argument(help="Name of the document.", autocompletion=complete.names)]
 Kind = Annotated[str, typer.Option(help="Its kind.", autocompletion=complete.kinds, is_eager=True)]
@@ -55,11 +56,16 @@ def rollback(
     json: Json = False,
 ) -> None:
     """Save the content of an earlier revision as the newest one."""
-    saved = connect(server).rollback(kind_of(kind), name, revision, accept_reset=accept_reset)
+    client = connect(server)
+    edited = client.rollback(kind_of(kind), name, revision, accept_reset=accept_reset)
+    if edited.look_at is not None and not json:
+        note(f"revision {edited.document['revision']} is saved; waiting for it to start")
+    saved = client.await_start(edited)
     if json:
         show_json(saved)
     else:
         say((f"{saved['name']} ", "bold"), f"has the content of revision {revision} as {saved['revision']}")
+        show_problems([Problem.model_validate(w) for w in saved.get("warnings") or []], level="warning")
 
 
 def show_diff_text(text: str) -> None:

@@ -26,10 +26,12 @@ def sinks(name: Name, server: Server = None, json: Json = False) -> None:
         show_json(found)
         return
     show_table(
-        ["SINK", "TYPE", "GUARANTEE", "REQUIRED", "STATE", "CURSOR", "LAG", "LAST", "FAILURES", "ERROR"],
+        ["SINK", "TYPE", "PATH", "GUARANTEE", "REQUIRED", "STATE", "CURSOR", "LAG", "LAST", "FAILURES"],
         [_row(sink) for sink in found],
     )
     for sink in found:
+        if sink["last_error"]:
+            say((f"{sink['id']} ", "bold"), "last error at ", (sink["last_error"], "red"))
         for gap in sink["gaps"]:
             say((f"{sink['id']} ", "bold"), *_told(gap))
 
@@ -40,22 +42,22 @@ def catch_up(
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Let a sink that is behind try again now instead of later."""
+    """Let a sink that is behind try again now instead of later; a completed pipeline is started for it."""
     path = path_of(*target_of(name), "sinks", sink, "catch-up")
     found = connect(server).call("POST", path)
     if json:
         show_json(found)
-    elif found["state"] == "in_sync":
-        say((f"{found['id']} ", "bold"), "is in sync: it has missed nothing that could be caught up")
-    else:
-        missed = sum(gap["batches"] for gap in found["gaps"] if gap["kept"] != "lost")
-        say((f"{found['id']} ", "bold"), f"catches up with {plural(missed, 'batch')}")
+        return
+    missed = sum(gap["batches"] for gap in found["gaps"] if gap["kept"] != "lost")
+    told = f"catches up with {plural(missed, 'batch')}" if missed else "has missed nothing that is still kept"
+    say((f"{found['id']} ", "bold"), told)
 
 
 def _row(sink: dict[str, Any]) -> list[str]:
     return [
         sink["id"],
         sink["type"],
+        sink["path"],
         sink["guarantee"],
         "yes" if sink["required"] else "no",
         sink["state"],
@@ -63,7 +65,6 @@ def _row(sink: dict[str, Any]) -> list[str]:
         "-" if sink["lag"] is None else count(sink["lag"]),
         when(sink["last_ack_at"]),
         count(sink["failures"]),
-        str(sink["last_error"] or "")[:80],
     ]
 
 

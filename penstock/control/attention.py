@@ -98,7 +98,7 @@ def failed(scene: Scene) -> Iterator[Attention]:
     """A flow has given up."""
     for flow in scene.look.flows.values():
         if flow.status == "failed":
-            advice = _mend(flow, f"then start it again: `penstock start {_name(flow)}`")
+            advice = _fix(flow, f"then start it again: `penstock start {_name(flow)}`")
             message = f"{_title(flow)} has failed{_why(flow)}"
             yield _of(flow, "error", "failed", message, advice, _erred(flow))
 
@@ -128,7 +128,7 @@ def backing_off(scene: Scene) -> Iterator[Attention]:
     for flow in scene.look.flows.values():
         if flow.status == "active" and flow.phase == "backing_off":
             message = f"{_title(flow)} has failed and will be tried again{_why(flow)}"
-            advice = _mend(flow, "it goes on by itself")
+            advice = _fix(flow, "it goes on by itself")
             yield _of(flow, "warning", "backing_off", message, advice, _erred(flow))
 
 
@@ -138,11 +138,23 @@ def sink_behind(scene: Scene) -> Iterator[Attention]:
         for sink in flow.sinks:
             if sink.state == "behind":
                 message = f"Sink '{sink.id}' of {_title(flow, low=True)} is behind: it has missed batches"
-                advice = f"Mend it; then let it catch up: `penstock catch-up {_name(flow)} {sink.id}`."
+                cause = f"Fix the cause (`penstock sinks {_name(flow)}` shows it)"
+                advice = f"{cause}; {_catch_up(flow, sink.id)}."
                 yield _of(flow, "warning", "sink_behind", message, advice)
             elif sink.state == "catching_up":
                 message = f"Sink '{sink.id}' of {_title(flow, low=True)} catches up with what it missed"
                 yield _of(flow, "info", "sink_behind", message, "Wait: it gets there by itself.")
+
+
+def sink_failing(scene: Scene) -> Iterator[Attention]:
+    """A sink does not take the current batch of a flow that runs; one that has failed is told as that."""
+    for flow in scene.look.flows.values():
+        for sink in flow.sinks:
+            if sink.state == "failing" and (flow.status, flow.phase) == ("active", "running"):
+                times = _count(sink.failures, "failure")
+                message = f"Sink '{sink.id}' of {_title(flow, low=True)} does not take its batch: {times}"
+                advice = f"Read its error: `penstock sinks {_name(flow)}`. It is tried again by itself."
+                yield _of(flow, "warning", "sink_failing", message, advice)
 
 
 def lag_growing(scene: Scene) -> Iterator[Attention]:
@@ -184,11 +196,11 @@ def resting(scene: Scene) -> Iterator[Attention]:
         then = f"then {verb} it: `penstock {verb} {_name(flow)}`"
         if flow.error.get("problems"):
             message = f"{_title(flow)} is {flow.status}, and is not valid{_why(flow)}"
-            advice = f"Open it and mend what is marked; {then}."
+            advice = f"Open it and fix the highlighted errors; {then}."
             yield _of(flow, "info", "invalid", message, advice, _erred(flow))
         else:
             message = f"{_title(flow)} is {flow.status} after a failure{_why(flow)}"
-            yield _of(flow, "info", "paused_with_error", message, _mend(flow, then), _erred(flow))
+            yield _of(flow, "info", "paused_with_error", message, _fix(flow, then), _erred(flow))
 
 
 RULES: tuple[Rule, ...] = (
@@ -199,6 +211,7 @@ RULES: tuple[Rule, ...] = (
     backing_off,
     worker_gone,
     sink_behind,
+    sink_failing,
     lag_growing,
     dead_letters,
     stream_dropping,
@@ -244,9 +257,17 @@ def _why(flow: FlowPulse) -> str:
     return f": {message}" if message else ""
 
 
-def _mend(flow: FlowPulse, then: str) -> str:
+def _catch_up(flow: FlowPulse, sink: str) -> str:
+    """How to let a sink catch up, by what its flow does."""
+    verb = {"paused": "resume", "stopped": "start", "failed": "start"}.get(flow.status)
+    if verb is not None:
+        return f"then {verb} it: `penstock {verb} {_name(flow)}`, and the sink catches up by itself"
+    return f"then let it catch up: `penstock catch-up {_name(flow)} {sink}`"
+
+
+def _fix(flow: FlowPulse, then: str) -> str:
     hint = str((flow.error or {}).get("hint") or "").strip().rstrip(".")
-    hint = hint or "open it, read its error and its log, and mend the cause"
+    hint = hint or "open it, read its error and its log, and fix the cause"
     return f"{hint[0].upper()}{hint[1:]}; {then}."
 
 

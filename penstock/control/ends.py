@@ -24,6 +24,8 @@ class SinkEnd:
 
     id: str
     type: str
+    path: str
+    """Its place in the document."""
     required: bool = True
     stream: str | None = None
     """The id of the stream that it publishes into, if it is one."""
@@ -46,19 +48,22 @@ def sink_ends(document: Raw, lookup: Lookup) -> list[SinkEnd]:
     """The sinks of a document that runs, called as its flow calls them."""
     spec, kind = spec_of(document), document.get("kind")
     if kind == "Task":
-        streams = [str(output["stream"]) for output in mappings(spec.get("outputs")) if output.get("stream")]
-        ids = output_ids(streams)
-        return [SinkEnd(id, "stream", stream=derive_id(s)) for id, s in zip(ids, streams, strict=True)]
+        outputs = [(path, o) for path, o in _placed(spec, "outputs") if o.get("stream")]
+        ids = output_ids([str(output["stream"]) for _, output in outputs])
+        return [
+            SinkEnd(id, "stream", path, stream=derive_id(str(output["stream"])))
+            for id, (path, output) in zip(ids, outputs, strict=True)
+        ]
     if kind == "Source":
         stream = publishes_to(document)
-        return [SinkEnd("stream", "stream", stream=derive_id(stream))] if stream else []
+        return [SinkEnd("stream", "stream", "spec", stream=derive_id(stream))] if stream else []
     if kind == "Sink":
-        return [SinkEnd(_type(spec), _type(spec))]
+        return [SinkEnd(_type(spec), _type(spec), "spec")]
     return list(_of_pipeline(spec, lookup))
 
 
 def _of_pipeline(spec: Raw, lookup: Lookup) -> Iterator[SinkEnd]:
-    for sink in mappings(spec.get("sinks")):
+    for path, sink in _placed(spec, "sinks"):
         ref, described = sink.get("ref"), sink
         if ref is not None:
             described = spec_of(lookup("Sink", derive_id(str(ref))) or {})
@@ -66,10 +71,18 @@ def _of_pipeline(spec: Raw, lookup: Lookup) -> Iterator[SinkEnd]:
         yield SinkEnd(
             str(sink.get("id") or ref or type),
             type,
+            path if ref is None else f"{path}.ref",
             sink.get("required") is not False,
             derive_id(stream) if type == "stream" and isinstance(stream, str) else None,
             None if ref is None else derive_id(str(ref)),
         )
+
+
+def _placed(spec: Raw, field: str) -> list[tuple[str, Raw]]:
+    """The entries of a list in a spec that are mappings, each with its place."""
+    values = spec.get(field)
+    listed = enumerate(values) if isinstance(values, list) else ()
+    return [(f"spec.{field}[{i}]", value) for i, value in listed if isinstance(value, Mapping)]
 
 
 def input_stream(document: Raw, id: str, lookup: Lookup) -> str | None:

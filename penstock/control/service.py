@@ -29,9 +29,11 @@ from penstock.specs.references import made_stream
 Action = Literal["pause", "resume", "stop", "start", "restart"]
 
 SETTLE_S = 30.0
-"""How long an action waits to see its effect before it answers all the same.
+"""How long an action waits to see its effect before it answers all the same."""
 
-An edit waits twice as long: a flow drains, starts again and delivers its first batch.
+PROOF_S = 5.0
+"""How long an edit waits for the new revision to show that it runs. To drain the old one, start the new one
+and deliver a batch may take longer.
 """
 
 CROWDED_S = 1.0
@@ -55,6 +57,8 @@ class Saved:
 
     record: Record
     warnings: list[Problem] = field(default_factory=list)
+    unproven: bool = False
+    """Whether the new revision has yet to show that it runs: it is rolled back if it does not start."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +184,7 @@ class Service:
         if saved.flow and record.flow and saved.revision != record.revision and desired == "active":
             self._poke()
             saved = self._await_start(saved)
+            return self._saved(saved, analysis, unproven=not _proven(saved))
         return self._saved(saved, analysis)
 
     def _accept(self, record: Record, document: Mapping[str, Any], reset: Reset) -> None:
@@ -195,7 +200,7 @@ class Service:
                 raise Unavailable(Problem(code="not_at_rest", message=message, hint="try again in a moment"))
             self.gate.begin_at(record, document, reset.begin)
 
-    def _saved(self, record: Record, analysis: Analysis) -> Saved:
+    def _saved(self, record: Record, analysis: Analysis, *, unproven: bool = False) -> Saved:
         if record.kind == "Stream":
             self.streams.ensure(record)
         elif (made := made_stream(record.document)) is not None:
@@ -204,25 +209,22 @@ class Service:
             self.flows.found_invalid(record.uid, analysis.errors)
             record = self.registry.get(record.kind, record.id)
         self._poke()
-        return Saved(record, analysis.warnings if analysis.valid else analysis.errors)
+        return Saved(record, analysis.warnings if analysis.valid else analysis.errors, unproven)
 
     def _await_start(self, saved: Record) -> Record:
-        """Wait until a new revision runs; Conflict if it did not start and was rolled back."""
+        """Wait a moment for a new revision to run; Conflict if it did not start and was rolled back."""
 
         def settled(now: Record) -> bool:
             flow = now.flow
             return (
                 flow is None
                 or now.revision != saved.revision
-                or flow.running_revision == saved.revision
-                or flow.outcome is not None
-                or (
-                    flow.running_revision is None and bool(flow.attempts)
-                )  # it failed, and will be tried again
+                or _proven(now)
+                or (flow.running_revision is None and bool(flow.attempts))  # it will be tried again
                 or (flow.worker is None and self.judge.worker(wait_s=0.0) is None)
             )
 
-        now = self._settle(saved, self._unless_crowded(saved, settled), times=2)
+        now = self._settle(saved, self._unless_crowded(saved, settled), PROOF_S)
         if now.revision > saved.revision and now.flow and (now.flow.error or {}).get("code") == "rolled_back":
             error = now.flow.error or {}
             raise Conflict(
@@ -261,7 +263,7 @@ class Service:
             self._end_run(record)
         self._poke()
         done = _at_rest if aim != "active" else self._unless_crowded(record, _running)
-        return self._settle(record, done)
+        return self._settle(record, done, SETTLE_S)
 
     def progress(self, kind: str, name: str) -> dict[str, Any]:
         """What a flow has done so far."""
@@ -373,7 +375,7 @@ class Service:
         if not _at_rest(record):
             self.flows.aim(record, "stopped")
             self._poke()
-            self._settle(record, _at_rest)
+            self._settle(record, _at_rest, SETTLE_S)
 
     def _end_run(self, record: Record) -> None:
         """Let the worker that has a flow end its run after the batch in hand: it begins another by itself."""
@@ -387,8 +389,8 @@ class Service:
         patient = time.monotonic() + CROWDED_S
         return lambda now: done(now) or (time.monotonic() > patient and self.flows.starting(record.uid))
 
-    def _settle(self, record: Record, done: Callable[[Record], bool], times: int = 1) -> Record:
-        deadline = time.monotonic() + SETTLE_S * times
+    def _settle(self, record: Record, done: Callable[[Record], bool], seconds: float) -> Record:
+        deadline = time.monotonic() + seconds
         while True:
             record = self.registry.get(record.kind, record.id)
             if done(record) or time.monotonic() >= deadline:
@@ -432,6 +434,12 @@ def _why_not(record: Record) -> str:
 
 def _at_rest(record: Record) -> bool:
     return record.flow is None or record.flow.worker is None
+
+
+def _proven(record: Record) -> bool:
+    """Whether the current revision of a flow has shown that it runs, or is not to run any more."""
+    flow = record.flow
+    return flow is None or flow.status != "active" or flow.running_revision == record.revision
 
 
 def _running(record: Record) -> bool:

@@ -21,6 +21,8 @@ class SinkStanding:
 
     id: str
     type: str
+    path: str
+    """Its place in the document."""
     guarantee: Guarantee
     required: bool
     state: State
@@ -40,13 +42,21 @@ def sinks_of(service: Service, kind: str, name: str) -> list[SinkStanding]:
 
 
 def catch_up(service: Service, kind: str, name: str, sink: str) -> SinkStanding:
-    """Let a sink that is behind try again now; Conflict if its flow does not run."""
+    """Let a sink that is behind try again now; Conflict if its flow rests.
+
+    A flow that has completed is started: it delivers what the sink has missed, and completes again.
+    """
     record = service.registry.get(kind, name)
     flow, known = flow_of(record), {each.id: each for each in sinks_of(service, kind, name)}
     title = f"{kind.lower()} '{record.name}'"
     if sink not in known:
         message = f"{title} has no sink '{sink}'"
         raise NotFound(Problem(code="not_found", message=message, hint=did_you_mean(sink, known)))
+    missed = any(gap.kept != "lost" for gap in known[sink].standing.gaps)
+    if flow.status == "completed":
+        if missed:
+            service.act(kind, name, "start")
+        return known[sink]
     worker = next((each for each in service.flows.workers() if each.id == flow.worker), None)
     if flow.status != "active" or worker is None or not service.rpc.catch_up(worker, record.uid, sink):
         hint = {"active": "wait until it runs", "paused": "resume it"}.get(flow.status, "start it")
@@ -69,7 +79,7 @@ def _shown(sink: SinkEnd, found: Standing, end: int | None, runs: bool) -> SinkS
     if end is not None:
         lag = None if found.cursor is None else max(0, end - found.cursor)
     state = state_of(found, runs)
-    return SinkStanding(sink.id, sink.type, guarantee, sink.required, state, lag, found)
+    return SinkStanding(sink.id, sink.type, sink.path, guarantee, sink.required, state, lag, found)
 
 
 def _lookup(service: Service) -> Lookup:

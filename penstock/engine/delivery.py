@@ -14,12 +14,13 @@ from penstock.connectors.logs import LOGS
 from penstock.engine.counters import Counters
 from penstock.engine.flow import Flow
 from penstock.engine.flow_log import flow_log
+from penstock.engine.frame import Frame
 from penstock.engine.lanes import Lane, Yard
 from penstock.engine.ledger import NOTES, Ledger, Span
 from penstock.engine.missed import Missed, rereader_of
 from penstock.engine.notes import observed, reset, span, watermark_ms
 from penstock.engine.plan import Plan
-from penstock.engine.round import Frame, Round
+from penstock.engine.round import Round
 from penstock.engine.settling import Settling
 from penstock.processors.event_time import LATEST, LATEST_SO_FAR
 from penstock.processors.ticker import Clock
@@ -137,12 +138,7 @@ class Delivery:
         if self.flow.remembering:
             context.setLocalProperty(LATEST_SO_FAR, json.dumps(self._latest_so_far(query, lineage, batch_id)))
         done = self._ledger.begin(lineage, batch_id)
-        frame = Frame(df, shared=len(self.flow.sinks) > 1)
-
-        def anew() -> None:
-            if not frame.shared:
-                reset(query)
-
+        frame = Frame(df, lambda: reset(query), shared=len(self.flow.sinks) > 1)
         batch = Round(
             self.flow,
             self._lanes,
@@ -150,7 +146,6 @@ class Delivery:
             batch_id,
             read,
             frame,
-            anew,
             lambda: self._cancelled,
         )
         try:
@@ -159,7 +154,7 @@ class Delivery:
             self._leave_behind(batch)
             if not batch.computed and (NOTES not in done or self.flow.remembering):
                 # All sinks had it before a crash; its notes, or what steps remember of it, are still needed.
-                anew()
+                frame.begin()
                 frame.df.write.format("noop").mode("overwrite").save()
             if NOTES not in done:
                 self._settle(batch, query)

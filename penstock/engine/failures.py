@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from penstock.connectors.base import Sink
 from penstock.connectors.faults import Fault, fault_in
+from penstock.engine.flow import Part
 from penstock.errors import Fatal, Invalid, PenstockError, Problem
 
 FATAL_STATES = ("22", "42", "0A")
@@ -15,8 +17,11 @@ FATAL_STATES = ("22", "42", "0A")
 WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
 """Conditions that only say that something inside has failed."""
 
-STARVED = "waiting for the Python worker to connect back"
-"""What Spark says when a Python process took more than the ten seconds that it always allows for a start."""
+TIMEOUT, FACTORY = "java.net.SocketTimeoutException", "org.apache.spark.api.python.PythonWorkerFactory"
+"""The exception, and who throws it, when a Python process takes more than the ten seconds of Spark."""
+
+FRAMES = 8
+"""As many of a stack are looked at."""
 
 LONGEST = 600
 """A message beyond this is cut: it is a sentence for a person, the log has the rest."""
@@ -32,8 +37,18 @@ class Failure:
     """Whether it says nothing about the flow: it will be over, however often it comes until then."""
 
 
+class SinkFailed(Exception):
+    """A batch that cannot be committed because of one sink."""
+
+    def __init__(self, sink: Part[Sink], error: Exception) -> None:
+        super().__init__(str(error))
+        self.sink, self.error = sink, error
+
+
 def failure_of(error: BaseException) -> Failure:
     """The failure behind an exception from Spark, a connector or a document."""
+    if isinstance(error, SinkFailed):
+        return sink_failure(error.sink, error.error)
     if isinstance(error, Invalid):
         first, more = error.problems[0], len(error.problems) - 1
         hint = f"{first.hint or ''} (and {more} more)".strip() if more else first.hint
@@ -51,6 +66,17 @@ def failure_of(error: BaseException) -> Failure:
     return Failure(Problem(code=code, message=text), fatal=isinstance(error, Fatal))
 
 
+def sink_failure(sink: Part[Sink], error: Exception) -> Failure:
+    """The failure of a sink: it names the sink and its place in the document."""
+    failure = failure_of(error)
+    if failure.passing:  # it is the machine's
+        return failure
+    place, problem = sink.place, failure.problem
+    if place.via is None:
+        problem = problem.model_copy(update={"message": f"sink '{sink.id}': {problem.message}"})
+    return replace(failure, problem=place.locate(problem))
+
+
 def java_failure(throwable: Any, text: str = "") -> Failure:
     """The failure behind a Java exception: the deepest cause that Spark has a name for.
 
@@ -62,7 +88,7 @@ def java_failure(throwable: Any, text: str = "") -> Failure:
         last = throwable
         if (fault := fault_in(_ask(throwable, "getMessage") or "")) is not None:
             return Failure(fault, fatal=True)
-        if STARVED in (_ask(throwable, "getMessage") or ""):
+        if _is_starved(throwable):
             return _starved()
         if _ask(throwable, "getCondition") not in (None, *WRAPPERS):
             best = throwable
@@ -77,11 +103,21 @@ def java_failure(throwable: Any, text: str = "") -> Failure:
     return Failure(problem, fatal=state.startswith(FATAL_STATES))
 
 
+def _is_starved(throwable: Any) -> bool:
+    """Whether a Python process did not connect in time; of a task that failed only the text may be left."""
+    text = _ask(throwable, "getMessage") or ""
+    if TIMEOUT in text and FACTORY in text:
+        return True
+    if str(throwable.getClass().getName()) != TIMEOUT:
+        return False
+    return any(str(frame.getClassName()).startswith(FACTORY) for frame in throwable.getStackTrace()[:FRAMES])
+
+
 def _starved() -> Failure:
     problem = Problem(
         code="starved",
         message="the machine was too busy to start a Python process within ten seconds",
-        hint="it is tried again until there is room; give the workers more CPU, or fewer flows",
+        hint="give the workers more processor time, or fewer flows",
     )
     return Failure(problem, fatal=False, passing=True)
 

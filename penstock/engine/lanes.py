@@ -11,24 +11,26 @@ import math
 import sqlite3
 import threading
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.base import Delivered, DeliveryId, Rejected, Sink, SinkWriter
-from penstock.engine.attempts import Attempts, Overdue, backoff_s
+from penstock.engine.attempts import Attempts, Overdue, Try, backoff_s
 from penstock.engine.counters import Counters
-from penstock.engine.failures import failure_of
+from penstock.engine.failures import failure_of, sink_failure
 from penstock.engine.flow import Flow, Part
 from penstock.engine.flow_log import FlowLog
+from penstock.engine.frame import Frame
 from penstock.engine.ledger import Gap, Ledger, Span
 from penstock.engine.limits import POOL
 from penstock.engine.missed import Lost, Missed
-from penstock.errors import Retryable
+from penstock.errors import Backpressure, Retryable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+COMPUTED_FIRST = "not delivered within deadline_ms: the batch, and all that follow, are computed beforehand"
 
 JOIN_S = 5.0
 """How long a lane may take to end; one that hangs is left behind, and its thread ends with the process."""
@@ -47,14 +49,16 @@ class Yard:
     """Raises if this process must not write any more (invariant 6)."""
     rejected: Callable[[Sequence[Rejected], DeliveryId], None]
     """Keeps what a sink could not take."""
-    chosen: Callable[[DataFrame, Part[Sink]], DataFrame]
-    """What of a frame a sink gets."""
+    chosen: Chosen
     log: FlowLog
     changed: threading.Condition = field(default_factory=threading.Condition)
     """Guards what the lanes and the batch in hand tell one another."""
 
 
 Adopted = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+Chosen = Callable[["DataFrame", Part[Sink]], "DataFrame"]
+"""What of a frame a sink gets."""
 
 
 @dataclass
@@ -63,13 +67,9 @@ class Order:
 
     delivery: DeliveryId
     span: Span
-    df: DataFrame
+    frame: Frame
     adopted: Adopted
     """Makes a function run as a part of the query, so that stopping the query reaches its jobs."""
-    anew: Callable[[], None]
-    """Is called before each attempt."""
-    release: Callable[[], None]
-    """Is called when the frame is not needed any more."""
     done: bool = False
     error: Exception | None = None
 
@@ -89,11 +89,15 @@ class Lane:
         self._order: Order | None = None
         self._writer: SinkWriter | None = None
         self._due = 0.0
-        self._ending = self._resting = self._interrupted = False
+        self._ending = self._resting = False
         self._cancelled = threading.Event()
+        self.moved_at = 0.0
+        """When it last acknowledged a batch, on the monotonic clock."""
+        self._slow = False
+        """Whether it has not acknowledged a batch in time that was computed meanwhile: then all are first."""
+        self._try: Try | None = None
+        """The attempt under way."""
         self._seen_at = 0.0
-        self._tasks = 0
-        self._tag = f"penstock-{uuid.uuid4().hex}"
         self._thread = threading.Thread(target=self._run, name=f"sink {sink.id}", daemon=True)
         self._thread.start()
 
@@ -114,6 +118,12 @@ class Lane:
         """Whether it is catching up, and has not failed since it was told to."""
         return self.behind and self._due == 0.0
 
+    @property
+    def computing(self) -> bool:
+        """Whether Spark computes the batch that it is to get."""
+        trial = self._try
+        return trial is not None and trial.computing
+
     def give(self, order: Order) -> None:
         """Let it deliver the batch in hand."""
         self._order = order
@@ -123,8 +133,9 @@ class Lane:
         """The batch in hand goes on without it."""
         if not self.behind:
             self.behind, self.failures, self._due = True, 0, 0.0
-            why = None if self.error is None else failure_of(self.error).problem.message
-            self.yard.log.warning("falls behind: batches go on without it", sink=self.sink.id, error=why)
+            why = None if self.error is None else sink_failure(self.sink, self.error).problem
+            about = {"error": why.message, "path": why.path} if why else {}
+            self.yard.log.warning("falls behind: batches go on without it", sink=self.sink.id, **about)
             if self._order is None and self.error is not None:
                 self._back_off(self.error)
         self.yard.changed.notify_all()
@@ -139,23 +150,21 @@ class Lane:
     def look(self) -> None:
         """End attempts that take too long.
 
-        The time for which a sink has no room does not count, nor does that in which Spark gets on with the
-        batch: a large one may take longer to compute than a sink may take to answer.
+        Only the sink's own time counts: not that in which it has no room, nor that in which Spark computes
+        the batch.
         """
-        attempts, writer, now = self.attempts, self._writer, time.monotonic()
-        if attempts is None or self._interrupted:
+        trial, writer, now = self._try, self._writer, time.monotonic()
+        if trial is None:
             return
-        if writer is not None and writer.waiting:
-            attempts.deadline += now - self._seen_at
+        if trial.computing:
+            trial.attempts.renew()
+        elif writer is not None and writer.waiting:
+            trial.attempts.deadline += now - self._seen_at
         self._seen_at = now
-        if now < attempts.deadline:
-            return
-        if (tasks := self._tasks_done()) != self._tasks:
-            self._tasks = tasks
-            attempts.deadline = now + self.sink.effort.deadline_ms / 1000
-            return
-        self._interrupted = True
-        self._interrupt()
+        if not trial.interrupted and now >= trial.attempts.deadline:
+            trial.interrupted = not _gets_on(trial)
+        if trial.interrupted and self._try is trial:
+            _interrupt(trial, writer)  # again and again: a job may have begun just now
 
     def rest(self, until: float) -> None:
         """Begin nothing any more, and wait a while for what is under way."""
@@ -169,7 +178,8 @@ class Lane:
         with self.yard.changed:
             self._ending = True
             self.yard.changed.notify_all()
-        self._interrupt()
+        if (trial := self._try) is not None:
+            _interrupt(trial, self._writer)
 
     def close(self) -> None:
         """Let go of everything."""
@@ -186,7 +196,7 @@ class Lane:
         while (work := self._await_work()) is not None:
             work()
         if self._order is not None:
-            self._order.release()
+            self._release(self._order.frame)
 
     def _await_work(self) -> Callable[[], None] | None:
         changed = self.yard.changed
@@ -204,11 +214,11 @@ class Lane:
         order = self._order
         assert order is not None
         try:
-            order.adopted(self._deliver)(order.df, order.delivery, order.span, order.anew)
+            order.adopted(self._deliver)(order.frame, order.delivery, order.span, self.yard.chosen)
         except Exception as error:
             order.error = error
         finally:
-            order.release()
+            self._release(order.frame)
         with self.yard.changed:
             self.error = order.error
             self._order, order.done = None, True
@@ -250,21 +260,30 @@ class Lane:
             yard.ledger.lose(gap, str(lost))
             yard.missed.drop(gap.file)
             return
-        self._deliver(df if chosen else yard.chosen(df, self.sink), gap.delivery, gap.span, lambda: None)
+        frame = Frame(df, shared=False)
+        try:
+            self._deliver(frame, gap.delivery, gap.span, _all if chosen else yard.chosen)
+        finally:
+            self._release(frame)
 
-    def _deliver(self, df: DataFrame, delivery: DeliveryId, span: Span, anew: Callable[[], None]) -> None:
+    def _deliver(self, frame: Frame, delivery: DeliveryId, span: Span, chosen: Chosen) -> None:
         yard = self.yard
-        yard.spark.sparkContext.addJobTag(self._tag)
-        attempts = Attempts(self.sink.effort, self._cancelled.wait, lambda e: self._note(e, delivery))
+        attempts = Attempts(self.sink.effort, self._cancelled.wait, lambda e: self.note(e, delivery.batch))
 
         def once() -> Delivered:
             yard.permitted()
-            anew()
-            return self._write(df, delivery)
+            self._try = trial = Try(yard.spark, frame, attempts)
+            try:
+                with trial.tagged():
+                    if self._slow:
+                        trial.compute()
+                    frame.begin()
+                    return self._write(trial, chosen, delivery)
+            finally:
+                self._try = None
 
         with yard.changed:
-            self._interrupted, self._seen_at = False, time.monotonic()
-            self.attempts = attempts
+            self.attempts, self._seen_at = attempts, time.monotonic()
             yard.changed.notify_all()
         try:
             delivered = attempts.run(once)
@@ -272,54 +291,63 @@ class Lane:
             yard.missed.drop(yard.ledger.acked(delivery, span))
         finally:
             with yard.changed:
-                self.attempts = None
+                self.attempts, self.moved_at = None, time.monotonic()
                 yard.changed.notify_all()
         yard.counters.acknowledged(self.sink.id, delivered.events, len(delivered.rejected))
 
-    def _write(self, df: DataFrame, delivery: DeliveryId) -> Delivered:
+    def _write(self, trial: Try, chosen: Chosen, delivery: DeliveryId) -> Delivered:
         if self._cancelled.is_set():
             raise Retryable("the run ends")
         writer = self._writer = self._writer or self.sink.component.open(self.yard.flow.site)
         try:
-            return writer.write(df, delivery)
+            return writer.write(chosen(trial.frame.df, self.sink), delivery)
         except Exception as error:
-            if not self._interrupted:
+            if not trial.interrupted:
                 raise
             writer.close()
             self._writer = None  # it was cancelled, for good
-            raise Overdue(self.sink.effort) from error
+            if trial.frame.computed:
+                raise Overdue(self.sink.effort) from error
+            self._slow = True
+            self.yard.log.info(COMPUTED_FIRST, sink=self.sink.id, batch=delivery.batch)
+            raise Backpressure(COMPUTED_FIRST, 0.0) from error
 
-    def _tasks_done(self) -> int:
-        """How many tasks Spark has done for this lane, of those it still remembers."""
-        try:
-            tracker = self.yard.spark.sparkContext._jsc.sc().statusTracker()
-            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForTag(self._tag)]
-            stages = [
-                tracker.getStageInfo(stage)
-                for job in jobs
-                if job.isDefined()
-                for stage in job.get().stageIds()
-            ]
-            return sum(stage.get().numCompletedTasks() for stage in stages if stage.isDefined())
-        except Exception:  # Spark itself may be gone
-            return self._tasks
-
-    def _interrupt(self) -> None:
-        if self._writer is not None:
-            self._writer.cancel()
-        if self.attempts is not None:
-            with contextlib.suppress(Exception):  # Spark itself may be gone
-                self.yard.spark.sparkContext.cancelJobsWithTag(self._tag)
+    def _release(self, frame: Frame) -> None:
+        with self.yard.changed:
+            frame.release()
 
     def _back_off(self, error: Exception) -> None:
         self.failures += 1
         wait = math.inf if failure_of(error).fatal else backoff_s(self.sink.effort, self.failures)
         self._due = time.monotonic() + wait
 
-    def _note(self, error: Exception, delivery: DeliveryId) -> None:
+    def note(self, error: Exception, batch: int) -> None:
+        """Keep an error of the sink for those who ask."""
         if self._cancelled.is_set():
             return
-        message = failure_of(error).problem.message
-        self.yard.log.warning(f"delivery failed: {message}", sink=self.sink.id, batch=delivery.batch)
-        self.yard.counters.failed(self.sink.id, message)
-        self.yard.ledger.failed(self.sink.id, message)
+        failure, sink = sink_failure(self.sink, error), self.sink.id
+        problem = failure.problem
+        about = {"code": problem.code, "path": problem.path, "hint": problem.hint}
+        self.yard.log.warning(f"delivery failed: {problem.message}", sink=sink, batch=batch, **about)
+        if failure.passing:
+            return
+        told = f"{problem.path}: {problem.message}" if problem.path else problem.message
+        self.yard.counters.failed(sink, told)
+        self.yard.ledger.failed(sink, told)
+
+
+def _all(df: DataFrame, _: Part[Sink]) -> DataFrame:
+    return df
+
+
+def _gets_on(trial: Try) -> bool:
+    try:
+        return trial.gets_on()
+    except Exception:  # Spark itself may be gone
+        return False
+
+
+def _interrupt(trial: Try, writer: SinkWriter | None) -> None:
+    if writer is not None:
+        writer.cancel()
+    trial.cancel()

@@ -138,6 +138,7 @@ class Ledger:
                 "DELETE FROM gaps WHERE sink = ? AND lineage = ? AND batch = ? RETURNING file", key
             ).fetchone()
             self._update(db, delivery.sink, batch=delivery.batch, last_ack_at=time.time(), **_moved(span))
+            self._turn(db, delivery.sink, "failing", "in_sync")
             return gap[0] if gap else None
 
     # What a sink has missed
@@ -218,6 +219,7 @@ class Ledger:
         with self._writing() as db:
             self._update(db, sink, last_error=message)
             db.execute("UPDATE sinks SET failures = failures + 1 WHERE sink = ?", (sink,))
+            self._turn(db, sink, "in_sync", "failing")
 
     def stands(self, sink: str, state: State) -> None:
         """A sink is so now."""
@@ -248,6 +250,9 @@ class Ledger:
         db.execute("INSERT OR IGNORE INTO sinks (sink) VALUES (?)", (sink,))
         changes = ", ".join(f"{name} = ?" for name in values)
         db.execute(f"UPDATE sinks SET {changes} WHERE sink = ?", (*values.values(), sink))
+
+    def _turn(self, db: sqlite3.Connection, sink: str, before: State, after: State) -> None:
+        db.execute("UPDATE sinks SET state = ? WHERE sink = ? AND state = ?", (after, sink, before))
 
     def _lose(
         self, db: sqlite3.Connection, delivery: DeliveryId, span: Span, events: int | None, why: str

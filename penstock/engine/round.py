@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from penstock.connectors.base import DeliveryId
 from penstock.engine.attempts import Overdue
+from penstock.engine.failures import SinkFailed
 from penstock.engine.flow import Flow
+from penstock.engine.frame import Frame
 from penstock.engine.lanes import Adopted, Lane, Order
 from penstock.engine.ledger import Span
 from penstock.errors import Retryable
@@ -34,24 +36,6 @@ def policy_met(flow: Flow, acknowledged: set[str]) -> bool:
     return all(sink.id in acknowledged for sink in flow.sinks if policy.mode == "all" or sink.required)
 
 
-class Frame:
-    """The events of a batch: shared by several sinks, so computed once, and kept until the last lets go."""
-
-    def __init__(self, df: DataFrame, *, shared: bool) -> None:
-        self.df, self.shared = df.persist() if shared else df, shared
-        self._users = 1
-
-    def hold(self) -> None:
-        """One more needs it. Called with the lock of the lanes, like `release`."""
-        self._users += 1
-
-    def release(self) -> None:
-        """One less needs it."""
-        self._users -= 1
-        if not self._users and self.shared:
-            self.df.unpersist()
-
-
 class Round:
     """The batch in hand."""
 
@@ -63,7 +47,6 @@ class Round:
         batch: int,
         span: Span,
         frame: Frame,
-        anew: Callable[[], None],
         cancelled: Callable[[], bool],
     ) -> None:
         self.flow, self.lanes, self.frame, self.span = flow, lanes, frame, span
@@ -71,7 +54,7 @@ class Round:
         self.acknowledged: set[str] = set()
         self.computed = False
         """Whether the frame has been computed by somebody."""
-        self._anew, self._cancelled = anew, cancelled
+        self._cancelled = cancelled
         self._orders: dict[str, Order] = {}
         self._yard = next(iter(lanes.values())).yard
         self._began = time.monotonic()
@@ -86,10 +69,9 @@ class Round:
         Raises why it may not (invariant 3).
         """
         self.acknowledged = acknowledged & set(self.lanes)
-        adopted = _adopted(self.frame.df)
         with self._yard.changed:
             while not policy_met(self.flow, self.acknowledged):
-                self._give(adopted)
+                self._give()
                 if not policy_met(self.flow, self.acknowledged | self._hopeful):
                     self._await_others(None)
                     raise self._failure
@@ -97,7 +79,7 @@ class Round:
             now = time.monotonic()
             self._await_others(now + max(PATIENCE_S, now - self._began))
 
-    def _give(self, adopted: Adopted) -> None:
+    def _give(self) -> None:
         """Give the batch to all that can take it, also to those that have caught up just now."""
         for id, lane in self.lanes.items():
             if id in self.acknowledged or id in self._orders or not lane.free:
@@ -106,21 +88,20 @@ class Round:
                 self.acknowledged.add(id)
                 continue
             self.frame.hold()
-            df = self._yard.chosen(self.frame.df, lane.sink)
-            order = Order(self.delivery(id), self.span, df, adopted, self._anew, self._released)
-            self._orders[id] = order
+            adopted = _adopted(self.frame.df)
+            order = self._orders[id] = Order(self.delivery(id), self.span, self.frame, adopted)
             lane.give(order)
-
-    def _released(self) -> None:
-        with self._yard.changed:
-            self.frame.release()
 
     @property
     def _hopeful(self) -> set[str]:
         """Those who may still acknowledge the batch."""
-        waited = time.monotonic() - self._began
-        absent = {id for id, lane in self.lanes.items() if not lane.hopeless and waited < _deadline_s(lane)}
+        absent = {id for id, lane in self.lanes.items() if not lane.hopeless and self._in_time(lane)}
         return (absent - set(self._orders)) | self._running
+
+    def _in_time(self, lane: Lane) -> bool:
+        """Whether a sink that catches up has got on within its deadline, or may not have had the time."""
+        waited = time.monotonic() - max(self._began, lane.moved_at)
+        return lane.computing or waited < lane.sink.effort.deadline_ms / 1000
 
     @property
     def _running(self) -> set[str]:
@@ -155,19 +136,17 @@ class Round:
         """Why the batch cannot be committed: the error of a sink that had to have it, if there is one."""
         absent = [lane for id, lane in self.lanes.items() if id not in self.acknowledged]
         first = min(absent, key=lambda lane: (not lane.sink.required, lane.error is None))
-        if first.error is not None:
-            return first.error
-        if first.sink.id in self._orders:
-            return Overdue(first.sink.effort)
-        return Retryable(f"sink '{first.sink.id}' is behind and has not caught up in time")
+        if first.error is None and first.sink.id in self._orders:  # it hangs
+            first.error = Overdue(first.sink.effort)
+            first.note(first.error, self.batch)
+        return SinkFailed(first.sink, first.error or Retryable("is behind and has not caught up in time"))
 
 
 def _adopted(df: DataFrame) -> Adopted:
-    """Makes functions run as a part of the query, so that stopping it reaches their jobs too."""
+    """Makes a function run as a part of the query, so that stopping it reaches its jobs too.
+
+    One for each thread: those that share one would share the tags of their jobs, and cancel one another's.
+    """
     from pyspark import inheritable_thread_target
 
     return inheritable_thread_target(df.sparkSession)
-
-
-def _deadline_s(lane: Lane) -> float:
-    return lane.sink.effort.deadline_ms / 1000

@@ -11,7 +11,8 @@ from typing import Literal
 FILE = "ledger.db"
 BUSY_S = 30.0
 
-State = Literal["in_sync", "behind", "catching_up"]
+State = Literal["in_sync", "failing", "behind", "catching_up"]
+"""`failing`: it has taken no batch since its last failure; `behind`: batches were committed without it."""
 Kept = Literal["stream", "file", "lost"]
 """Where the events of a missed batch come from: read again, kept in a file, or gone."""
 

@@ -185,8 +185,8 @@ def _judge(observed: str) -> Any:
         given = list(chunks)
         if not given:
             return
-        numbers = (_numbers(pa.chunked_array(columns)) for columns in zip(*given, strict=True))
-        places, latest = in_order(*numbers, so_far=_so_far(observed))
+        offsets, partitions, times = (_numbers(pa.chunked_array(c)) for c in zip(*given, strict=True))
+        places, latest = in_order(offsets, partitions, times, _so_far(observed))
         columns = [pa.array(places), pa.array(latest, mask=latest == NEVER)]
         found = pa.StructArray.from_arrays(columns, ["place", "latest"])
         first = 0

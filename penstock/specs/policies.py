@@ -42,8 +42,8 @@ class Effort(Spec):
     deadline_ms: int = Field(
         default=60_000,
         ge=1,
-        description="A batch that is not acknowledged by then, after all attempts, counts as not delivered. "
-        "Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.",
+        description="A batch that is not acknowledged within this time, after all attempts, counts as not "
+        "delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.",
     )
     retries: int = Field(default=3, ge=0, description="Further attempts after one that failed.")
     backoff_ms: int = Field(

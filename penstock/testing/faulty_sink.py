@@ -6,6 +6,8 @@ import json
 import os
 import threading
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -15,6 +17,7 @@ from penstock.connectors.base import Delivered, DeliveryId, Rejected, Sink, Sink
 from penstock.errors import Backpressure, Fatal, Retryable
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 
@@ -23,8 +26,9 @@ class FaultySink(Sink):
 
     Each attempt takes the next word of the script; when there are none left, all goes well. `ok`, `fail`,
     `fatal`, `busy:S` (asks to wait S seconds), `slow:S` (takes S seconds longer), `hang:S` (the same, and
-    cannot be cancelled), `lose` (writes, then fails as if the answer was lost), `reject` (refuses the first
-    event). How far it came is kept in the directory, so that a script goes on after a crash.
+    cannot be cancelled), `stall:S` (the same, in tasks of Spark), `lose` (writes, then fails as if the answer
+    was lost), `reject` (refuses the first event). How far it came is kept in the directory, so that a script
+    goes on after a crash.
 
     Delivery is at-least-once: a batch that is repeated is one more file.
     """
@@ -63,6 +67,8 @@ class _Writer(SinkWriter):
             raise Retryable("cancelled")
         if word == "hang":
             time.sleep(float(seconds))
+        if word == "stall":
+            df = df.mapInArrow(partial(_stalled, seconds=float(seconds)), df.schema)
         rows = [row[0] for row in df.select(f.to_json(f.struct("*"))).collect()]
         rejected = [Rejected(rows.pop(0), "refused", "as the script says")] if word == "reject" else []
         self._keep(rows, delivery, attempt)
@@ -78,6 +84,11 @@ class _Writer(SinkWriter):
         half = file.with_suffix(".half")
         half.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
         half.rename(file)
+
+
+def _stalled(batches: Iterator[pa.RecordBatch], seconds: float) -> Iterator[pa.RecordBatch]:
+    time.sleep(seconds)
+    yield from batches
 
 
 def deliveries(directory: Path) -> list[tuple[int, list[dict[str, object]]]]:

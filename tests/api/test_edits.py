@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import yaml
+from typer.testing import CliRunner
 
+from penstock.cli.main import app
+from penstock.control import service as service_module
 from penstock.streams.storage import Cursor
 from tests.api.kit import Api, begun, codes, pipeline, stream
+from tests.cli.commands import wait_for
 
 SCHEMA = "id BIGINT, at TIMESTAMP"
 
@@ -170,3 +176,59 @@ def test_tasks_are_planned_too(orders: httpx.Client, api: Api) -> None:
     plan = orders.post("/tasks/t/plan", json={"input": "other"}).json()
     assert (effects(plan)["source"], plan["resets"]) == ("resets", True)
     assert codes(orders.patch("/tasks/t", json={"input": "other"})) == ["would_reset"]
+
+
+@pytest.mark.slow
+def test_an_edit_answers_before_it_has_shown_that_it_runs(
+    live: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """202 with where to look; what does not start is rolled back later, and the command line follows it."""
+    monkeypatch.setattr(service_module, "PROOF_S", 0.0)
+    client, place = live.client, "/pipelines/Slow%20one"
+
+    def now() -> dict[str, Any]:
+        return dict(client.get(place).json())
+
+    def penstock(*arguments: str) -> Any:
+        return CliRunner().invoke(app, [*arguments, "--server", live.url])
+
+    def apply(file: str, **spec: Any) -> Any:
+        path = tmp_path / file
+        path.write_text(yaml.safe_dump(pipeline("Slow one", "active", **spec)))
+        return penstock("apply", str(path))
+
+    client.post("/pipelines", json=pipeline("Slow one", "active")).raise_for_status()
+    wait_for("it to run", lambda: now()["running_revision"] == 1)
+
+    saved = client.patch(place, json={"batch": {"max_ms": 10}})
+    assert (saved.status_code, saved.headers["location"]) == (202, place)
+    assert saved.headers["etag"] == client.get(place).headers["etag"]
+    assert (saved.json()["revision"], saved.json()["running_revision"]) == (2, 1)
+    assert [each["code"] for each in saved.json()["warnings"]] == ["unproven"]
+    wait_for("its proof", lambda: now()["running_revision"] == 2)
+    assert client.patch(place, json={"batch": {"max_ms": 10}}).status_code == 200, "nothing is new"
+
+    (tmp_path / "file").write_text("in the way")
+    sink = {"type": "file", "path": str(tmp_path / "file"), "format": "json", "retries": 0}
+    assert client.patch(place, json={"sinks": [sink]}).status_code == 202
+    wait_for("the way back", lambda: now()["revision"] == 4)
+    back = now()
+    assert (back["error"]["code"], back["error"]["path"]) == ("rolled_back", "spec.sinks[0]")
+    assert back["error"]["message"].startswith("revision 3 did not start and revision 2 is in force again")
+    assert back["spec"]["sinks"] == [{"type": "drop"}]
+    (newest, *_) = client.get(f"{place}/revisions").json()
+    assert newest["origin"] == "rollback to 2: 3 did not start"
+    wait_for("it to run", lambda: now()["running_revision"] == 4)
+    told = [e.data for e in live.service.registry.events_after(0) if e.type == "status"]
+    assert any((data.get("error") or {}).get("code") == "rolled_back" for data in told)
+
+    good = apply("good.yaml", batch={"max_ms": 20})
+    assert (good.exit_code, now()["running_revision"]) == (0, 5), good.output
+    assert "waiting for 1 new revision to start" in good.stderr
+    assert "updated" in good.stdout
+    assert "unproven" not in good.output
+    bad = apply("bad.yaml", sinks=[sink])
+    assert (bad.exit_code, now()["revision"]) == (1, 7), bad.output
+    assert "rolled_back" in bad.output
+    older = penstock("rollback", "Slow one", "1")
+    assert (older.exit_code, now()["running_revision"]) == (0, 8), older.output

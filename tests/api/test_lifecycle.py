@@ -32,7 +32,8 @@ def body(spec: dict[str, Any], status: str | None = None, name: str = "orders") 
 
 @pytest.fixture(autouse=True)
 def streams(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.control.service.SETTLE_S", 0.1)  # nobody runs what is started here
+    for patience in ("SETTLE_S", "PROOF_S"):
+        monkeypatch.setattr(f"penstock.control.service.{patience}", 0.1)  # nothing that is started here runs
     assert client.post("/streams", json=stream("raw")).status_code == 201
 
 

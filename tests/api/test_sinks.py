@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
+from penstock.cli.main import app
+from penstock.control.pulse import Pulse
 from tests.api.kit import Api, codes, pipeline, stream
 from tests.cli.commands import wait_for
+from tests.flows import json_rows
 
 
 def test_the_sinks_of_what_rests_are_shown(client: httpx.Client) -> None:
@@ -22,6 +27,7 @@ def test_the_sinks_of_what_rests_are_shown(client: httpx.Client) -> None:
     assert drop == {
         "id": "drop",
         "type": "drop",
+        "path": "spec.sinks[0]",
         "guarantee": "at-least-once",
         "required": True,
         "state": "in_sync",
@@ -32,7 +38,8 @@ def test_the_sinks_of_what_rests_are_shown(client: httpx.Client) -> None:
         "last_error": None,
         "gaps": [],
     }
-    assert (lake["id"], lake["guarantee"], lake["required"]) == ("lake", "exactly-once", False)
+    assert (lake["id"], lake["path"], lake["guarantee"]) == ("lake", "spec.sinks[1]", "exactly-once")
+    assert not lake["required"]
 
 
 def test_a_task_has_one_for_each_of_its_outputs(client: httpx.Client) -> None:
@@ -45,7 +52,10 @@ def test_a_task_has_one_for_each_of_its_outputs(client: httpx.Client) -> None:
     body = {"metadata": {"name": "one"}, "spec": spec, "status": "paused"}
     client.post("/tasks", json=body).raise_for_status()
     found = client.get("/tasks/one/sinks").json()
-    assert [(sink["id"], sink["type"]) for sink in found] == [("raw", "stream"), ("raw:2", "stream")]
+    assert [(sink["id"], sink["path"]) for sink in found] == [
+        ("raw", "spec.outputs[0]"),
+        ("raw:2", "spec.outputs[1]"),
+    ]
 
 
 def test_what_cannot_catch_up_is_told_why(client: httpx.Client) -> None:
@@ -96,7 +106,7 @@ def test_a_sink_that_is_behind_is_shown_and_catches_up(live: Api, tmp_path: Path
     wait_for("another gap", lambda: sum(gap["batches"] for gap in lake()["gaps"]) == 2)
     behind = lake()
     assert (behind["state"], behind["failures"]) == ("behind", 1)
-    assert behind["last_error"]
+    assert behind["last_error"].startswith("spec.sinks[1]: sink 'lake': ")
     assert behind["gaps"][-1]["kept"] == "stream"
     (tmp_path / "file").unlink()
     asked = client.post("/pipelines/behind/sinks/lake/catch-up")
@@ -105,3 +115,75 @@ def test_a_sink_that_is_behind_is_shown_and_catches_up(live: Api, tmp_path: Path
     assert (lake()["gaps"], lake()["lag"], lake()["cursor"]) == ([], 0, 5)
     client.delete("/pipelines/behind").raise_for_status()
     client.delete("/streams/numbers").raise_for_status()
+
+
+@pytest.fixture
+def blocked(tmp_path: Path) -> Path:
+    """A file in the place of a directory: a sink that writes below it fails until it is removed."""
+    file = tmp_path / "file"
+    file.write_text("in the way")
+    return file
+
+
+def lake(blocked: Path, **options: Any) -> dict[str, Any]:
+    where = {"id": "lake", "type": "file", "path": str(blocked / "out"), "format": "json"}
+    return {**where, "retries": 0, "backoff_ms": 600_000, **options}
+
+
+@pytest.mark.slow
+def test_an_error_names_the_sink_and_its_place(live: Api, blocked: Path) -> None:
+    client = live.client
+    body = pipeline(
+        "orders",
+        "active",
+        source={"type": "generate", "count": 10},
+        sinks=[{"type": "drop"}, lake(blocked)],
+        restart={"max_attempts": 4, "backoff_ms": 1},
+    )
+    client.post("/pipelines", json=body).raise_for_status()
+    wait_for("the end", lambda: client.get("/pipelines/orders").json()["status"] == "failed")
+    found = client.get("/pipelines/orders").json()
+    for told in (found["error"], *found["attempts"]):
+        assert told["path"] == "spec.sinks[1]"
+        assert told["message"].startswith("sink 'lake': ")
+    drop, sink = client.get("/pipelines/orders/sinks").json()
+    assert (drop["state"], drop["failures"]) == ("in_sync", 0)
+    assert (sink["state"], sink["failures"], sink["last_ack_at"]) == ("failing", 4, None)
+    assert sink["last_error"].startswith("spec.sinks[1]: sink 'lake': ")
+    assert found["ops"]["sinks"]["lake"]["last_error"] == sink["last_error"]
+    lines = client.get("/pipelines/orders/logs", params={"limit": 100}).json()["lines"]
+    failed = [line for line in lines if line["message"].startswith("delivery failed: sink 'lake': ")]
+    assert len(failed) == 4
+    assert {(line["sink"], line["fields"]["path"]) for line in failed} == {("lake", "spec.sinks[1]")}
+    told = CliRunner().invoke(app, ["sinks", "orders", "--server", live.url]).stdout
+    assert "lake last error at spec.sinks[1]: sink 'lake': " in told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("status", ["completed", "paused", "stopped"])
+def test_the_advice_for_a_sink_that_is_behind_works(live: Api, blocked: Path, status: str) -> None:
+    client, finite = live.client, status == "completed"
+    source = {"type": "generate", "count": 10} if finite else {"type": "generate", "rate": 50}
+    sinks = [{"type": "drop"}, lake(blocked, required=False)]
+    client.post(
+        "/pipelines", json=pipeline("orders", "active", source=source, sinks=sinks)
+    ).raise_for_status()
+
+    def behind() -> dict[str, Any]:
+        return dict(client.get("/pipelines/orders/sinks").json()[1])
+
+    wait_for("a gap", lambda: behind()["gaps"])
+    if not finite:
+        client.post(f"/pipelines/orders/{'pause' if status == 'paused' else 'stop'}").raise_for_status()
+    wait_for(status, lambda: client.get("/pipelines/orders").json()["status"] == status)
+    assert behind()["state"] == "behind"
+    missed = [gap["events"] for gap in behind()["gaps"]]
+    told = Pulse(live.service).look().attention
+    advice = next(each.advice for each in told if each.code == "sink_behind")
+    blocked.unlink()
+    for command in re.findall(r"`penstock ([^`]+)`", advice):
+        result = CliRunner().invoke(app, [*command.split(), "--server", live.url])
+        assert result.exit_code == 0, result.output
+    wait_for("what it missed", lambda: not behind()["gaps"])
+    wait_for("in sync", lambda: behind()["state"] == "in_sync")
+    assert len(json_rows(blocked / "out")) >= sum(missed)

@@ -7,10 +7,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.control import service as service_module
 from penstock.control.registry import Registry
 from penstock.control.service import Service
 from penstock.control.worker import Worker
 from penstock.settings import load
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edits wait for as long as it takes."""
+    monkeypatch.setattr(service_module, "PROOF_S", 180.0)
 
 
 @pytest.fixture

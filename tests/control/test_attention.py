@@ -95,7 +95,7 @@ def test_nothing_is_said_when_all_is_well() -> None:
     ("status", "hint", "advice"),
     [
         ("failed", "thaw it.", "Thaw it; then start it again: `penstock start orders`."),
-        ("failed", None, "Open it, read its error and its log, and mend the cause; then start it again"),
+        ("failed", None, "Open it, read its error and its log, and fix the cause; then start it again"),
     ],
 )
 def test_a_flow_that_has_failed(status: str, hint: str | None, advice: str) -> None:

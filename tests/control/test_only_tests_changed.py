@@ -11,7 +11,7 @@ from penstock.control.service import Service
 from tests.cli.commands import wait_for
 from tests.flows import pipeline
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("patient")]
 
 TICKS = {"type": "generate", "rate": 50}
 CASE = {"name": "one", "input": [{"seq": 1}], "expect": {"output": {"count": 1}}}

@@ -16,7 +16,7 @@ from penstock.errors import Conflict, Invalid, PreconditionFailed
 from tests.cli.commands import wait_for
 from tests.flows import json_rows, pipeline
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("patient")]
 
 TICKS = {"type": "generate", "rate": 50}
 
@@ -130,6 +130,7 @@ def test_an_edit_that_does_not_start_is_rolled_back(service: Service, tmp_path: 
     assert record.document == service.registry.revision("Pipeline", "orders", 1).document
     assert record.flow is not None
     assert (record.flow.error or {})["code"] == "rolled_back"
+    assert service.revisions("Pipeline", "orders")[0].origin == "rollback to 1: 2 did not start"
 
 
 def test_an_invalid_document_can_be_kept_paused_but_not_run(service: Service) -> None:

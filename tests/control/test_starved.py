@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.control.lifecycle import Keeper
+from penstock.engine.attempts import Attempts
+from penstock.engine.failures import FACTORY, failure_of
+from penstock.specs.policies import Effort
 from tests.flows import flow_of, pipeline
 
 if TYPE_CHECKING:
@@ -24,6 +27,12 @@ class Starved(Exception):
         jvm: Any = spark._jvm
         message = "Timed out while waiting for the Python worker to connect back"
         timeout = jvm.java.net.SocketTimeoutException(message)
+        gateway: Any = spark.sparkContext._gateway
+        stack = gateway.new_array(jvm.java.lang.StackTraceElement, 1)
+        stack[0] = jvm.java.lang.StackTraceElement(
+            FACTORY, "createSimpleWorker", "PythonWorkerFactory.scala", 1
+        )
+        timeout.setStackTrace(stack)
         self.java_exception = jvm.java.lang.RuntimeException("Python worker failed to connect back.", timeout)
 
 
@@ -60,3 +69,52 @@ def test_a_flow_that_is_never_tried_again_is_not(spark: SparkSession, tmp_path: 
     assert kept.state.outcome == "failed"
     assert kept.state.error is not None
     assert kept.state.error["code"] == "starved"
+
+
+LATE = """#!/bin/sh
+case "$*" in *python_streaming_source_runner*) [ -e {flag} ] && rm {flag} && sleep 15;; esac
+exec {python} "$@"
+"""
+
+
+def test_a_process_that_really_comes_too_late(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's own exception: the process of the source connects after fifteen seconds, the first time."""
+    flag, late = tmp_path / "flag", tmp_path / "python"
+    flag.touch()
+    late.write_text(LATE.format(flag=flag, python=spark.sparkContext.pythonExec))
+    late.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(late))
+    raw = pipeline(restart={"max_attempts": 1, "backoff_ms": 1})
+    kept = Keeper("test", lambda: flow_of(raw), spark, lambda _: str(tmp_path / "checkpoint"))
+    kept.start()
+    kept.join(240)
+    assert not flag.exists()
+    assert kept.state.outcome == "completed", kept.state
+    assert {each["code"] for each in kept.state.attempts} == {"starved"}
+
+
+def test_it_is_no_failure_of_a_sink(spark: SparkSession) -> None:
+    errors: list[Exception] = [Starved(spark)] * 5
+    waits: list[float] = []
+
+    def once() -> str:
+        if errors:
+            raise errors.pop()
+        return "done"
+
+    def pause(seconds: float) -> bool:
+        waits.append(seconds)
+        return False
+
+    assert Attempts(Effort(retries=0, deadline_ms=1), pause).run(once) == "done"
+    assert len(waits) == 5
+    assert waits[-1] > waits[0], "with backoff"
+
+
+def test_another_timeout_is_a_failure_of_the_flow(spark: SparkSession) -> None:
+    error = Starved(spark)
+    jvm: Any = spark._jvm
+    error.java_exception = jvm.java.net.SocketTimeoutException("connect timed out")
+    assert not failure_of(error).passing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from penstock.connectors.faults import Fault
 from penstock.engine.attempts import Attempts, backoff_s
 from penstock.errors import Backpressure, Retryable
 from penstock.specs.policies import Effort
-from tests.engine.faults import Faulty
+from tests.engine.faults import SCHEMA, Faulty, from_stream, numbers, wait_for
+from tests.flows import NO_STREAMS, Streams, running
 
 QUICK = {"backoff_ms": 1}
 
@@ -74,7 +76,8 @@ def test_a_sink_is_tried_again_within_its_batch(spark: SparkSession, tmp_path: P
     sink = kept.state.ops["sinks"]["lake"]
     assert (sink["events"], sink["batches"], sink["failures"]) == (10, 1, 2)
     assert flow.standing("lake").failures == 2
-    assert flow.standing("lake").last_error == "the answer to attempt 2 is lost"
+    assert flow.standing("lake").last_error == "spec.sinks[0]: sink 'lake': the answer to attempt 2 is lost"
+    assert flow.standing("lake").state == "in_sync", "it has taken the batch since"
 
 
 def test_a_sink_that_gives_up_fails_the_run(spark: SparkSession, tmp_path: Path) -> None:
@@ -83,15 +86,75 @@ def test_a_sink_that_gives_up_fails_the_run(spark: SparkSession, tmp_path: Path)
     kept.start()
     kept.join(180)
     assert kept.state.outcome == "failed"
-    assert [a["message"] for a in kept.state.attempts] == ["attempt 1 fails", "attempt 2 is hopeless"]
+    assert [(a["path"], a["message"]) for a in kept.state.attempts] == [
+        ("spec.sinks[0]", "sink 'lake': attempt 1 fails"),
+        ("spec.sinks[0]", "sink 'lake': attempt 2 is hopeless"),
+    ]
+    assert (flow.standing("lake").state, flow.standing("lake").failures) == ("failing", 3)
 
 
 @pytest.mark.parametrize("word", ["slow:600", "hang:8"])
 def test_a_deadline_ends_what_takes_too_long(spark: SparkSession, tmp_path: Path, word: str) -> None:
     flow = Faulty(tmp_path, {"lake": {"deadline_ms": 300}}, spec={"restart": {"backoff_ms": 1}})
-    kept = flow.keeper(spark, lake=[word])
+    kept = flow.keeper(spark, lake=[word, word])  # after the first one the batch is computed by itself
     kept.start()
     kept.join(180)
     assert kept.state.outcome == "completed"
-    assert [a["message"] for a in kept.state.attempts] == ["no acknowledgement within 300 ms"]
+    assert {a["message"] for a in kept.state.attempts} == {"sink 'lake': no acknowledgement within 300 ms"}
+    assert flow.standing("lake").state == "in_sync"
     assert flow.ids("lake") == list(range(10))
+
+
+SLOW = "import time\ndef process(table):\n    time.sleep(2)\n    return table\n"
+
+
+@pytest.mark.slow
+def test_a_slow_step_does_not_count_against_the_deadline(spark: SparkSession, tmp_path: Path) -> None:
+    """One task takes longer than the deadline, on each attempt; tasks that wait for the outside are ended."""
+    site = replace(NO_STREAMS, allow_python=True)
+    effort = {"deadline_ms": 1000, "retries": 0}
+    flow = Faulty(
+        tmp_path,
+        {"lake": effort},
+        site,
+        {"processors": [{"type": "python", "inline": SLOW}], "restart": {"backoff_ms": 1}},
+    )
+    kept = flow.keeper(spark, lake=["ok", "stall:600"])
+    kept.start()
+    kept.join(180)
+    assert kept.state.outcome == "completed"
+    # The first word was for the attempt that showed that the step is slow.
+    assert [a["message"] for a in kept.state.attempts] == ["sink 'lake': no acknowledgement within 1000 ms"]
+    assert flow.ids("lake") == list(range(10))
+    assert kept.state.ops["sinks"]["lake"]["failures"] == 1
+
+
+@pytest.mark.slow
+def test_what_was_missed_may_take_long_to_compute(spark: SparkSession, tmp_path: Path) -> None:
+    streams = Streams(tmp_path)
+    log = streams.make("in", schema=SCHEMA)
+    effort = {"deadline_ms": 1000, "retries": 0, "backoff_ms": 1}
+    steps = [{"type": "python", "inline": SLOW}]
+    sinks = {"lake": effort, "mirror": {**effort, "required": False}}
+    flow = from_stream(tmp_path, streams, sinks, processors=steps)
+    flow.site = replace(flow.site, allow_python=True)
+    log.append(numbers(0, 20))
+    with running(flow.keeper(spark, mirror=["fail"] * 4)) as kept:
+        wait_for("the lake", lambda: len(flow.ids("lake")) == 20)
+        wait_for("the mirror", lambda: len(flow.ids("mirror")) == 20)
+        wait_for("rest", lambda: flow.standing("mirror").state == "in_sync")
+    assert flow.ids("lake") == flow.ids("mirror") == list(range(20))
+    assert kept.state.attempts == []
+
+
+@pytest.mark.slow
+def test_a_deadline_of_one_sink_does_not_end_the_jobs_of_another(spark: SparkSession, tmp_path: Path) -> None:
+    flow = Faulty(tmp_path, {"lake": {}, "mirror": {"required": False, "deadline_ms": 1000, "retries": 0}})
+    kept = flow.keeper(spark, lake=["stall:6"], mirror=["stall:600", "stall:600"])
+    kept.start()
+    kept.join(180)
+    assert kept.state.outcome == "completed"
+    sinks = kept.state.ops["sinks"]
+    assert (sinks["lake"]["failures"], sinks["mirror"]["failures"]) == (0, 1)
+    assert flow.attempts("lake") == 1
+    assert flow.ids("lake") == flow.ids("mirror") == list(range(10))

@@ -41,7 +41,8 @@ def test_a_sink_that_fails_is_caught_up_from_the_stream(
         log.append(numbers(50, 10))
         wait_for("the next batch", lambda: len(flow.ids("mirror")) == 60)
     assert not kept.catch_up("mirror"), "nothing runs any more"
-    assert (behind.state, behind.cursor, behind.last_error) == ("behind", 10, "attempt 1 fails")
+    assert (behind.state, behind.cursor) == ("behind", 10)
+    assert behind.last_error == "spec.sinks[1]: sink 'mirror': attempt 1 fails"
     assert [(gap.first, gap.next, gap.batches, gap.kept) for gap in behind.gaps] == [(10, 50, 4, "stream")]
     assert flow.ids("mirror") == flow.ids("lake") == list(range(60)), "in order, and each once"
     assert flow.batches("mirror") == flow.batches("lake") == list(range(6))
@@ -172,7 +173,11 @@ def test_a_retry_goes_only_to_sinks_that_have_not_acknowledged(
     flow = from_stream(tmp_path, streams, {"lake": {}, "other": {"retries": 0}}, **spec)
     with running(flow.keeper(spark, other=["fail", "fail"])) as kept:
         wait_for("the other", lambda: flow.ids("other"))
-    assert [a["message"] for a in kept.state.attempts] == ["attempt 0 fails", "attempt 1 fails"]
+    assert [a["message"] for a in kept.state.attempts] == [
+        "sink 'other': attempt 0 fails",
+        "sink 'other': attempt 1 fails",
+    ]
+    assert {a["path"] for a in kept.state.attempts} == {"spec.sinks[1]"}
     assert flow.attempts("lake") == 1  # invariant 4, even though this sink could not tell a repetition
 
 

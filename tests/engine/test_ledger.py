@@ -80,6 +80,24 @@ def test_a_damaged_ledger_is_put_aside(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob(f"{FILE}.damaged-*"))) == 1
 
 
+def test_a_sink_fails_until_it_takes_a_batch(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+
+    def state() -> str:
+        return read_standings(tmp_path, ["a"])["a"].state
+
+    for _ in range(4):
+        ledger.failed("a", "connection refused")
+    assert state() == "failing", "four failures and no acknowledgement"
+    ledger.acked(delivery(0), Span())
+    assert state() == "in_sync"
+    ledger.failed("a", "connection refused")
+    ledger.missed(delivery(1), Span(), "file", "key", file="x")
+    assert state() == "behind"
+    ledger.failed("a", "connection refused")
+    assert state() == "behind", "it has missed batches"
+
+
 def test_there_is_nothing_to_read_before_the_first_run(tmp_path: Path) -> None:
     assert read_standings(tmp_path, ["a"])["a"].state == "in_sync"
     sqlite3.connect(tmp_path / FILE).close()

@@ -74,7 +74,7 @@ def _open_shop(product: Product) -> None:
     assert answer.status_code == 200, answer.text
     wait_for("revenue", lambda: product.client.get("/streams/revenue/stats").json()["events"] > 0, 240)
     change = {"spec": {"batch": {"max_ms": 500}}}
-    assert product.client.patch("/pipelines/price_orders", json=change).status_code == 200
+    assert product.client.patch("/pipelines/price_orders", json=change).is_success
     time.sleep(60)  # so that the charts have something to show
 
 

@@ -101,7 +101,7 @@ def test_an_edit_tells_its_plan_and_overwrites_nobody(page: Page, product: Produ
     part(page, "step:0").click()
     write(page, "Where", "amount > 2")
     theirs = {"metadata": {"description": "by somebody else"}}
-    assert product.client.patch("/pipelines/edited", json=theirs).status_code == 200
+    assert product.client.patch("/pipelines/edited", json=theirs).is_success
 
     page.get_by_role("button", name="Review and save").click()
     plan = page.get_by_role("dialog", name="What saving this pipeline does")

@@ -54,7 +54,10 @@ def test_what_does_not_start_is_taken_back(
     faults.allow("status of 409")
     good, bad = tmp_path / "good", tmp_path / "bad"
     bad.write_text("in the way")
-    create(product, "kept", sinks=[{"id": "lake", "type": "file", "path": str(good), "format": "json"}])
+    # Its attempts last longer than the server waits: the answer is 202, and the page follows it.
+    effort = {"retries": 4, "backoff_ms": 500}
+    lake = {"id": "lake", "type": "file", "path": str(good), "format": "json", **effort}
+    create(product, "kept", sinks=[lake])
     product.wait_for_batches("kept")
     goto(page, "/pipelines/kept/edit")
     part(page, "sink:0").click()

@@ -167,7 +167,7 @@ def break_and_mend_a_sink(page: Page, product: Product, lake: Path) -> None:
 
 def roll_back(page: Page, product: Product) -> None:
     change = {"metadata": {"description": "a change for the worse"}}
-    assert product.client.patch("/pipelines/priced", json=change).status_code == 200
+    assert product.client.patch("/pipelines/priced", json=change).is_success
     goto(page, "/pipelines/priced?tab=revisions")
     page.get_by_role("button", name="Roll back to revision 1").click()
     page.get_by_role("dialog").get_by_role("button", name="Roll back").click()

@@ -224,7 +224,10 @@ class Registry:
             record = queries.get(conn, kind, name)
             changes.require_current(record, expected)
             document = queries.get_revision(conn, record, number).document
-            saved = self._replace(conn, record, document, None, f"rollback to {number}", check_references)
+            origin = f"rollback to {number}"
+            if error is not None:
+                origin += f": {record.revision} did not start"
+            saved = self._replace(conn, record, document, None, origin, check_references)
             if error is None:
                 return saved
             changes.rolled_back(conn, record.uid, error)

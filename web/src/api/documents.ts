@@ -6,7 +6,7 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/react-query";
-import { api, body, whole } from "./client";
+import { ApiError, api, body, whole } from "./client";
 import { unmarkDeleted } from "./deleted";
 import type { AnyDocument, Kind, Place } from "./kinds";
 
@@ -76,8 +76,31 @@ export async function save({ kind, document, id, revision, acceptReset, from }: 
           },
           body: document as never,
         });
-  const saved = { ...((await body(answer)) as object), kind: kind.name } as AnyDocument;
+  const { data, response } = await whole(answer);
+  const saved = { ...(data as object), kind: kind.name } as AnyDocument;
   unmarkDeleted(`/${kind.place}/${saved.id}`);
+  return response.status === ACCEPTED ? started(kind, saved) : saved;
+}
+
+/** The status of an edit that is saved, and has yet to show that it runs. */
+export const ACCEPTED = 202;
+
+const START_MS = 120_000;
+const LOOK_MS = 500;
+
+/**
+ * A document that was saved, once its new revision runs; throws ApiError if that did not start and was rolled
+ * back. If neither happens for a while, the document as it was saved: its page shows what becomes of it.
+ */
+export async function started(kind: Kind, saved: AnyDocument): Promise<AnyDocument> {
+  for (const until = Date.now() + START_MS; Date.now() < until; ) {
+    const now = await one(kind, saved.id);
+    if (now.revision > saved.revision && now.error?.code === "rolled_back")
+      throw new ApiError(409, [now.error]);
+    const isOpen = now.revision === saved.revision && now.status === "active";
+    if (!isOpen || now.running_revision === saved.revision) return now;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
   return saved;
 }
 

@@ -13,6 +13,7 @@ export type AnyDocument = {
   // biome-ignore lint/suspicious/noExplicitAny: what a spec holds is told by the schema of its type
   spec: any;
   revision: number;
+  running_revision?: number | null;
   created_at: string;
   updated_at: string;
   status?: Status | null;

@@ -521,7 +521,7 @@ export interface paths {
         put?: never;
         /**
          * Let a sink of a pipeline catch up now
-         * @description It would do so anyway, after a while. The answer tells how it was when it was asked to.
+         * @description It would do so anyway, after a while. What has completed is started for it; what is paused, stopped or failed has to be resumed or started. The answer tells how the sink was before.
          */
         post: operations["catchUpPipeline"];
         delete?: never;
@@ -1124,7 +1124,7 @@ export interface paths {
         put?: never;
         /**
          * Let a sink of a source catch up now
-         * @description It would do so anyway, after a while. The answer tells how it was when it was asked to.
+         * @description It would do so anyway, after a while. What has completed is started for it; what is paused, stopped or failed has to be resumed or started. The answer tells how the sink was before.
          */
         post: operations["catchUpSource"];
         delete?: never;
@@ -1536,7 +1536,7 @@ export interface paths {
         put?: never;
         /**
          * Let a sink of a task catch up now
-         * @description It would do so anyway, after a while. The answer tells how it was when it was asked to.
+         * @description It would do so anyway, after a while. What has completed is started for it; what is paused, stopped or failed has to be resumed or started. The answer tells how the sink was before.
          */
         post: operations["catchUpTask"];
         delete?: never;
@@ -2007,7 +2007,7 @@ export interface paths {
         put?: never;
         /**
          * Let a sink of a sink catch up now
-         * @description It would do so anyway, after a while. The answer tells how it was when it was asked to.
+         * @description It would do so anyway, after a while. What has completed is started for it; what is paused, stopped or failed has to be resumed or started. The answer tells how the sink was before.
          */
         post: operations["catchUpSink"];
         delete?: never;
@@ -3648,6 +3648,11 @@ export interface components {
             /** Revision */
             revision: number;
             /**
+             * Running Revision
+             * @description The newest revision that has shown that it runs; an edit that does not start is rolled back to it.
+             */
+            running_revision: number | null;
+            /**
              * Worker
              * @description Id of the worker that runs it.
              */
@@ -4112,7 +4117,7 @@ export interface components {
             revision: number;
             /**
              * Origin
-             * @description What saved it: create, update, patch, rollback to N, import.
+             * @description What saved it: create, update, patch, import, rollback to N, or rollback to N: M did not start.
              */
             origin: string;
             /**
@@ -4134,7 +4139,7 @@ export interface components {
             revision: number;
             /**
              * Origin
-             * @description What saved it: create, update, patch, rollback to N, import.
+             * @description What saved it: create, update, patch, import, rollback to N, or rollback to N: M did not start.
              */
             origin: string;
             /**
@@ -4233,6 +4238,11 @@ export interface components {
              * @description Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null.
              */
             queue_position: number | null;
+            /**
+             * Running Revision
+             * @description The newest revision that has shown that it runs; an edit that does not start is rolled back to it.
+             */
+            running_revision: number | null;
             /**
              * Worker
              * @description Id of the worker that runs it.
@@ -4343,6 +4353,11 @@ export interface components {
             /** Type */
             type: string;
             /**
+             * Path
+             * @description Its place in the document, such as `spec.sinks[1]`.
+             */
+            path: string;
+            /**
              * Guarantee
              * @enum {string}
              */
@@ -4351,10 +4366,10 @@ export interface components {
             required: boolean;
             /**
              * State
-             * @description `in_sync` takes part in each batch; `behind` waits to try again; `catching_up` gets what it has missed.
+             * @description `in_sync` takes part in each batch; `failing` has refused the current batch and taken none since; `behind` has missed batches and waits to try again; `catching_up` gets what it missed.
              * @enum {string}
              */
-            state: "in_sync" | "behind" | "catching_up";
+            state: "in_sync" | "failing" | "behind" | "catching_up";
             /**
              * Cursor
              * @description All events of the source before this offset were dealt with.
@@ -4369,7 +4384,10 @@ export interface components {
             last_ack_at: string | null;
             /** Failures */
             failures: number;
-            /** Last Error */
+            /**
+             * Last Error
+             * @description With its place in the document; it may be over.
+             */
             last_error: string | null;
             /** Gaps */
             gaps: components["schemas"]["GapInfo"][];
@@ -4409,7 +4427,7 @@ export interface components {
              * State
              * @description Null until its ledger was read.
              */
-            state: ("in_sync" | "behind" | "catching_up") | null;
+            state: ("in_sync" | "failing" | "behind" | "catching_up") | null;
             /**
              * Rate
              * @description Events per second over the last ten seconds or so.
@@ -5084,7 +5102,7 @@ export interface components {
         ConsoleSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -5139,7 +5157,7 @@ export interface components {
         ConsoleSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -5400,7 +5418,7 @@ export interface components {
         DropSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -5448,7 +5466,7 @@ export interface components {
         DropSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -5763,7 +5781,7 @@ export interface components {
         FileSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -5845,7 +5863,7 @@ export interface components {
         FileSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -7304,7 +7322,7 @@ export interface components {
         SinkRef: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -7387,7 +7405,7 @@ export interface components {
         SparkSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -7448,7 +7466,7 @@ export interface components {
         SparkSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -7738,7 +7756,7 @@ export interface components {
         StreamSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -7791,7 +7809,7 @@ export interface components {
         StreamSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged by then, after all attempts, counts as not delivered. Time in which the sink itself asks to wait, or Spark still computes the batch, is not counted.
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
              * @default 60000
              */
             deadline_ms: number;
@@ -9056,6 +9074,15 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipeInfo"];
+                };
+            };
             /** @description The body is missing, or neither JSON nor YAML. */
             400: {
                 headers: {
@@ -9254,6 +9281,15 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipeInfo"];
+                };
+            };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9567,6 +9603,15 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipeInfo"];
+                };
+            };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12627,6 +12672,15 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
             /** @description The body is missing, or neither JSON nor YAML. */
             400: {
                 headers: {
@@ -12825,6 +12879,15 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -13138,6 +13201,15 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14956,6 +15028,15 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
             /** @description The body is missing, or neither JSON nor YAML. */
             400: {
                 headers: {
@@ -15154,6 +15235,15 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -15467,6 +15557,15 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -17595,6 +17694,15 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
             /** @description The body is missing, or neither JSON nor YAML. */
             400: {
                 headers: {
@@ -17793,6 +17901,15 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -18106,6 +18223,15 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnableInfo"];
+                };
+            };
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -100,6 +100,11 @@ function Planned({ plan, onApply, onClose, action = "Save" }: PlannedProps) {
           )}
         </>
       )}
+      {isBusy && (
+        <Text size="sm" c="dimmed" role="status">
+          Saving it, and waiting for the new revision to start. If it does not start, it is rolled back.
+        </Text>
+      )}
       <Refusal error={error} />
       <Group justify="flex-end">
         <Button variant="default" onClick={onClose}>

@@ -25,9 +25,7 @@ export function LastErrors({ document }: { document: AnyDocument }) {
           </List.Item>
         )}
         {sinks.map(([id, sink]) => (
-          <List.Item key={id}>
-            sink {id}: {sink.last_error}
-          </List.Item>
+          <List.Item key={id}>{sink.last_error}</List.Item>
         ))}
         {letters > 0 && (
           <List.Item>
@@ -35,7 +33,7 @@ export function LastErrors({ document }: { document: AnyDocument }) {
               {count(letters)} events could not be processed:{" "}
             </Text>
             <Anchor component={Link} to="?tab=letters" size="sm" underline="always">
-              read, mend and replay them
+              read, edit and replay them
             </Anchor>
           </List.Item>
         )}

@@ -8,6 +8,11 @@ import { below, belowKey, type SinkInfo } from "./api";
 
 const STATES: Record<SinkInfo["state"], { text: string; color: string; about: string }> = {
   in_sync: { text: "in sync", color: "teal", about: "It takes part in each batch." },
+  failing: {
+    text: "failing",
+    color: "red",
+    about: "It has refused the current batch, and has taken none since. It is tried again by itself.",
+  },
   behind: {
     text: "behind",
     color: "orange",
@@ -38,7 +43,7 @@ export function SinkCard({ kind, id, sink }: Props) {
           <Group gap="xs">
             <Text fw={600}>{sink.id}</Text>
             <Text size="sm" c="dimmed">
-              {sink.type}
+              {sink.type}, {sink.path}
             </Text>
           </Group>
           <Badge color={state.color} variant="light" tt="none">
@@ -53,11 +58,13 @@ export function SinkCard({ kind, id, sink }: Props) {
         <Facts sink={sink} />
         {sink.last_error && (
           <Text size="sm" c="var(--mantine-color-error)" style={{ overflowWrap: "anywhere" }}>
-            Last error: {sink.last_error}
+            Last error at {sink.last_error}
           </Text>
         )}
         {sink.gaps.length > 0 && <Gaps gaps={sink.gaps} />}
-        {sink.state !== "in_sync" && <CatchUp kind={kind} id={id} sink={sink} />}
+        {(sink.state === "behind" || sink.state === "catching_up") && (
+          <CatchUp kind={kind} id={id} sink={sink} />
+        )}
       </Stack>
     </Paper>
   );

@@ -36,6 +36,7 @@ export function stateOf(edge: TopologyEdge, { flow, into, own }: Numbers, growin
     return "failed";
   if ((into ?? own)?.full) return "full";
   const sink = flow?.sinks.find((each) => each.id === edge.sink);
+  if (sink?.state === "failing") return "failed";
   if (sink?.state === "behind" || sink?.state === "catching_up") return "behind";
   return growing && edge.sink === null ? "lagging" : "well";
 }

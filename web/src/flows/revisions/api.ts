@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
-import { api, body, type Schemas } from "#/api/client";
+import { api, body, type Schemas, whole } from "#/api/client";
+import { ACCEPTED, started } from "#/api/documents";
 import type { AnyDocument, Kind } from "#/api/kinds";
 import { below, belowKey } from "../api";
 
@@ -58,8 +59,9 @@ export async function rollBack(
   from?: string,
 ): Promise<AnyDocument> {
   const params = { path: { name: id }, query: { accept_reset: acceptReset, from } };
-  const found = await body(
+  const { data, response } = await whole(
     api.POST(below(kind, "/pipelines/{name}/rollback"), { params, body: { revision } }),
   );
-  return { ...found, kind: kind.name } as AnyDocument;
+  const saved = { ...data, kind: kind.name } as AnyDocument;
+  return response.status === ACCEPTED ? started(kind, saved) : saved;
 }
