@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from penstock.control.lifecycle import Keeper
-from penstock.processors.base import EVENT, NOTE
+from penstock.processors.base import EVENT
 from penstock.processors.window import WindowProcessor
 from penstock.streams.log import Log
 from tests.engine.test_streams import wait_for
 from tests.flows import Streams, json_rows, keeper, letters, pipeline, run, running
-from tests.processors.kit import stage, with_event
+from tests.processors.kit import stage, through, with_event
 
 pytestmark = pytest.mark.slow
 
@@ -136,8 +136,8 @@ def test_old_data_gives_the_same_windows_as_live_data(
 def _of_table(spark: SparkSession, whole: pa.RecordBatch, step: dict[str, Any]) -> list[str]:
     """What a window makes of a table, without what the last event is in."""
     processor = WindowProcessor.model_validate({k: v for k, v in step.items() if k != "id"})
-    frame = with_event(spark.createDataFrame(pa.Table.from_batches([whole])))
-    made = processor.apply(frame, stage(testing=True)).drop(EVENT, NOTE)
+    frame = with_event(spark.createDataFrame(pa.Table.from_batches([whole])), offset="id")
+    made = through(processor, frame, stage(testing=True)).drop(EVENT)
     rows = made.filter("window_end < '2024-01-01T00:04:50Z'").select(f.to_json(f.struct("*"))).collect()
     return sorted(str(json.loads(row[0])) for row in rows)
 
