@@ -114,7 +114,7 @@ STEPS: dict[str, list[dict[str, Any]]] = {
     "javascript that makes events": [{"type": "javascript", "inline": NEW_EVENTS}, ROUTE],
     "python rows": [{"type": "python", "inline": NEW_ROWS}, ROUTE],
     "python that makes events": [{"type": "python", "inline": NEW_TABLE}, ROUTE],
-    "dedupe": [{"type": "dedupe", "keys": ["kind"], "within": "1h", "time": "at"}, ROUTE],
+    "dedupe": [{"type": "dedupe", "keys": ["kind"], "within": "4m", "time": "at"}, ROUTE],
     "window": [{**WINDOW, "keys": ["kind"], "aggregates": {"id": "min(id)"}}, ROUTE],
     "events of a window": [{**WINDOW, "emit": "events"}, ROUTE],
     "join": [
