@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from penstock.api.pipes import (
     PipeInfo,
@@ -25,8 +25,6 @@ _SORTS: list[JsonValue] = ["name", "-name", "id", "-id", "created", "-created", 
 
 class Filters(BaseModel):
     """Which documents to list, and how."""
-
-    model_config = ConfigDict(extra="forbid")
 
     search: str | None = Field(default=None, description="Text in name, id or description.")
     label: list[str] = Field(
