@@ -32,8 +32,8 @@ from penstock.streams.storage import (
     Appended,
     Bounds,
     Cursor,
-    Fenced,
     Full,
+    Refusal,
     Span,
     Storage,
     Usage,
@@ -173,7 +173,7 @@ class LocalStorage(Storage):
 
     # Writing
 
-    def write(self, appends: Sequence[Append]) -> list[Appended | Fenced]:
+    def write(self, appends: Sequence[Append]) -> list[Appended | Refusal]:
         return self.writer.write(appends)
 
     def flush(self) -> None:

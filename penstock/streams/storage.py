@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -22,14 +23,17 @@ FLUSH_S = 1.0
 
 @dataclass(frozen=True)
 class Producer:
-    """Who appends, so that a repetition is known as one: batches of a producer are numbered upwards.
+    """Who appends, and the number of the batch, so that a repeated batch is recognised (see producers.py).
 
-    A later `epoch` of the same producer fences the earlier ones (invariant 6).
+    A later `epoch` of the same producer fences the earlier ones (invariant 6). `digest` identifies the
+    content of the batch. A flow has none: Spark may compute the same batch again with other content, such as
+    another order, and its number alone makes it the same.
     """
 
     id: str
     batch: int
     epoch: int = 0
+    digest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,8 @@ class Append:
 class Appended:
     """Where events were written: offsets `first` to `next`, the latter exclusive.
 
-    `duplicate` tells that the producer had appended this batch before, and nothing was written now.
+    `duplicate` tells that the producer had appended this batch before: these are its offsets from then, and
+    nothing was written now.
     """
 
     first: int
@@ -113,8 +118,47 @@ class Usage:
     """One entry per segment, oldest first."""
 
 
-class Fenced(Exception):
-    """A newer epoch of the same producer or reader is at work: whoever is told this must stop."""
+class Refusal(Exception):
+    """An append was refused because of its producer, and nothing of it was written. `code` says why."""
+
+    code: ClassVar[str]
+    hint: str
+
+
+class Fenced(Refusal):
+    """A newer epoch of the same producer or reader is at work: the one that gets this must stop."""
+
+    code = "fenced"
+    hint = "a later epoch has taken over: stop"
+
+
+class BatchConflict(Refusal):
+    """The producer has appended another batch under this number."""
+
+    code = "batch_conflict"
+
+    def __init__(self, producer: Producer, following: int) -> None:
+        super().__init__(f"batch {producer.batch} of producer '{producer.id}' was kept with another body")
+        self.hint = (
+            f"repeat a batch with the body it had, and give a new batch a new number, such as {following}; "
+            "a producer that counts from the start again needs another name"
+        )
+
+
+class BatchTooOld(Refusal):
+    """The number of the batch is lower than every number that is remembered of the producer."""
+
+    code = "batch_too_old"
+
+    def __init__(self, producer: Producer, lowest: int, following: int) -> None:
+        super().__init__(
+            f"batch {producer.batch} of producer '{producer.id}' is too old: only batches from {lowest} on "
+            "are remembered, so whether it was kept before is not known"
+        )
+        self.hint = (
+            f"if its events are not in the stream, send them as a new batch, such as {following}; "
+            "a producer that counts from the start again needs another name"
+        )
 
 
 class Full(Exception):
@@ -143,11 +187,11 @@ class Storage(ABC):
         """What can be read now."""
 
     @abstractmethod
-    def write(self, appends: Sequence[Append]) -> list[Appended | Fenced]:
+    def write(self, appends: Sequence[Append]) -> list[Appended | Refusal]:
         """Write in order, and return when the promise of the stream's settings holds.
 
-        An append of a fenced producer is refused alone. Raises `Full` or `WriteFailed`, and then nothing
-        was written.
+        An append that is refused because of its producer is refused alone. Raises `Full` or `WriteFailed`,
+        and then nothing was written.
         """
 
     @abstractmethod
