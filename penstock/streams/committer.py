@@ -329,7 +329,7 @@ class Committer:
         buffer = self.storage.spec.buffer
         self._full = full.reason
         now = time.monotonic()
-        at_once = buffer.mode == "drop" and not self.storage.spec.wal.enabled
+        at_once = buffer.mode == "drop"
         with self._changed:
             kept = []
             for pending in group:

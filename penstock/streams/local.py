@@ -65,6 +65,10 @@ class LocalStorage(Storage):
         tail = self.tail()
         return Bounds(tail.first, tail.next)
 
+    def last_bounds(self) -> Bounds:
+        tail = self.writer.tail_file.read() or self.tail()
+        return Bounds(tail.first, tail.next)
+
     def spans(self, start: int) -> Iterator[Span]:
         return self.reader.spans(start)
 

@@ -239,7 +239,9 @@ class SqliteStorage(Storage):
             if rows:
                 next = rows[-1].base + rows[-1].events
                 self._floor.reserve(next)
-                self._eviction(db).make_room(size)
+                eviction = self._eviction(db)
+                eviction.require_read(next - state.next, self.spec.buffer.max_unread)
+                eviction.make_room(size)
                 db.executemany(INSERT, rows)
                 db.execute("UPDATE state SET next = ?, last_us = ?", (next, rows[-1].time_us))
         self._dirty_since = None if durable else since

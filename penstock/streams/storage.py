@@ -7,6 +7,7 @@ removes it (invariant 1).
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,10 @@ from penstock.streams.frames import Body
 
 FLUSH_S = 1.0
 """What was acknowledged without a sync is synced this much later: the most that a power loss takes."""
+
+
+EXPECTED = -1
+"""The epoch of a reader that has not run yet: lower than any other."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,10 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Cursor:
-    """A reader's durable progress: the next offset it has not dealt with."""
+    """A reader's durable progress: the next offset it has not dealt with.
+
+    One that `expect` has made has the epoch `EXPECTED`: its reader has not run yet.
+    """
 
     reader: str
     next: int
@@ -103,6 +111,11 @@ class Cursor:
     at: float = 0.0
     skipped: int = 0
     """Events it could not get, because they were evicted or damaged."""
+
+    @property
+    def has_run(self) -> bool:
+        """Whether the reader has begun."""
+        return self.epoch != EXPECTED
 
 
 @dataclass(frozen=True)
@@ -186,6 +199,10 @@ class Storage(ABC):
     def bounds(self) -> Bounds:
         """What can be read now."""
 
+    def last_bounds(self) -> Bounds:
+        """What could be read when the last writer ended, also if it is lost by now."""
+        return self.bounds()
+
     @abstractmethod
     def write(self, appends: Sequence[Append]) -> list[Appended | Refusal]:
         """Write in order, and return when the promise of the stream's settings holds.
@@ -229,6 +246,12 @@ class Storage(ABC):
     @abstractmethod
     def move_cursor(self, cursor: Cursor) -> None:
         """Keep a reader's progress; raises `Fenced` if a later epoch has done so."""
+
+    def expect(self, reader: str) -> None:
+        """Keep events for a reader that has not run yet: a log without readers takes all events for read."""
+        if all(cursor.reader != reader for cursor in self.cursors()):
+            with contextlib.suppress(Fenced):  # it has begun meanwhile
+                self.move_cursor(Cursor(reader, 0, EXPECTED))
 
     @abstractmethod
     def forget_cursor(self, reader: str) -> None:
