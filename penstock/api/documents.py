@@ -24,8 +24,7 @@ def document_routes(service: Service, kind: Kind) -> APIRouter:
 
     def shown(response: Response, record: Record, **details: Any) -> BaseModel:
         response.headers["ETag"] = record.etag
-        info: BaseModel = kind.show(record, **details)
-        return info
+        return kind.shown(service, record, **details)
 
     def saved(response: Response, result: Saved) -> BaseModel:
         return shown(response, result.record, warnings=result.warnings)

@@ -19,6 +19,7 @@ from penstock.control.ingest import MOST_BYTES, Entrances
 from penstock.control.service import Service
 from penstock.errors import Invalid, Problem
 from penstock.streams.decode import Decoded, Misfit
+from penstock.streams.guarantee import combined
 from penstock.streams.storage import Appended, Producer
 
 StreamName = Annotated[
@@ -282,7 +283,7 @@ class _Sending:
         """Append the events to a stream, and what does not fit to its dead letters.
 
         Dead letters go first: if the append then fails and the sender repeats it, the stream itself has
-        nothing twice.
+        nothing twice. Those of a numbered batch go last: if it is refused, none of it is kept.
         """
         options = self._options
         type = self._request.headers.get("content-type")
@@ -293,7 +294,7 @@ class _Sending:
         if not count and not decoded.misfits and options.tx is not None:
             message = "a transaction has events: without one it can neither begin nor end"
             raise Invalid(Problem(code="empty_transaction", message=message, path="tx"))
-        dead = await self._bury(door, decoded)
+        dead = await self._bury(door, decoded) if self._sender is None else None
         if count:
             appended = await self._intake.append(
                 self._request, door.log, decoded.batch, self._sender, options.marks(count)
@@ -301,6 +302,8 @@ class _Sending:
         else:
             end = await asyncio.to_thread(lambda: door.log.bounds().next)
             appended = Appended(end, end)
+        if self._sender is not None:
+            dead = await self._bury(door, decoded)
         return Sent(door, count, appended, decoded.misfits, dead)
 
     async def _bury(self, door: Door, decoded: Decoded) -> Appended | None:
@@ -323,7 +326,7 @@ def _answer(sent: Sequence[Sent]) -> JSONResponse:
             **_range(first.door.id, first.appended),
             "accepted": first.accepted,
             "duplicate": first.appended is not None and first.appended.duplicate,
-            "guarantee": first.door.guarantee,
+            "guarantee": combined({each.door.id: each.door.guarantee for each in sent}),
             "also": [_range(other.door.id, other.appended) for other in others],
         }
     )

@@ -19,6 +19,9 @@ from penstock.api.pipes import (
     runnable_info,
 )
 from penstock.api.views import DocumentInfo, DocumentPage, document_info
+from penstock.control.acknowledgement import acknowledgement
+from penstock.control.registry.records import Record
+from penstock.control.service import Service
 
 _SORTS: list[JsonValue] = ["name", "-name", "id", "-id", "created", "-created", "updated", "-updated"]
 
@@ -71,6 +74,13 @@ class Kind:
     runs: bool = False
     shared: bool = True
     """Whether other documents can refer to it."""
+
+    def shown(self, service: Service, record: Record, **details: Any) -> BaseModel:
+        """A document alone, with what lists leave out."""
+        if self.runs:
+            details["guarantee"] = acknowledgement(service, record)
+        info: BaseModel = self.show(record, **details)
+        return info
 
     @property
     def one(self) -> str:

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from penstock.api.bodies import OneBody, described
 from penstock.api.edits import ResetParameters
@@ -84,8 +84,7 @@ def revision_routes(service: Service, kind: Kind) -> APIRouter:
         revision = _rollback_request(raw).revision
         result = service.rollback(kind.name, name, revision, expected=if_match, reset=reset)
         response.headers["ETag"] = result.record.etag
-        info: BaseModel = kind.show(result.record, warnings=result.warnings)
-        return info
+        return kind.shown(service, result.record, warnings=result.warnings)
 
     return router
 

@@ -238,6 +238,13 @@ def test_batches_that_arrive_out_of_order_are_kept(client: httpx.Client, place: 
     assert len(values(client, "kept")) == 35
 
 
+def test_a_refused_batch_leaves_no_dead_letters(client: httpx.Client, typed: str) -> None:
+    assert post(client, typed, '{"id": 1}', "?producer=till&batch=1").status_code == 200
+    refused = post(client, typed, '{"id": 1}\n{"id": "x"}', "?producer=till&batch=1")
+    assert (refused.status_code, codes(refused)) == (409, ["batch_conflict"])
+    assert values(client, f"{typed}.dead") == []
+
+
 def test_transactions_are_marked(api: Api, typed: str) -> None:
     post(api.client, typed, '{"id": 1}\n{"id": 2}', "?tx=t1&tx_end=false")
     post(api.client, typed, '{"id": 3}', "?tx=t1")
