@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
-from fastapi import FastAPI
-from fastapi.responses import HTMLResponse
+from fastapi import Depends, FastAPI
+from fastapi.responses import HTMLResponse, JSONResponse
 
 from penstock import __version__
 from penstock.api import errors
@@ -31,6 +31,7 @@ from penstock.api.openapi import openapi
 from penstock.api.origin import SameOrigin
 from penstock.api.overview import Followers, overview_routes
 from penstock.api.packing import Packing
+from penstock.api.params import known_parameters
 from penstock.api.query import query_routes
 from penstock.api.reference import render
 from penstock.api.replays import replay_routes
@@ -59,10 +60,12 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
         version=__version__,
         description=DESCRIPTION,
         docs_url=None,
+        openapi_url=None,
         redoc_url=None,
         redirect_slashes=False,
         lifespan=_lifespan,
-        responses=errors.failures(500, 503),
+        responses=errors.failures(422, 500, 503),
+        dependencies=[Depends(known_parameters)],
     )
     app.state.feed = Feed(service.registry)
     app.state.pulse = pulse = Pulse(service)
@@ -107,6 +110,10 @@ def _describe(app: FastAPI) -> None:
         return app.openapi_schema
 
     app.openapi = described  # type: ignore[method-assign]
+
+    @app.get("/openapi.json", include_in_schema=False)
+    def document() -> JSONResponse:
+        return JSONResponse(app.openapi())
 
     @app.get("/docs", include_in_schema=False)
     def docs() -> HTMLResponse:

@@ -23,8 +23,7 @@ def document_routes(service: Service, kind: Kind) -> APIRouter:
 
     def shown(response: Response, record: Record, **details: Any) -> BaseModel:
         response.headers["ETag"] = record.etag
-        info: BaseModel = kind.show(record, **details)
-        return info
+        return kind.shown(service, record, **details)
 
     @router.get(
         "",
@@ -77,7 +76,7 @@ def document_routes(service: Service, kind: Kind) -> APIRouter:
         name: Name, raw: OneBody, response: Response, reset: ResetParameters, if_match: IfMatch = None
     ) -> Any:
         result = service.replace(kind.name, name, raw, expected=if_match, reset=reset)
-        return shown_edit(kind, response, result)
+        return shown_edit(service, kind, response, result)
 
     @router.patch(
         "/{name}",
@@ -93,7 +92,7 @@ def document_routes(service: Service, kind: Kind) -> APIRouter:
         name: Name, changes: OneBody, response: Response, reset: ResetParameters, if_match: IfMatch = None
     ) -> Any:
         result = service.patch(kind.name, name, changes, expected=if_match, reset=reset)
-        return shown_edit(kind, response, result)
+        return shown_edit(service, kind, response, result)
 
     @router.delete(
         "/{name}",

@@ -45,7 +45,7 @@ def accepted(kind: Kind) -> Responses:
     return {202: {"model": kind.info, "description": _ACCEPTED}} if kind.runs else {}
 
 
-def shown_edit(kind: Kind, response: Response, saved: Saved) -> Any:
+def shown_edit(service: Service, kind: Kind, response: Response, saved: Saved) -> Any:
     """The answer to an edit: 202, with where to look, while it is open whether the new revision starts."""
     record, warnings = saved.record, saved.warnings
     response.headers["ETag"] = record.etag
@@ -60,7 +60,7 @@ def shown_edit(kind: Kind, response: Response, saved: Saved) -> Any:
             "revision before it comes back, and error says why"
         )
         warnings = [*warnings, Problem(code="unproven", message=message, hint=hint)]
-    return kind.show(record, warnings=warnings)
+    return kind.shown(service, record, warnings=warnings)
 
 
 class DependentPlan(View):

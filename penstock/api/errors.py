@@ -130,8 +130,6 @@ def _internal(id: str) -> Problem:
 def _parameter_problem(details: Mapping[str, Any]) -> Problem:
     _, *place = details["loc"]
     path = ".".join(str(part) for part in place)
-    if details["type"] == "extra_forbidden":
-        return Problem(code="unknown_parameter", message=f"there is no parameter '{path}' here", path=path)
     message = str(details["msg"]).replace("Input should be", "must be", 1)
     return Problem(code="invalid_parameter", message=message, path=path)
 

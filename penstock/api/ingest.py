@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Generic, TypeVar
 
 from anyio import to_thread
@@ -19,6 +19,7 @@ from penstock.control.ingest import MOST_BYTES, Entrances
 from penstock.control.service import Service
 from penstock.errors import Invalid, Problem
 from penstock.streams.decode import Decoded, Misfit
+from penstock.streams.guarantee import combined
 from penstock.streams.storage import Appended, Producer
 
 StreamName = Annotated[
@@ -48,8 +49,11 @@ The answer comes when the events are kept as `guarantee` says. Events that canno
 are named by their lines. With `atomic` nothing is kept then. Without it the others are kept, and these go to
 the dead-letter stream of a typed stream; a raw stream has none, and the answer is all that is told of them.
 
-A full stream answers 503 or, if its settings say that it drops, 429, both with `Retry-After`. Whoever sends
-`producer` and `batch` may repeat a request: a batch that was kept already is not kept again."""
+A full stream answers 503 or, if its settings say that it drops, 429, both with `Retry-After`.
+
+With `producer` and `batch` a request can be repeated: a batch that was kept before is not kept again, and
+the answer has the offsets it got then. Batches may arrive in any order. The answer is 409 if the number was
+used for another body (`batch_conflict`), or is below the 32 highest of the producer (`batch_too_old`)."""
 
 _MEDIA_TYPES = (
     "application/json",
@@ -117,10 +121,16 @@ class Options(BaseModel):
     )
     tx_end: bool = Field(default=True, description="Whether the transaction ends with them.")
     producer: str | None = Field(
-        default=None, min_length=1, max_length=200, description="Who sends, so that it may repeat."
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="Name of the sender, so that a repeated batch is kept once.",
     )
     batch: int | None = Field(
-        default=None, ge=0, le=_LARGEST, description="The number of this batch of the producer."
+        default=None,
+        ge=0,
+        le=_LARGEST,
+        description="The number of this batch of the producer: one for each batch, the same for a repeat.",
     )
     epoch: int = Field(
         default=0, ge=0, le=_LARGEST, description="A later one of the same producer fences this one."
@@ -197,7 +207,10 @@ def ingest_routes(service: Service) -> APIRouter:
 
     async def take(request: Request, open: Sequence[Door], limit: int, options: Options) -> JSONResponse:
         async with intake.body(request, limit) as body:
-            sending = _Sending(request, intake, body, options)
+            sender = options.sender()
+            if sender is not None:
+                sender = replace(sender, digest=await intake.digest(body))
+            sending = _Sending(request, intake, body, options, sender)
             return _answer([await sending.to(each) for each in open])
 
     @router.post(
@@ -259,16 +272,18 @@ class Sent:
 class _Sending:
     """One request on its way to its streams."""
 
-    def __init__(self, request: Request, intake: Intake, body: bytes, options: Options) -> None:
-        self._request, self._intake, self._body, self._options = request, intake, body, options
+    def __init__(
+        self, request: Request, intake: Intake, body: bytes, options: Options, sender: Producer | None
+    ) -> None:
+        self._request, self._intake, self._body = request, intake, body
+        self._options, self._sender = options, sender
         self._key = None if options.key is None else options.key.encode()
-        self._sender = options.sender()
 
     async def to(self, door: Door) -> Sent:
         """Append the events to a stream, and what does not fit to its dead letters.
 
         Dead letters go first: if the append then fails and the sender repeats it, the stream itself has
-        nothing twice.
+        nothing twice. Those of a numbered batch go last: if it is refused, none of it is kept.
         """
         options = self._options
         type = self._request.headers.get("content-type")
@@ -279,7 +294,7 @@ class _Sending:
         if not count and not decoded.misfits and options.tx is not None:
             message = "a transaction has events: without one it can neither begin nor end"
             raise Invalid(Problem(code="empty_transaction", message=message, path="tx"))
-        dead = await self._bury(door, decoded)
+        dead = await self._bury(door, decoded) if self._sender is None else None
         if count:
             appended = await self._intake.append(
                 self._request, door.log, decoded.batch, self._sender, options.marks(count)
@@ -287,6 +302,8 @@ class _Sending:
         else:
             end = await asyncio.to_thread(lambda: door.log.bounds().next)
             appended = Appended(end, end)
+        if self._sender is not None:
+            dead = await self._bury(door, decoded)
         return Sent(door, count, appended, decoded.misfits, dead)
 
     async def _bury(self, door: Door, decoded: Decoded) -> Appended | None:
@@ -309,7 +326,7 @@ def _answer(sent: Sequence[Sent]) -> JSONResponse:
             **_range(first.door.id, first.appended),
             "accepted": first.accepted,
             "duplicate": first.appended is not None and first.appended.duplicate,
-            "guarantee": first.door.guarantee,
+            "guarantee": combined({each.door.id: each.door.guarantee for each in sent}),
             "also": [_range(other.door.id, other.appended) for other in others],
         }
     )

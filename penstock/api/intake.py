@@ -7,6 +7,7 @@ who has to wait for room in a stream waits in one, too, or is sent away when too
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from penstock.streams.decode import Decoded, Misfit, decode
 from penstock.streams.decode.compression import decompress
 from penstock.streams.events import HEADERS, META, RAW
 from penstock.streams.log import Log
-from penstock.streams.storage import Appended, Fenced, Producer, WriteFailed
+from penstock.streams.storage import Appended, Producer, Refusal, WriteFailed
 
 INLINE_BYTES = 512 * 1024
 """A body up to this size is decoded at once: a change of threads would cost more than it."""
@@ -89,6 +90,12 @@ class Intake:
             return decode(body, content_type, door.schema, key=key)
         return await to_thread.run_sync(lambda: decode(body, content_type, door.schema, key=key))
 
+    async def digest(self, body: bytes) -> str:
+        """Identifies a body, so that a batch that is sent again is told from another one."""
+        if len(body) <= INLINE_BYTES:
+            return _digest(body)
+        return await to_thread.run_sync(_digest, body)
+
     async def append(
         self,
         request: Request,
@@ -109,9 +116,10 @@ class Intake:
         except Dropped as dropped:
             message = f"the stream is full: {dropped}, and counted as its settings say"
             raise Refused(429, Problem(code=dropped.reason, message=message), dropped.retry_after) from None
-        except Fenced as fenced:
-            hint = "somebody goes on in its place: stop"
-            raise Refused(409, Problem(code="fenced", message=str(fenced), hint=hint)) from None
+        except Refusal as refusal:
+            path = "epoch" if refusal.code == "fenced" else "batch"
+            problem = Problem(code=refusal.code, message=str(refusal), path=path, hint=refusal.hint)
+            raise Refused(409, problem) from None
         except WriteFailed as failed:
             message = f"{failed}; nothing was kept"
             raise Refused(503, Problem(code="write_failed", message=message), log.retry_after) from None
@@ -145,6 +153,10 @@ class Intake:
             if not done and (left <= 0 or await request.is_disconnected()) and log.withdraw(pending):
                 raise Backpressure("the stream has no room", log.retry_after)
         return await written
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.blake2b(body, digest_size=8).hexdigest()
 
 
 def letters(misfits: Sequence[Misfit], stream: str) -> pa.RecordBatch:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from penstock.api.pipes import (
     PipeInfo,
@@ -20,14 +20,15 @@ from penstock.api.pipes import (
     runnable_info,
 )
 from penstock.api.views import DocumentInfo, DocumentPage, document_info
+from penstock.control.acknowledgement import acknowledgement
+from penstock.control.registry.records import Record
+from penstock.control.service import Service
 
 _SORTS: list[JsonValue] = ["name", "-name", "id", "-id", "created", "-created", "updated", "-updated"]
 
 
 class Filters(BaseModel):
     """Which documents to list, and how."""
-
-    model_config = ConfigDict(extra="forbid")
 
     search: str | None = Field(default=None, description="Text in name, id or description.")
     label: list[str] = Field(
@@ -78,6 +79,13 @@ class Kind:
     def url(self, name: str) -> str:
         """Where a document is."""
         return f"/{self.place}/{quote(name)}"
+
+    def shown(self, service: Service, record: Record, **details: Any) -> BaseModel:
+        """A document alone, with what lists leave out."""
+        if self.runs:
+            details["guarantee"] = acknowledgement(service, record)
+        info: BaseModel = self.show(record, **details)
+        return info
 
     @property
     def one(self) -> str:

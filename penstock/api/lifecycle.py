@@ -39,7 +39,7 @@ def lifecycle_routes(service: Service, kind: Kind) -> APIRouter:
         def act(name: Name, response: Response) -> Any:
             record = service.act(kind.name, name, action)
             response.headers["ETag"] = record.etag
-            return kind.show(record)
+            return kind.shown(service, record)
 
     for action, (summary, description) in _ACTIONS.items():
         add(action, summary, description)

@@ -1,8 +1,56 @@
-"""Parameters that routes of several modules share."""
+"""Parameters that routes of several modules share, and the refusal of those that a route does not have."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
-from fastapi import Header, Path
+from fastapi import Header, Path, Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from penstock.errors import Invalid, Problem, did_you_mean
 
 Name = Annotated[str, Path(description="The name or the id.", min_length=1, max_length=128)]
 IfMatch = Annotated[str | None, Header(description="The ETag of the revision that the change is meant for.")]
+
+UI = "/ui"
+"""Below it the query string belongs to the web app, which reads it in the browser."""
+
+
+async def known_parameters(request: Request) -> None:
+    """Refuse query parameters that the route does not declare: `?dryrun=true` must not apply a bundle."""
+    if not request.scope["query_string"]:
+        return
+    route = request.scope["route"]
+    if route.path.startswith(UI):
+        return
+    known = _declared(route)
+    problems = [
+        Problem(
+            code="unknown_parameter",
+            message=f"there is no parameter '{name}' here",
+            path=name,
+            hint=did_you_mean(name, known) if known else "it takes no parameters",
+        )
+        for name in dict.fromkeys(request.query_params)
+        if name not in known
+    ]
+    if problems:
+        raise Invalid(*problems)
+
+
+def _declared(route: APIRoute) -> set[str]:
+    """The query parameters of a route, as its description in the OpenAPI document has them."""
+    by_hand = (route.openapi_extra or {}).get("parameters", [])
+    return {*_names(route.dependant), *(each["name"] for each in by_hand if each["in"] == "query")}
+
+
+def _names(dependant: Dependant) -> Iterator[str]:
+    for field in dependant.query_params:
+        model = field.field_info.annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            yield from (found.alias or name for name, found in model.model_fields.items())
+        else:
+            yield field.alias
+    for needed in dependant.dependencies:
+        yield from _names(needed)

@@ -17,6 +17,7 @@ QUEUE = "Its place among the flows of its worker that wait for their turn to sta
 
 
 RUNNING = "The newest revision that has shown that it runs; an edit that does not start is rolled back to it."
+GUARANTEE = "What an acknowledgement of events that are sent to it means; null if none are, and in lists."
 
 
 class RunError(Problem):
@@ -78,6 +79,7 @@ class PipeInfo(View):
     error: RunError | None = Field(description="The last error.")
     attempts: list[Attempt] = Field(description="The last attempts that failed.")
     ops: Ops
+    guarantee: str | None = Field(default=None, description=GUARANTEE)
     warnings: list[Problem] | None = Field(
         default=None, description="What to know about what was just saved; null if nothing was."
     )
@@ -96,6 +98,7 @@ class RunnableInfo(DocumentInfo):
     error: RunError | None = Field(description="The last error.")
     attempts: list[Attempt] = Field(description="The last attempts that failed.")
     ops: Ops | None = Field(description="What it has done; null if it does not run by itself.")
+    guarantee: str | None = Field(default=None, description=GUARANTEE)
 
 
 class Progress(Ops):
@@ -128,16 +131,23 @@ class RunnablePage(View):
     offset: int
 
 
-def pipe_info(record: Record, *, warnings: list[Problem] | None = None) -> PipeInfo:
+def pipe_info(
+    record: Record, *, warnings: list[Problem] | None = None, guarantee: str | None = None
+) -> PipeInfo:
     """The record of a pipeline as it is shown."""
-    return PipeInfo.model_validate({**common_fields(record), **_flow_fields(record), "warnings": warnings})
+    about = {"warnings": warnings, "guarantee": guarantee}
+    return PipeInfo.model_validate({**common_fields(record), **_flow_fields(record), **about})
 
 
 def runnable_info(
-    record: Record, *, referrers: list[Referrer] | None = None, warnings: list[Problem] | None = None
+    record: Record,
+    *,
+    referrers: list[Referrer] | None = None,
+    warnings: list[Problem] | None = None,
+    guarantee: str | None = None,
 ) -> RunnableInfo:
     """The record of a source, task or sink as it is shown."""
-    about = {"kind": record.kind, "referrers": referrers, "warnings": warnings}
+    about = {"kind": record.kind, "referrers": referrers, "warnings": warnings, "guarantee": guarantee}
     return RunnableInfo.model_validate({**common_fields(record), **_flow_fields(record), **about})
 
 

@@ -83,7 +83,7 @@ def revision_routes(service: Service, kind: Kind) -> APIRouter:
     ) -> Any:
         revision = _rollback_request(raw).revision
         result = service.rollback(kind.name, name, revision, expected=if_match, reset=reset)
-        return shown_edit(kind, response, result)
+        return shown_edit(service, kind, response, result)
 
     return router
 

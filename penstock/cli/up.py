@@ -128,11 +128,12 @@ def _announce(url: str, processes: WorkerProcesses) -> None:
 def _load(loaded: Loaded, processes: WorkerProcesses, demo: bool) -> Service:
     """The service, with all of it running."""
     from penstock.cli.worker import open_registry
+    from penstock.control.restart import take_up
     from penstock.control.service import Service
 
     registry = open_registry(loaded.settings)
     service = Service(loaded, registry, processes)
-    service.streams.start()
+    take_up(service)
     if demo:
         _add_demo(service)
     service.coordinator.start()

@@ -103,6 +103,7 @@ def show_page(kind: str, about: dict[str, Any]) -> None:
             "updated": when(about["updated_at"]),
         }
     )
+    _fields({"sent events": about.get("guarantee")})
     for referrer in about.get("referrers") or []:
         _fields({"used by": f"{referrer['kind'].lower()} {referrer['name']} ({referrer['path']})"})
     _show_counters(about.get("ops") or {})

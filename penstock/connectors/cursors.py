@@ -14,8 +14,9 @@ from penstock.streams.storage import Cursor, Fenced
 
 
 def cursor_in(log: Log, reader: str) -> Cursor | None:
-    """The cursor of a reader, if it has one in the stream."""
-    return next((cursor for cursor in log.storage.cursors() if cursor.reader == reader), None)
+    """The cursor of a reader, if it has begun to read the stream."""
+    cursors = (cursor for cursor in log.storage.cursors() if cursor.reader == reader and cursor.has_run)
+    return next(cursors, None)
 
 
 def forget_cursor(source: Source, site: Site) -> None:

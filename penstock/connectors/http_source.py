@@ -29,9 +29,10 @@ class HttpSource(Source):
     """Takes what is sent to `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, also compressed.
 
     Events are appended to a stream before the sender is answered: the pipeline's own one, or the one that a
-    registered source names in `stream`. With a `schema` they become typed events, and what does not fit is
-    kept beside them with the reason; without, each has a `value`, a `key` and `headers`. Whoever sends too
-    fast is told to wait.
+    registered source names in `stream`. An acknowledged event survives a kill and a restart, unless the
+    `buffer` of the pipeline is in memory: each answer says which. With a `schema` they become typed events;
+    events that do not fit are kept beside them with the reason. Without, each has a `value`, a `key` and
+    `headers`. At the limit of the stream the sender is refused and asked to wait.
     """
 
     type: Literal["http"] = "http"

@@ -73,7 +73,7 @@ class _Writer(SinkWriter):
     def write(self, df: DataFrame, delivery: DeliveryId) -> Delivered:
         from penstock.connectors.stream_form import form_of
         from penstock.streams.committer import Dropped
-        from penstock.streams.storage import Fenced, Producer
+        from penstock.streams.storage import Producer, Refusal
 
         form = form_of(df.schema, self.ddl)
         bodies, rejected = self._encoded(df, form)
@@ -85,8 +85,8 @@ class _Writer(SinkWriter):
             done = self._append(bodies, Producer(id, delivery.batch, self.site.epoch))
         except Dropped:
             return Delivered(0, rejected)  # the stream was told to, and has counted it
-        except Fenced as error:
-            raise Fault("fenced", str(error)) from None
+        except Refusal as error:
+            raise Fault(error.code, str(error)) from None
         return Delivered(done.next - done.first, rejected)
 
     def cancel(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from penstock.control.readings import Attention, FlowPulse, Look, Severity, StreamPulse
+from penstock.specs.references import INPUT
 
 MOST = 200
 """More than anybody reads at once."""
@@ -187,6 +188,21 @@ def stream_dropping(scene: Scene) -> Iterator[Attention]:
             yield _of_stream(stream, "warning", "stream_dropping", message, advice, _moment(since))
 
 
+def lost_by_restart(scene: Scene) -> Iterator[Attention]:
+    """Events that were in memory are gone."""
+    for key, (events, since) in scene.look.lately.restart.items():
+        if (stream := scene.look.streams.get(key)) is not None:
+            message = f"Stream '{stream.name}' has lost {_count(events, 'event')}: they were in memory only, "
+            message += "and Penstock was restarted"
+            pipeline = stream.id.removesuffix(INPUT)
+            advice = "Set `wal: {enabled: true}` if the stream must keep its events over a restart."
+            if pipeline != stream.id:
+                advice = (
+                    f"Send them again, and set `buffer: {{type: wal}}` in pipeline '{pipeline}' to keep them."
+                )
+            yield _of_stream(stream, "error", "lost_restart", message, advice, _moment(since))
+
+
 def resting(scene: Scene) -> Iterator[Attention]:
     """A flow rests, and could not run if it should."""
     for flow in scene.look.flows.values():
@@ -215,6 +231,7 @@ RULES: tuple[Rule, ...] = (
     lag_growing,
     dead_letters,
     stream_dropping,
+    lost_by_restart,
     resting,
 )
 """In the order in which what is equally bad is told."""

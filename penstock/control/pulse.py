@@ -19,7 +19,7 @@ from penstock.control.attention import Scene, attention
 from penstock.control.flow_sampling import FlowSampler
 from penstock.control.flows import WorkerInfo
 from penstock.control.history import STEP_MS, History, Series, Values
-from penstock.control.layout import Layouts
+from penstock.control.layout import Layouts, key_of
 from penstock.control.meters import LATELY_S, Meter
 from penstock.control.readings import (
     Attention,
@@ -40,6 +40,9 @@ TOTALS = "totals"
 
 END_S = 5.0
 """How long an end waits for a look that waits for something itself: it only reads, and may be left alone."""
+
+RESTART_S = 86_400.0
+"""For this long after a start of the server the events that the restart took are reported."""
 
 KEPT_GONE = 10_000
 """Keys that are no more, and are remembered for those who follow."""
@@ -152,10 +155,19 @@ class Pulse:
             disk.total,
         )
         lately = Lately(
-            self._flows.letters(), self._streams.lost(), self._flows.growing(), self._workers.gone(wall)
+            self._flows.letters(),
+            self._streams.lost(),
+            self._lost_by_restart(wall),
+            self._flows.growing(),
+            self._workers.gone(wall),
         )
         self._remember(wall, totals)
         return Look(now, totals, flows, streams, pulses, lately, tuple(service.startup()))
+
+    def _lost_by_restart(self, wall: float) -> dict[str, tuple[int, float]]:
+        at = self.started_at.timestamp()
+        lost = self._service.streams.lost if wall - at < RESTART_S else {}
+        return {key_of("Stream", id): (events, at) for id, events in lost.items()}
 
     def _remember(self, wall: float, totals: Totals) -> None:
         letters = self._letters.mark(time.monotonic(), totals.dead_letters)

@@ -12,7 +12,7 @@ from penstock.control.doors import Door
 from penstock.specs.positions import Position
 from penstock.streams.events import to_json
 from penstock.streams.log import Chunk
-from penstock.streams.storage import Cursor
+from penstock.streams.storage import Bounds, Cursor
 
 PAGE_BYTES = 4 * 1024 * 1024
 """A page ends when its events take up this much, however few they are."""
@@ -138,15 +138,16 @@ def stats_of(door: Door) -> Stats:
             "full": fill["full"],
         },
         dict(log.storage.counts()),
-        [_reader(door, cursor, bounds.next, now) for cursor in log.storage.cursors()],
+        [_reader(door, cursor, bounds, now) for cursor in log.storage.cursors()],
         door.guarantee,
         transient,
         TRANSIENT if transient else None,
     )
 
 
-def _reader(door: Door, cursor: Cursor, end: int, now: float) -> Reader:
-    lag = max(0, end - cursor.next)
+def _reader(door: Door, cursor: Cursor, bounds: Bounds, now: float) -> Reader:
+    # It goes on with the first event there is: events that are gone do not wait for it.
+    lag = max(0, bounds.next - max(cursor.next, bounds.first))
     waiting = next(iter(door.log.storage.spans(cursor.next)), None) if lag else None
     at = waiting.time_us if waiting is not None and not waiting.lost else None
     updated = datetime.fromtimestamp(cursor.at, UTC) if cursor.at else None

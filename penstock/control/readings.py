@@ -125,6 +125,8 @@ class Lately:
     """New dead letters of a flow, and since when."""
     lost: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Events of a stream that were dropped or removed unread, and since when."""
+    restart: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Events of a transient stream that the last restart took, and when that was."""
     growing: dict[str, float] = field(default_factory=dict)
     """Flows whose lag has grown at every look, and since when."""
     gone: tuple[tuple[str, int, float], ...] = ()

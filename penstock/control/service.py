@@ -13,6 +13,7 @@ from penstock.control.gate import NO_RESET, Gate, Reset
 from penstock.control.judge import Judge, desired_of
 from penstock.control.processes import WorkerProcesses, WorkerStart
 from penstock.control.raw import name_of, of_kind, patched, versioned
+from penstock.control.readers import expect_reader
 from penstock.control.registry.bundle import Mode
 from penstock.control.registry.changes import require_current, require_same
 from penstock.control.registry.records import Change, Diff, FlowState, Page, Record, Revision
@@ -163,8 +164,7 @@ class Service:
         analysis = self.judge.for_saving(raw, desired)
         document = analysis.document or raw
         require_same(record, document)
-        if kind == "Stream":
-            self.streams.require_readable(record, document)
+        self.streams.require_readable(record, document)
         self.judge.referrers(record, document)
         self._accept(record, document, reset)
         if not runs(document):
@@ -184,8 +184,8 @@ class Service:
         if saved.flow and record.flow and saved.revision != record.revision and desired == "active":
             self._poke()
             saved = self._await_start(saved)
-            return self._saved(saved, analysis, unproven=not _proven(saved))
-        return self._saved(saved, analysis)
+            return self._saved(saved, analysis, record, unproven=not _proven(saved))
+        return self._saved(saved, analysis, record)
 
     def _accept(self, record: Record, document: Mapping[str, Any], reset: Reset) -> None:
         """Refuse an edit that would lose something, unless the user accepts that."""
@@ -200,16 +200,24 @@ class Service:
                 raise Unavailable(Problem(code="not_at_rest", message=message, hint="try again in a moment"))
             self.gate.begin_at(record, document, reset.begin)
 
-    def _saved(self, record: Record, analysis: Analysis, *, unproven: bool = False) -> Saved:
+    def _saved(
+        self, record: Record, analysis: Analysis, before: Record | None = None, *, unproven: bool = False
+    ) -> Saved:
         if record.kind == "Stream":
             self.streams.ensure(record)
         elif (made := made_stream(record.document)) is not None:
             self.streams.ensure(self.registry.get("Stream", made["metadata"]["name"]))
+        expect_reader(self.streams, record, self.document, before)
         if record.flow is not None and not analysis.valid:
             self.flows.found_invalid(record.uid, analysis.errors)
             record = self.registry.get(record.kind, record.id)
         self._poke()
         return Saved(record, analysis.warnings if analysis.valid else analysis.errors, unproven)
+
+    def document(self, kind: str, id: str) -> Mapping[str, Any] | None:
+        """The document of an id, if there is one."""
+        record = self.registry.find(kind, id)
+        return record.document if record else None
 
     def _await_start(self, saved: Record) -> Record:
         """Wait a moment for a new revision to run; Conflict if it did not start and was rolled back."""
@@ -300,12 +308,18 @@ class Service:
             for kind in (KINDS if mode == "replace" else ())
             for record in self.registry.list(kind, limit=None).items
         }
+        earlier = {(raw["kind"], name): self.registry.find(raw["kind"], name) for raw, name in _named(judged)}
+        for raw, name in _named(judged):
+            if (record := earlier[raw["kind"], name]) is not None:
+                self.streams.require_readable(record, raw)
         changes = self.registry.apply_import(judged, mode)
         for change in changes:
             gone = before.get((change.kind, change.id)) if change.action == "delete" else None
             if gone is not None and _at_rest(gone):
                 self._forget(gone)  # a worker that holds it does so when it has stopped
         self.streams.ensure_all()
+        for (kind, name), record in earlier.items():
+            expect_reader(self.streams, self.registry.get(kind, name), self.document, record)
         self._poke()
         return changes
 
@@ -320,6 +334,8 @@ class Service:
             return []
         changes = self.registry.apply_import([versioned(raw) for raw in missing], "merge")
         self.streams.ensure_all()
+        for raw, name in _named(missing):
+            expect_reader(self.streams, self.registry.get(raw["kind"], name), self.document)
         self._poke()
         return changes
 
@@ -396,6 +412,10 @@ class Service:
             if done(record) or time.monotonic() >= deadline:
                 return record
             time.sleep(POLL_S)
+
+
+def _named(documents: Sequence[Any]) -> list[tuple[Any, str]]:
+    return [(raw, name_of(raw) or "") for raw in documents]
 
 
 def _no_worker(startup: Sequence[WorkerStart]) -> Problem:

@@ -24,6 +24,7 @@ DROPS = {
     "no_reader": "dropped_no_reader",
     "unread": "evicted_unread",
     "damaged": "damaged",
+    "restart": "lost_restart",
 }
 """Counters of events that nobody will read, by reason. What retention removes in its time is none of them."""
 

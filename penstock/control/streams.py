@@ -18,6 +18,7 @@ from penstock.settings import Settings
 from penstock.specs.documents import (
     API_VERSION,
     RUNNABLE,
+    PipelineBuffer,
     PipelineDocument,
     SourceDocument,
     SourceRef,
@@ -70,6 +71,8 @@ class Streams:
         self.home = StreamHome.of(settings)
         self._registry, self._defaults = registry, settings.defaults.model_dump()
         self._pool = Pool()
+        self.lost: dict[str, int] = {}
+        """By the id of a transient stream: events that were not read when Penstock was restarted."""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -116,7 +119,11 @@ class Streams:
             pass
 
     def require_readable(self, record: Record, changed: Mapping[str, Any]) -> None:
-        """Refuse a change of a stream that the events it holds could not follow."""
+        """Refuse a change of a stream, or of a pipeline's buffer, that the events in it could not follow."""
+        if record.kind == "Pipeline":
+            self._require_readable_input(record, changed)
+        if record.kind != "Stream":
+            return
         before, after = self._spec(record.document), self._spec(changed)
         bounds = self.log(record.id).bounds()
         if bounds.first == bounds.next:
@@ -133,6 +140,17 @@ class Streams:
             problems += same_or_wider(arrow_schema(before.schema_), arrow_schema(after.schema_))
         if problems:
             raise Invalid(*(p.model_copy(update={"path": f"spec.{p.path}"}) for p in problems))
+
+    def _require_readable_input(self, record: Record, changed: Mapping[str, Any]) -> None:
+        before, after = self._input_spec(record.document), self._input_spec(changed)
+        if before is None or after is None or before.storage == after.storage:
+            return
+        place = self._at(input_id(record.id), record.uid, before)
+        unread = self.log_at(place.directory).unread()
+        if unread:
+            message = f"the buffer holds {unread:,} events that pipeline '{record.name}' has not read"
+            hint = "let the pipeline read them before you change the type of its buffer"
+            raise Invalid(Problem(code="storage_in_use", message=message, path="spec.buffer.type", hint=hint))
 
     def remove(self, record: Record) -> None:
         """A stream, or something that runs and has an input or dead letters of its own, was deleted."""
@@ -152,11 +170,22 @@ class Streams:
     # The life of a server
 
     def start(self) -> None:
-        """What transient streams held is gone; every log knows its settings and is looked after."""
-        self.home.forget_transient()
-        for place in self.all():
+        """Count what transient streams have lost, let every log know its settings, and look after all."""
+        places = list(self.all())
+        for place in places:
             if not place.spec.wal.enabled:
-                self.log_at(place.directory).storage.maintain()  # or it would still say what it held
+                unread = self.log_at(place.directory).unread()
+                self.lost |= {place.id: unread} if unread else {}
+            elif _in_memory(place.directory):  # it was transient when the last server ended
+                self.log_at(place.directory).storage.maintain()
+        self.home.forget_transient()
+        for place in places:
+            if not place.spec.wal.enabled:
+                storage = self.log_at(place.directory).storage
+                storage.maintain()  # or it would still say what it held
+                if (lost := self.lost.get(place.id, 0)) > 0:  # invariant 5
+                    storage.count(lost_restart=lost)
+                    log.warning("a restart has lost events that were in memory", stream=place.id, events=lost)
         self._thread = threading.Thread(target=self._maintain_all, name="streams", daemon=True)
         self._thread.start()
 
@@ -207,8 +236,12 @@ class Streams:
 
     def _input(self, record: Record) -> StreamPlace | None:
         """What holds events that are pushed to a pipeline; None if none are, or it is not valid."""
+        spec = self._input_spec(record.document)
+        return None if spec is None else self._at(input_id(record.id), record.uid, spec)
+
+    def _input_spec(self, raw: Mapping[str, Any]) -> StreamSpec | None:
         try:
-            document = parse(record.document, self._defaults)
+            document = parse(raw, self._defaults)
             assert isinstance(document, PipelineDocument)
             source = document.spec.source
             if isinstance(source, SourceRef) and (found := self._registry.find("Source", source.ref)):
@@ -219,8 +252,7 @@ class Streams:
             return None
         if not getattr(source, "push", False):
             return None
-        spec = input_spec(document, getattr(source, "schema_", None))
-        return self._at(input_id(record.id), record.uid, spec)
+        return input_spec(document, getattr(source, "schema_", None))
 
     def _lettered(self, owner: str) -> Record | None:
         """The flow of an id; where several kinds have one, `task:ID` says which."""
@@ -247,8 +279,26 @@ class Streams:
 
 
 def input_spec(document: PipelineDocument, schema: str | None) -> StreamSpec:
-    """The stream that holds what is pushed to a pipeline, as its `buffer` says; `schema` is its source's."""
-    kind = document.spec.buffer.type if document.spec.buffer else "memory"
-    if kind == "memory":
-        return StreamSpec(schema_=schema, wal=Wal(enabled=False), buffer=StreamBuffer(spill=True))
-    return StreamSpec(schema_=schema, storage="sqlite" if kind == "sqlite" else "local")
+    """The stream that holds what is pushed to a pipeline, as its `buffer` says; `schema` is its source's.
+
+    Nothing that the pipeline has not read makes room for other events: at the limit senders are refused.
+    """
+    wanted = document.spec.buffer or PipelineBuffer()
+    buffer = StreamBuffer(mode=wanted.mode, timeout_ms=wanted.timeout_ms)
+    if wanted.type == "memory":
+        limits = {"max_events": wanted.limit, "max_bytes": wanted.limit_bytes}
+        given = {name: limit for name, limit in limits.items() if limit is not None}
+        buffer = buffer.model_copy(update={"spill": wanted.spill, **given})
+        return StreamSpec(schema_=schema, wal=Wal(enabled=False), buffer=buffer)
+    return StreamSpec(
+        schema_=schema,
+        wal=Wal(on_full="block", retention_bytes=wanted.limit_bytes),
+        buffer=buffer.model_copy(update={"max_unread": wanted.limit}),
+        storage="sqlite" if wanted.type == "sqlite" else "local",
+    )
+
+
+def _in_memory(directory: Path) -> bool:
+    """Whether segments of a stream are in memory."""
+    memory = read_config(directory).memory
+    return memory is not None and memory.is_dir()

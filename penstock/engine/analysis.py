@@ -210,6 +210,15 @@ def _warnings(raw: Mapping[str, Any], document: Document) -> Iterator[Problem]:
 def _pipeline_warnings(spec: PipelineSpec) -> Iterator[Problem]:
     if spec.buffer is not None and not isinstance(spec.source, SourceRef) and not spec.source.push:
         yield _no_effect("buffer", f"nothing is pushed to a source '{spec.source.type}'")
+        return
+    if spec.buffer is not None and spec.buffer.spill and spec.buffer.type != "memory":
+        yield _no_effect("buffer.spill", f"a buffer of type '{spec.buffer.type}' is on disk already")
+    if (
+        spec.buffer is not None
+        and "timeout_ms" in spec.buffer.model_fields_set
+        and spec.buffer.mode == "drop"
+    ):
+        yield _no_effect("buffer.timeout_ms", "mode 'drop' does not wait")
 
 
 def _stream_warnings(spec: StreamSpec) -> Iterator[Problem]:

@@ -20,7 +20,7 @@ from penstock.connectors.logs import LOGS
 from penstock.engine.flow import Flow
 from penstock.engine.notes import Note
 from penstock.streams.events import HEADERS, KEY, META, RAW
-from penstock.streams.storage import Fenced, Producer
+from penstock.streams.storage import Producer, Refusal
 
 FORM = pa.schema([*RAW, *META])
 
@@ -59,8 +59,8 @@ class Letters:
         )
         try:
             done = LOGS.log(site.stream(site.dead).directory).append(batch, producer=producer)
-        except Fenced as error:
-            raise Fault("fenced", str(error)) from None
+        except Refusal as error:
+            raise Fault(error.code, str(error)) from None
         return 0 if done.duplicate else len(faults)
 
     @cached_property

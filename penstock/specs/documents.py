@@ -129,14 +129,39 @@ AnyProcessor: Any = union("processor", ProcessorEntry)
 class PipelineBuffer(Spec):
     """What holds events that are pushed to a pipeline until it has read them."""
 
-    type: Literal["memory", "sqlite", "wal"] = Field(default="memory", description="Where they are held.")
+    type: Literal["wal", "sqlite", "memory"] = Field(
+        default="wal",
+        description="Where: `wal` and `sqlite` keep them on disk, `memory` loses them with a restart.",
+    )
+    limit: int | None = Field(
+        default=None,
+        ge=1,
+        description="Events that the pipeline has not read, at most. Null: 100,000 in memory, any on disk.",
+    )
+    limit_bytes: int | None = Field(
+        default=None,
+        ge=1,
+        description="Bytes, at most. Null: 64 MiB in memory, 4 GiB with `wal`, 1 GiB with `sqlite`.",
+    )
+    mode: Literal["block", "drop", "timeout"] = Field(
+        default="block",
+        description="At the limit: let senders wait and refuse them with 503, drop new events (counted, "
+        "429), or let them wait and then drop them.",
+    )
+    timeout_ms: int = Field(default=5_000, ge=0, description="How long a sender waits for room.")
+    spill: bool = Field(
+        default=False,
+        description="With `type: memory`: overflow goes to disk before `mode` applies; a restart loses it.",
+    )
 
 
 class PipelineSpec(Spec):
     """Source → processors → sinks under one batching rule and one commit policy."""
 
     source: AnySource = Field(description="Where events come from: inline, or `{ref: id}`.")
-    buffer: PipelineBuffer | None = Field(default=None, description="What holds pushed events.")
+    buffer: PipelineBuffer | None = Field(
+        default=None, description="What holds pushed events. Absent: they are kept on disk."
+    )
     processors: list[AnyProcessor] = Field(default_factory=list, description="Steps, in order.")
     tasks: list[str] | None = Field(
         default=None, description="In place of `processors`: ids of Tasks whose processors run in that order."

@@ -48,12 +48,18 @@ class Wal(Spec):
 
 
 class StreamBuffer(Spec):
-    """The bounded buffer before the log, and what happens when it is full."""
+    """The bounded buffer before the log, and what happens to an append that finds no room."""
 
     max_events: int = Field(default=100_000, ge=1, description="Events the buffer holds.")
     max_bytes: int = Field(default=64 * 1024 * 1024, ge=1, description="Bytes the buffer holds.")
+    max_unread: int | None = Field(
+        default=None,
+        ge=1,
+        description="There is no room for more than this many events that a reader has not read. "
+        "Null: no such limit.",
+    )
     mode: Literal["block", "drop", "timeout"] = Field(
-        default="block", description="Full: make the producer wait, drop (counted), or wait and then drop."
+        default="block", description="No room: make the producer wait, drop (counted), or wait and then drop."
     )
     timeout_ms: int = Field(default=5_000, ge=0, description="With `mode: timeout`: how long to wait.")
     spill: bool = Field(

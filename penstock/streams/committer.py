@@ -20,7 +20,7 @@ import structlog
 
 from penstock.errors import Backpressure
 from penstock.streams.frames import Body, encode_body, slices
-from penstock.streams.storage import FLUSH_S, Append, Appended, Fenced, Full, Producer, Storage
+from penstock.streams.storage import FLUSH_S, Append, Appended, Full, Producer, Refusal, Storage
 
 logger = structlog.get_logger()
 
@@ -277,7 +277,7 @@ class Committer:
         if repeated:
             self.storage.count(duplicates=repeated)
         for (_, members), result in zip(runs, results, strict=True):
-            if isinstance(result, Fenced):
+            if isinstance(result, Refusal):
                 for pending in members:
                     pending.refuse(result)
                 continue
@@ -329,7 +329,7 @@ class Committer:
         buffer = self.storage.spec.buffer
         self._full = full.reason
         now = time.monotonic()
-        at_once = buffer.mode == "drop" and not self.storage.spec.wal.enabled
+        at_once = buffer.mode == "drop"
         with self._changed:
             kept = []
             for pending in group:

@@ -30,6 +30,7 @@ NAMES = (
     "dead_letters",
     "duplicates",
     "skipped_by_readers",
+    "lost_restart",
 )
 """In the order of the file: new ones go to the end."""
 

@@ -39,6 +39,14 @@ class Eviction:
                 raise Full("retention_bytes")
             self._evict(upto, "evicted_retention_bytes")
 
+    def require_read(self, events: int, most: int | None) -> None:
+        """Refuse more events than a reader may leave unread. One append may be larger, if all was read."""
+        if most is not None:
+            state = read_state(self._db)
+            unread = state.next - max(self._slowest(otherwise=state.first), state.first)
+            if unread and unread + events > most:
+                raise Full("max_unread")
+
     def expire(self) -> None:
         """Remove what is too old, and what is too much unless somebody has to read it first."""
         keep_ms = self._wal.retention_ms

@@ -4,7 +4,8 @@ A frame is a header, some JSON about producers and transactions (mostly none) an
 as a complete IPC stream, so it can be read without knowing anything else:
 
     header   magic, checksum of the header, base offset, append time, count, lengths, checksum of the rest
-    meta     {"producers": [[first, next, producer, epoch, batch], …], "tx": [[first, next, id, closed], …]}
+    meta     {"producers": [[first, next, producer, epoch, batch, digest if it has one], …],
+              "tx": [[first, next, id, closed], …]}
     body     Arrow IPC, its buffers compressed by none, lz4 or zstd
 
 The header has a checksum of its own: when a body is damaged it still says which offsets are lost and

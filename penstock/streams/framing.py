@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from penstock.streams.frames import Body, Frame
-from penstock.streams.producers import Producers
-from penstock.streams.storage import Append, Appended, Fenced
+from penstock.streams.producers import Batch, Producers, appended_by
+from penstock.streams.storage import Append, Appended, Refusal
 
 UNCOPIED = 64 * 1024
 """A body of this size is written from where it is: copying it would cost more than another call."""
@@ -16,20 +16,21 @@ UNCOPIED = 64 * 1024
 
 def frame_appends(
     appends: Sequence[Append], offset: int, now_us: int, producers: Producers
-) -> tuple[list[Frame], list[Appended | Fenced]]:
+) -> tuple[list[Frame], list[Appended | Refusal]]:
     """The frames to write from an offset on, and what is to be told of each append once they are written.
 
     `producers` takes in what they append.
     """
     frames: list[Frame] = []
-    results: list[Appended | Fenced] = []
+    results: list[Appended | Refusal] = []
     for append in appends:
         verdict = producers.judge(append.producer) if append.producer else None
         if verdict is not None:
             results.append(verdict)
-            if (p := append.producer) is not None and producers.outranks(p):
-                last = producers.note_epoch(p)  # from now on its predecessor is fenced
-                told = {"producers": [[last.first, last.next, p.id, last.epoch, last.batch]]}
+            p = append.producer
+            if p is not None and isinstance(verdict, Appended) and producers.outranks(p):
+                repeated = producers.note_epoch(p)  # from now on its predecessor is fenced
+                told = {"producers": [appended_by(p.id, p.epoch, repeated)]}
                 frames.append(Frame(offset, now_us, Body(b"", 0, 0), told, control=True))
             continue
         if not append.events and append.producer is None:
@@ -41,8 +42,9 @@ def frame_appends(
             meta: dict[str, object] = {}
             if ends and append.producer is not None:
                 p = append.producer
-                meta["producers"] = [[first, next, p.id, p.epoch, p.batch]]
-                producers.note(p.id, p.epoch, p.batch, first, next)
+                batch = Batch(p.batch, first, next, p.digest)
+                meta["producers"] = [appended_by(p.id, p.epoch, batch)]
+                producers.note(p.id, p.epoch, batch)
             if i == 0 and append.tx:  # a reader knows of a transaction before it meets its events
                 meta["tx"] = [[first + b, first + e, id, closed] for b, e, id, closed in append.tx]
             frames.append(Frame(offset, now_us, body, meta, more=not ends))

@@ -1,6 +1,8 @@
-"""What an acknowledgement of a stream means, in one sentence."""
+"""The meaning of an acknowledgement of a stream, in words."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from penstock.specs.stream import DEFAULT_LIMIT, StreamSpec
 
@@ -10,22 +12,32 @@ def guarantee(spec: StreamSpec) -> str:
     return f"{_durability(spec)} {_retention(spec)} {_pressure(spec)}"
 
 
+def combined(sentences: Mapping[str, str]) -> str:
+    """One promise for several streams, by their ids: each of them is named if they differ."""
+    if len(set(sentences.values())) == 1:
+        return next(iter(sentences.values()))
+    return " ".join(f"In '{stream}': {sentence}" for stream, sentence in sentences.items())
+
+
 def _durability(spec: StreamSpec) -> str:
     if not spec.wal.enabled:
-        return (
-            "An acknowledged event is in memory: it survives a killed process, but not a restart of Penstock."
-        )
+        kept = "An acknowledged event is in memory only"
+        if spec.buffer.spill:
+            kept += " (or spilled to disk, where a restart removes it)"
+        return f"{kept}: it survives a killed worker, but not a restart of Penstock."
     if spec.wal.sync:
         return "An acknowledged event is on disk: it survives a killed process and a power loss."
     return "An acknowledged event is written: it survives a killed process; a power loss may take a second."
 
 
 def _retention(spec: StreamSpec) -> str:
-    if not spec.wal.enabled:
-        return "It is kept until every reader has read it."
     limits = []
     if spec.wal.retention_ms is not None:
         limits.append(f"for {duration(spec.wal.retention_ms)}")
+    if not spec.wal.enabled:
+        until = ["until every reader has read it", *(f"at most {limit}" for limit in limits)]
+        unwanted = "a full stream that has no reader drops its oldest events, counted."
+        return f"It is kept {', '.join(until)}; {unwanted}"
     most = spec.wal.retention_bytes or (DEFAULT_LIMIT if spec.storage == "sqlite" else None)
     if most is not None:
         limits.append(f"while the stream has at most {size(most)}")
@@ -33,17 +45,19 @@ def _retention(spec: StreamSpec) -> str:
         limits.append(f"while it has at most {spec.wal.max_segments} segments")
     kept = f"It is kept {' and '.join(limits)}" if limits else "It is kept for ever"
     if spec.wal.on_full == "block":
-        return f"{kept}; a full stream makes its producers wait until it was read."
+        return f"{kept}; a full stream has no room until its oldest events were read."
     return f"{kept}; a full stream drops its oldest events, counted."
 
 
 def _pressure(spec: StreamSpec) -> str:
+    most = spec.buffer.max_unread
+    full = f" There is no room for more than {most:,} unread events." if most is not None else ""
     wait = duration(spec.buffer.timeout_ms)
     return {
-        "block": "Producers that are too fast have to wait.",
-        "drop": "What comes too fast is dropped and counted.",
-        "timeout": f"What comes too fast waits {wait}, and is then dropped and counted.",
-    }[spec.buffer.mode]
+        "block": "Producers that find no room have to wait.",
+        "drop": "Events that find no room are dropped and counted.",
+        "timeout": f"Events that find no room wait {wait}, and are then dropped and counted.",
+    }[spec.buffer.mode] + full
 
 
 def duration(ms: int) -> str:

@@ -32,8 +32,8 @@ from penstock.streams.storage import (
     Appended,
     Bounds,
     Cursor,
-    Fenced,
     Full,
+    Refusal,
     Span,
     Storage,
     Usage,
@@ -63,6 +63,10 @@ class LocalStorage(Storage):
 
     def bounds(self) -> Bounds:
         tail = self.tail()
+        return Bounds(tail.first, tail.next)
+
+    def last_bounds(self) -> Bounds:
+        tail = self.writer.tail_file.read() or self.tail()
         return Bounds(tail.first, tail.next)
 
     def spans(self, start: int) -> Iterator[Span]:
@@ -173,7 +177,7 @@ class LocalStorage(Storage):
 
     # Writing
 
-    def write(self, appends: Sequence[Append]) -> list[Appended | Fenced]:
+    def write(self, appends: Sequence[Append]) -> list[Appended | Refusal]:
         return self.writer.write(appends)
 
     def flush(self) -> None:

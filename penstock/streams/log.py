@@ -111,6 +111,12 @@ class Log:
         """What can be read now."""
         return self.storage.bounds()
 
+    def unread(self) -> int:
+        """Events that not every reader has read."""
+        bounds = self.storage.last_bounds()
+        read = min((cursor.next for cursor in self.storage.cursors()), default=bounds.first)
+        return max(0, bounds.next - max(read, bounds.first))
+
     def resolve(self, position: Position) -> int:
         """The offset that a position means now. It may have been evicted, or lie in the future."""
         bounds = self.bounds()

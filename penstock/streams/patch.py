@@ -29,7 +29,7 @@ def patched(fd: int, base: int, limit: int, producers: Callable[[], Producers]) 
             continue
         assert isinstance(found, Found)
         header = found.header
-        stateless = stateless and not (header.control and "state" in read_meta(fd, found))
+        stateless = stateless and not (header.control and "windows" in read_meta(fd, found))
         if gap or header.base > reached or stateless:
             yield _fill(reached, header.base, gap, time_us, producers().state() if stateless else None)
         yield read_at(fd, header.size, found.position)

@@ -1,76 +1,139 @@
-"""Who has appended what: the state that makes a repeated append harmless."""
+"""The batches that producers have appended: the state that makes a repeated append harmless.
+
+Of each producer the batches with the highest numbers are remembered, `WINDOW` of them, each with its offsets
+and the digest of its content. A number among them is a repeat, if its content is the same; one between them
+is new. A batch with a number below all of them is refused: if it was written, it might be there twice; if it
+was taken for a repeat, it might be missing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from penstock.streams.storage import Appended, Fenced, Producer
+from penstock.streams.storage import Appended, BatchConflict, BatchTooOld, Fenced, Producer, Refusal
 
 MOST = 10_000
 """Producers that are remembered; beyond it the one that was silent the longest is forgotten."""
 
+WINDOW = 32
+"""Batches that are remembered of each producer: more than a sender has under way at once. All of them are
+written at the head of each segment."""
 
-@dataclass(frozen=True)
-class Last:
-    """The last append of a producer."""
 
-    epoch: int
-    batch: int
+class Batch(NamedTuple):
+    """A batch that was appended."""
+
+    number: int
     first: int
     next: int
+    digest: str | None = None
+
+
+@dataclass(frozen=True)
+class Window:
+    """What is remembered of a producer: its epoch, and its batches with the lowest number first."""
+
+    epoch: int
+    batches: tuple[Batch, ...] = ()
+
+    @classmethod
+    def parse(cls, epoch: int, batches: Iterable[Iterable[Any]]) -> Window:
+        """A window from what `fields` has written."""
+        return cls(epoch, tuple(Batch(*each) for each in batches))
+
+    def fields(self) -> list[Any]:
+        """Its content as JSON."""
+        return [self.epoch, [each if each.digest else each[:3] for each in self.batches]]
+
+    def find(self, number: int) -> Batch | None:
+        """The batch of a number."""
+        at = bisect_left(self.batches, (number,))
+        return self.batches[at] if at < len(self.batches) and self.batches[at].number == number else None
+
+    def add(self, epoch: int, batch: Batch) -> Window:
+        """The window with one more batch, and the lowest one forgotten if they are too many."""
+        kept = [each for each in self.batches if each.number != batch.number]
+        kept.insert(bisect_left(kept, (batch.number,)), batch)
+        return Window(max(epoch, self.epoch), tuple(kept[-WINDOW:]))
+
+    @property
+    def lowest(self) -> int:
+        """The number from which on batches are told apart."""
+        return self.batches[0].number if len(self.batches) == WINDOW else 0
+
+    @property
+    def following(self) -> int:
+        """A number that was not used yet."""
+        return self.batches[-1].number + 1 if self.batches else 0
+
+    @property
+    def next(self) -> int:
+        """The offset that the producer has reached."""
+        return max((batch.next for batch in self.batches), default=0)
 
 
 class Producers:
-    """The last append of each producer, the longest silent first."""
+    """The window of each producer, the longest silent first."""
 
-    def __init__(self, known: dict[str, Last] | None = None) -> None:
-        self._last = dict(known or {})
+    def __init__(self, known: Mapping[str, Window] | None = None) -> None:
+        self.known = dict(known or {})
 
     def copy(self) -> Producers:
         """The same state, to be changed apart from this one."""
-        return Producers(self._last)
+        return Producers(self.known)
 
-    def judge(self, producer: Producer) -> Appended | Fenced | None:
-        """What is to be said of an append without writing it; None if it is to be written."""
-        last = self._last.get(producer.id)
-        if last is None:
+    def judge(self, producer: Producer) -> Appended | Refusal | None:
+        """The result of an append that is not to be written; None if it is to be written."""
+        window = self.known.get(producer.id)
+        if window is None:
             return None
-        if producer.epoch < last.epoch:
-            return Fenced(f"producer '{producer.id}' is at epoch {last.epoch}, not {producer.epoch}")
-        if producer.batch <= last.batch:
-            return Appended(last.first, last.next, duplicate=True)
+        if producer.epoch < window.epoch:
+            return Fenced(f"producer '{producer.id}' is at epoch {window.epoch}, not {producer.epoch}")
+        if (batch := window.find(producer.batch)) is not None:
+            if producer.digest and batch.digest and producer.digest != batch.digest:
+                return BatchConflict(producer, window.following)
+            return Appended(batch.first, batch.next, duplicate=True)
+        if producer.batch < window.lowest:
+            return BatchTooOld(producer, window.lowest, window.following)
         return None
 
     def outranks(self, producer: Producer) -> bool:
         """Whether a producer that is known comes with a later epoch."""
-        last = self._last.get(producer.id)
-        return last is not None and producer.epoch > last.epoch
+        window = self.known.get(producer.id)
+        return window is not None and producer.epoch > window.epoch
 
-    def note_epoch(self, producer: Producer) -> Last:
-        """A producer came with a later epoch, but with nothing new."""
-        last = self._last[producer.id] = replace(self._last[producer.id], epoch=producer.epoch)
-        return last
+    def note_epoch(self, producer: Producer) -> Batch:
+        """A producer came with a later epoch, but with a batch it had appended before, which is returned."""
+        window = self.known[producer.id] = Window(producer.epoch, self.known[producer.id].batches)
+        batch = window.find(producer.batch)
+        assert batch is not None
+        return batch
 
-    def note(self, producer: str, epoch: int, batch: int, first: int, next: int) -> None:
+    def note(self, producer: str, epoch: int, batch: Batch) -> None:
         """A producer has appended."""
-        self._last.pop(producer, None)
-        self._last[producer] = Last(epoch, batch, first, next)
-        if len(self._last) > MOST:
-            del self._last[min(self._last, key=lambda id: self._last[id].next)]
+        self.known[producer] = self.known.pop(producer, Window(epoch)).add(epoch, batch)
+        if len(self.known) > MOST:
+            del self.known[next(iter(self.known))]
 
     def note_meta(self, meta: dict[str, Any]) -> None:
-        """Take in what a frame says."""
-        if "state" in meta:
-            self._last = {id: Last(*fields) for id, fields in meta["state"].items()}
-        for first, next, producer, epoch, batch in meta.get("producers", ()):
-            self.note(producer, epoch, batch, first, next)
+        """Take in the meta of a frame."""
+        if "windows" in meta:
+            self.known = {id: Window.parse(*fields) for id, fields in meta["windows"].items()}
+        for first, next, producer, epoch, number, *digest in meta.get("producers", ()):
+            self.note(producer, epoch, Batch(number, first, next, *digest))
 
     def state(self) -> dict[str, Any]:
         """All of it, for the head of a new segment."""
-        fields = {id: [last.epoch, last.batch, last.first, last.next] for id, last in self._last.items()}
-        return {"state": fields}
+        return {"windows": {id: window.fields() for id, window in self.known.items()}}
+
+
+def appended_by(id: str, epoch: int, batch: Batch) -> list[Any]:
+    """What the meta of a frame says of its producer."""
+    fields = [batch.first, batch.next, id, epoch, batch.number]
+    return [*fields, batch.digest] if batch.digest else fields
 
 
 def highest(cursors: Iterable[Any]) -> int:

@@ -78,11 +78,20 @@ class Retention:
 
     def make_room(self, size: int, events: int) -> None:
         """Remove what may go, so that an append finds room; raises `Full` if it does not."""
+        self._require_read(events)
         if self._storage.config.transient:
             self._make_room_in_memory(size, events)
         else:
             self._require_space(size)
             self._apply_caps(size)
+
+    def _require_read(self, events: int) -> None:
+        """Refuse more events than a reader may leave unread. One append may be larger, if all was read."""
+        most, tail = self._storage.spec.buffer.max_unread, self._storage.tail()
+        if most is not None:
+            unread = tail.next - max(self._slowest(otherwise=tail.first), tail.first)
+            if unread and unread + events > most:
+                raise Full("max_unread")
 
     def expire(self) -> None:
         """Remove what is too old, and what is too much unless somebody has to read it first."""

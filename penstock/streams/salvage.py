@@ -121,7 +121,7 @@ def mark_lost(db: sqlite3.Connection, first: int, next: int) -> None:
 
 def _copy_tables(old: sqlite3.Connection, new: sqlite3.Connection) -> tuple[int, int] | None:
     """Copy all but the events; the first and the next offset, if they can be read."""
-    for table in ("producers", "cursors", "counters"):
+    for table in ("windows", "cursors", "counters"):
         with contextlib.suppress(sqlite3.DatabaseError):
             for values in old.execute(f"SELECT * FROM {table}"):
                 places = ", ".join("?" * len(values))

@@ -35,7 +35,7 @@ from penstock.streams.eviction import Eviction, State, add_counts, read_state
 from penstock.streams.files import Files
 from penstock.streams.floor import Floor
 from penstock.streams.frames import decode_body, parse_meta
-from penstock.streams.producers import MOST, Last, Producers
+from penstock.streams.producers import MOST, Batch, Producers, Window
 from penstock.streams.rows import INSERT, SELECT, Row
 from penstock.streams.storage import (
     FLUSH_S,
@@ -46,6 +46,7 @@ from penstock.streams.storage import (
     Damaged,
     Fenced,
     Full,
+    Refusal,
     Span,
     Storage,
     Usage,
@@ -222,7 +223,7 @@ class SqliteStorage(Storage):
 
     # Writing
 
-    def write(self, appends: Sequence[Append]) -> list[Appended | Fenced]:
+    def write(self, appends: Sequence[Append]) -> list[Appended | Refusal]:
         self._reconfigure()
         size = sum(len(body.data) + ROW_BYTES for append in appends for body in append.bodies)
         self._require_space(size)
@@ -233,12 +234,14 @@ class SqliteStorage(Storage):
             state = read_state(db)
             producers = self._known(db, appends)
             rows, results = self._rows(appends, state, producers)
-            known = [(id, *fields) for id, fields in producers.state()["state"].items()]
-            db.executemany("INSERT OR REPLACE INTO producers VALUES (?, ?, ?, ?, ?)", known)
+            known = [(id, window.next, json.dumps(window.fields())) for id, window in producers.known.items()]
+            db.executemany("INSERT OR REPLACE INTO windows VALUES (?, ?, ?)", known)
             if rows:
                 next = rows[-1].base + rows[-1].events
                 self._floor.reserve(next)
-                self._eviction(db).make_room(size)
+                eviction = self._eviction(db)
+                eviction.require_read(next - state.next, self.spec.buffer.max_unread)
+                eviction.make_room(size)
                 db.executemany(INSERT, rows)
                 db.execute("UPDATE state SET next = ?, last_us = ?", (next, rows[-1].time_us))
         self._dirty_since = None if durable else since
@@ -248,24 +251,25 @@ class SqliteStorage(Storage):
         """The producers that append."""
         known = {}
         for id in {append.producer.id for append in appends if append.producer}:
-            query = "SELECT epoch, batch, first, next FROM producers WHERE id = ?"
-            if (found := db.execute(query, (id,)).fetchone()) is not None:
-                known[id] = Last(*found)
+            found = db.execute("SELECT fields FROM windows WHERE producer = ?", (id,)).fetchone()
+            if found is not None:
+                known[id] = Window.parse(*json.loads(found[0]))
         return Producers(known)
 
     def _rows(
         self, appends: Sequence[Append], state: State, producers: Producers
-    ) -> tuple[list[Row], list[Appended | Fenced]]:
+    ) -> tuple[list[Row], list[Appended | Refusal]]:
         """The rows to write, and what is to be told of each append once they are written."""
         offset, now = state.next, clock.stamp_us(state.last_us)
         rows: list[Row] = []
-        results: list[Appended | Fenced] = []
+        results: list[Appended | Refusal] = []
         for append in appends:
             verdict = producers.judge(append.producer) if append.producer else None
             if verdict is not None:
                 results.append(verdict)
-                if append.producer and producers.outranks(append.producer):
-                    producers.note_epoch(append.producer)  # from now on its predecessor is fenced
+                repeats = append.producer if isinstance(verdict, Appended) else None
+                if repeats is not None and producers.outranks(repeats):
+                    producers.note_epoch(repeats)  # from now on its predecessor is fenced
                 continue
             first = offset
             for i, body in enumerate(append.bodies):
@@ -276,7 +280,7 @@ class SqliteStorage(Storage):
                 rows.append(Row.of(offset, body.count, now, body.raw_bytes, meta, body.data))
                 offset += body.count
             if (p := append.producer) is not None:
-                producers.note(p.id, p.epoch, p.batch, first, offset)
+                producers.note(p.id, p.epoch, Batch(p.batch, first, offset, p.digest))
             results.append(Appended(first, offset))
         return rows, results
 
@@ -289,10 +293,8 @@ class SqliteStorage(Storage):
         self._reconfigure()
         with self._db.transaction(durable=False) as db:
             self._eviction(db).expire()
-            db.execute(
-                "DELETE FROM producers WHERE id NOT IN (SELECT id FROM producers ORDER BY next DESC LIMIT ?)",
-                (MOST,),
-            )
+            latest = "SELECT producer FROM windows ORDER BY next DESC LIMIT ?"
+            db.execute(f"DELETE FROM windows WHERE producer NOT IN ({latest})", (MOST,))
         self._db.shrink(SHRINK_PAGES)
 
     def close(self) -> None:

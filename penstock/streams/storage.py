@@ -7,9 +7,11 @@ removes it (invariant 1).
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -20,16 +22,23 @@ FLUSH_S = 1.0
 """What was acknowledged without a sync is synced this much later: the most that a power loss takes."""
 
 
+EXPECTED = -1
+"""The epoch of a reader that has not run yet: lower than any other."""
+
+
 @dataclass(frozen=True)
 class Producer:
-    """Who appends, so that a repetition is known as one: batches of a producer are numbered upwards.
+    """Who appends, and the number of the batch, so that a repeated batch is recognised (see producers.py).
 
-    A later `epoch` of the same producer fences the earlier ones (invariant 6).
+    A later `epoch` of the same producer fences the earlier ones (invariant 6). `digest` identifies the
+    content of the batch. A flow has none: Spark may compute the same batch again with other content, such as
+    another order, and its number alone makes it the same.
     """
 
     id: str
     batch: int
     epoch: int = 0
+    digest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,8 @@ class Append:
 class Appended:
     """Where events were written: offsets `first` to `next`, the latter exclusive.
 
-    `duplicate` tells that the producer had appended this batch before, and nothing was written now.
+    `duplicate` tells that the producer had appended this batch before: these are its offsets from then, and
+    nothing was written now.
     """
 
     first: int
@@ -90,7 +100,10 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Cursor:
-    """A reader's durable progress: the next offset it has not dealt with."""
+    """A reader's durable progress: the next offset it has not dealt with.
+
+    One that `expect` has made has the epoch `EXPECTED`: its reader has not run yet.
+    """
 
     reader: str
     next: int
@@ -98,6 +111,11 @@ class Cursor:
     at: float = 0.0
     skipped: int = 0
     """Events it could not get, because they were evicted or damaged."""
+
+    @property
+    def has_run(self) -> bool:
+        """Whether the reader has begun."""
+        return self.epoch != EXPECTED
 
 
 @dataclass(frozen=True)
@@ -113,8 +131,47 @@ class Usage:
     """One entry per segment, oldest first."""
 
 
-class Fenced(Exception):
-    """A newer epoch of the same producer or reader is at work: whoever is told this must stop."""
+class Refusal(Exception):
+    """An append was refused because of its producer, and nothing of it was written. `code` says why."""
+
+    code: ClassVar[str]
+    hint: str
+
+
+class Fenced(Refusal):
+    """A newer epoch of the same producer or reader is at work: the one that gets this must stop."""
+
+    code = "fenced"
+    hint = "a later epoch has taken over: stop"
+
+
+class BatchConflict(Refusal):
+    """The producer has appended another batch under this number."""
+
+    code = "batch_conflict"
+
+    def __init__(self, producer: Producer, following: int) -> None:
+        super().__init__(f"batch {producer.batch} of producer '{producer.id}' was kept with another body")
+        self.hint = (
+            f"repeat a batch with the body it had, and give a new batch a new number, such as {following}; "
+            "a producer that counts from the start again needs another name"
+        )
+
+
+class BatchTooOld(Refusal):
+    """The number of the batch is lower than every number that is remembered of the producer."""
+
+    code = "batch_too_old"
+
+    def __init__(self, producer: Producer, lowest: int, following: int) -> None:
+        super().__init__(
+            f"batch {producer.batch} of producer '{producer.id}' is too old: only batches from {lowest} on "
+            "are remembered, so whether it was kept before is not known"
+        )
+        self.hint = (
+            f"if its events are not in the stream, send them as a new batch, such as {following}; "
+            "a producer that counts from the start again needs another name"
+        )
 
 
 class Full(Exception):
@@ -142,12 +199,16 @@ class Storage(ABC):
     def bounds(self) -> Bounds:
         """What can be read now."""
 
+    def last_bounds(self) -> Bounds:
+        """What could be read when the last writer ended, also if it is lost by now."""
+        return self.bounds()
+
     @abstractmethod
-    def write(self, appends: Sequence[Append]) -> list[Appended | Fenced]:
+    def write(self, appends: Sequence[Append]) -> list[Appended | Refusal]:
         """Write in order, and return when the promise of the stream's settings holds.
 
-        An append of a fenced producer is refused alone. Raises `Full` or `WriteFailed`, and then nothing
-        was written.
+        An append that is refused because of its producer is refused alone. Raises `Full` or `WriteFailed`,
+        and then nothing was written.
         """
 
     @abstractmethod
@@ -185,6 +246,12 @@ class Storage(ABC):
     @abstractmethod
     def move_cursor(self, cursor: Cursor) -> None:
         """Keep a reader's progress; raises `Fenced` if a later epoch has done so."""
+
+    def expect(self, reader: str) -> None:
+        """Keep events for a reader that has not run yet: a log without readers takes all events for read."""
+        if all(cursor.reader != reader for cursor in self.cursors()):
+            with contextlib.suppress(Fenced):  # it has begun meanwhile
+                self.move_cursor(Cursor(reader, 0, EXPECTED))
 
     @abstractmethod
     def forget_cursor(self, reader: str) -> None:

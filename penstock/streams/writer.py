@@ -30,7 +30,7 @@ from penstock.streams.producers import Producers, highest
 from penstock.streams.recovery import Survey, count_damaged, follow, leftovers, load_producers, survey
 from penstock.streams.retention import Closed
 from penstock.streams.segments import build_index, index_path, list_segments, load_index, segment_path
-from penstock.streams.storage import FLUSH_S, Append, Appended, Fenced, Full, WriteFailed
+from penstock.streams.storage import FLUSH_S, Append, Appended, Full, Refusal, WriteFailed
 from penstock.streams.tail import Tail, TailFile
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Writer:
         self._sick = self._tidy = False
         self.floor = Floor(self.directory, self.files)
 
-    def write(self, appends: Sequence[Append]) -> list[Appended | Fenced]:
+    def write(self, appends: Sequence[Append]) -> list[Appended | Refusal]:
         with self.locked():
             self._storage.reconfigure()
             producers = self._producers.copy() if any(a.producer for a in appends) else self._producers

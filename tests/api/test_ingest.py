@@ -200,6 +200,51 @@ def test_a_repeated_batch_of_a_producer_is_kept_once(client: httpx.Client, typed
     assert (fenced.status_code, codes(fenced)) == (409, ["fenced"])
 
 
+PLACES = {
+    "local": stream("kept"),
+    "sqlite": stream("kept", storage="sqlite"),
+    "transient": stream("kept", wal={"enabled": False}),
+    "source": {"kind": "Source", "metadata": {"name": "door"}, "spec": {"type": "http", "stream": "kept"}},
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_batches_that_arrive_out_of_order_are_kept(client: httpx.Client, place: str) -> None:
+    client.post("/streams", json=PLACES.get(place, stream("kept")) if place != "source" else stream("kept"))
+    path = "/streams/kept/events"
+    if place == "source":
+        assert client.post("/sources", json=PLACES[place]).status_code == 201
+        path = "/ingest/door"
+
+    def send(batch: int, body: str) -> httpx.Response:
+        return client.post(path, params={"producer": "p", "batch": batch}, content=body, headers=NDJSON)
+
+    def told(answer: httpx.Response) -> tuple[int, int, bool]:
+        return answer.json()["first"], answer.json()["accepted"], answer.json()["duplicate"]
+
+    assert told(send(12, '{"n": 12}')) == (0, 1, False)
+    assert told(send(11, '{"n": 11}\n{"n": 11}')) == (1, 2, False)
+    assert told(send(12, '{"n": 12}')) == (0, 1, True)
+    assert told(send(11, '{"n": 11}\n{"n": 11}')) == (1, 2, True)
+    refused = send(12, '{"n": "another"}')
+    assert (refused.status_code, codes(refused)) == (409, ["batch_conflict"])
+    assert "batch 12 of producer 'p' was kept with another body" in refused.json()["message"]
+    for batch in range(100, 132):
+        assert send(batch, '{"n": 1}').status_code == 200
+    refused = send(1, '{"n": 1}')  # a producer that counts from the start again
+    assert (refused.status_code, codes(refused), refused.json()["path"]) == (409, ["batch_too_old"], "batch")
+    assert "batches from 100 on" in refused.json()["message"]
+    assert "such as 132" in refused.json()["hint"]
+    assert len(values(client, "kept")) == 35
+
+
+def test_a_refused_batch_leaves_no_dead_letters(client: httpx.Client, typed: str) -> None:
+    assert post(client, typed, '{"id": 1}', "?producer=till&batch=1").status_code == 200
+    refused = post(client, typed, '{"id": 1}\n{"id": "x"}', "?producer=till&batch=1")
+    assert (refused.status_code, codes(refused)) == (409, ["batch_conflict"])
+    assert values(client, f"{typed}.dead") == []
+
+
 def test_transactions_are_marked(api: Api, typed: str) -> None:
     post(api.client, typed, '{"id": 1}\n{"id": 2}', "?tx=t1&tx_end=false")
     post(api.client, typed, '{"id": 3}', "?tx=t1")

@@ -60,7 +60,8 @@ def test_everything_at_once(client: httpx.Client) -> None:
     assert flow["sinks"] == [
         {"id": "drop", "type": "drop", "state": "in_sync", "rate": 0.0, "events": 0, "failures": 0}
     ]
-    assert (raw["key"], raw["name"], raw["readers"]) == ("Stream/raw", "Raw", [])
+    assert (raw["key"], raw["name"]) == ("Stream/raw", "Raw")
+    assert [(reader["key"], reader["lag_events"]) for reader in raw["readers"]] == [("Pipeline/orders", 0)]
     assert (worker["alive"], worker["flow_keys"], worker["cpu_percent"]) == (True, [], None)
     assert "token" not in json.dumps(found)
     assert found["gone"] == []

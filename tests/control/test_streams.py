@@ -86,8 +86,10 @@ def test_the_buffer_of_a_pipeline_says_where_its_input_is_kept(service: Service,
     source = {"type": "http", "path": "/x"}
     for kind in ("memory", "sqlite", "wal"):
         service.registry.create(pipeline(kind, source=source, buffer={"type": kind}))
+    service.registry.create(pipeline("default", source=source))
     memory, sqlite, wal = (streams.place(f"{kind}.in").spec for kind in ("memory", "sqlite", "wal"))
-    assert (memory.wal.enabled, memory.buffer.spill) == (False, True)
+    assert streams.place("default.in").spec == wal
+    assert (memory.wal.enabled, memory.buffer.spill) == (False, False)
     assert (sqlite.storage, sqlite.wal.enabled) == ("sqlite", True)
     assert (wal.storage, wal.wal.enabled) == ("local", True)
 

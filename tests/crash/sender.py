@@ -66,7 +66,6 @@ def lay_pipes(product: Product) -> None:
         save(product, "Stream", name, {"schema": SCHEMA})
     pipeline = {
         "source": {"type": "http", "path": "/numbers", "schema": SCHEMA},
-        "buffer": {"type": "wal"},
         "sinks": [{"type": "stream", "stream": "first"}],
         "restart": {"backoff_ms": 100},
     }

@@ -189,6 +189,17 @@ def test_settings_of_a_stream_that_change_nothing_are_warnings() -> None:
     assert warned(wal={"enabled": False, "sync": True}) == ["spec.wal.sync"]
 
 
+def test_settings_of_a_buffer_that_change_nothing_are_warnings() -> None:
+    def warned(source: str = "http", **buffer: Any) -> list[str | None]:
+        analysis = judged(None, pipeline(source={"type": source}, buffer=buffer))
+        return [w.path for w in analysis.warnings if w.code == "no_effect"]
+
+    assert warned(type="memory", spill=True, limit=5, limit_bytes=5, mode="timeout", timeout_ms=5) == []
+    assert warned(spill=True) == ["spec.buffer.spill"]
+    assert warned(mode="drop", timeout_ms=5) == ["spec.buffer.timeout_ms"]
+    assert warned("generate", type="wal") == ["spec.buffer"]
+
+
 def test_streams_in_kafka_are_not_there_yet() -> None:
     (error,) = judged(None, stream("s", storage="kafka")).errors
     assert (error.code, error.path) == ("not_available", "spec.storage")

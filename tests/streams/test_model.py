@@ -16,10 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from penstock.errors import Backpressure
 from penstock.specs.positions import EARLIEST, LATEST, Position
-from penstock.streams import clock, segments
+from penstock.streams import clock, producers, segments
 from penstock.streams.local import LocalStorage
 from penstock.streams.log import Log
-from penstock.streams.storage import Cursor, Fenced, Producer
+from penstock.streams.storage import BatchConflict, BatchTooOld, Cursor, Fenced, Producer, Refusal
 from tests.streams.kit import change, make_stream, raw
 
 RUNS = int(os.environ.get("PENSTOCK_TEST_KILLS", "50")) // 2
@@ -42,7 +42,34 @@ WAL = st.fixed_dictionaries(
     },
 )
 WHICH = st.integers(0, 1)
+WINDOW = 4
+"""Batches that are remembered of a producer here, so that they are soon too many."""
 CAPS = ("evicted_max_segments", "evicted_retention_bytes")
+
+
+class Sender:
+    """What a stream has to remember of a producer."""
+
+    def __init__(self) -> None:
+        self.epoch = 1
+        self.batches: dict[int, tuple[int, int, str | None]] = {}
+
+    def verdict(self, told: Producer) -> type[Refusal] | tuple[int, int] | None:
+        """Why an append is refused, or the offsets of the batch that it repeats, or None for a new one."""
+        if told.epoch < self.epoch:
+            return Fenced
+        if told.batch in self.batches:
+            first, next, digest = self.batches[told.batch]
+            differs = digest is not None and told.digest is not None and digest != told.digest
+            return BatchConflict if differs else (first, next)
+        too_old = len(self.batches) == WINDOW and told.batch < min(self.batches)
+        return BatchTooOld if too_old else None
+
+    def took(self, told: Producer, first: int, next: int) -> None:
+        """A batch was appended."""
+        self.batches[told.batch] = first, next, told.digest
+        if len(self.batches) > WINDOW:
+            del self.batches[min(self.batches)]
 
 
 class LogModel(RuleBasedStateMachine):
@@ -54,6 +81,7 @@ class LogModel(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.now = 1_700_000_000_000_000
         self.patch.setattr(clock, "now_us", lambda: self.now)
+        self.patch.setattr(producers, "WINDOW", WINDOW)
         self.patch.setattr(segments, "INDEX_INTERVAL", 1_000)  # so that small segments have some entries
         self.directory = make_stream(Path(self.home) / "s", memory=Path(self.home) / "memory", wal=wal)
         self.wal: dict[str, Any] = wal
@@ -61,7 +89,7 @@ class LogModel(RuleBasedStateMachine):
         self.values: list[bytes] = []
         self.times: list[int] = []
         self.marks: list[tuple[int, int, str, bool]] = []
-        self.producers: dict[str, tuple[int, int, int, int]] = {}
+        self.producers: dict[str, Sender] = {}
         self.cursors: dict[str, int] = {}
         self.first = self.duplicates = self.made = 0
         self.counts = dict.fromkeys(CAPS, 0)
@@ -94,41 +122,49 @@ class LogModel(RuleBasedStateMachine):
         count=st.integers(0, 30),
         size=st.sampled_from([0, 0, 200]),
         producer=st.sampled_from([None, None, "p", "q"]),
-        step=st.sampled_from([0, 1, 1, 1, 5]),
+        step=st.sampled_from([-7, -4, -3, -2, -1, 0, 1, 1, 1, 2, 5]),
+        digest=st.sampled_from(["a", "a", "a", "b", None]),
         epoch=st.sampled_from([-1, 0, 0, 0, 1]),
         tx=st.booleans(),
     )
     def append(
-        self, which: int, count: int, size: int, producer: str | None, step: int, epoch: int, tx: bool
+        self,
+        which: int,
+        count: int,
+        size: int,
+        producer: str | None,
+        step: int,
+        digest: str | None,
+        epoch: int,
+        tx: bool,
     ) -> None:
         values = self.new_values(count, size)
         at, told = len(self.values), None
-        last = self.producers.get(producer) if producer else None
+        sender = self.producers.get(producer, Sender()) if producer else Sender()
         if producer:
-            known_epoch, known_batch = last[:2] if last else (1, 1)
-            told = Producer(producer, known_batch + step, known_epoch + epoch)
+            number = max(max(sender.batches, default=20) + step, 0)
+            told = Producer(producer, number, sender.epoch + epoch, digest)
+        expected = sender.verdict(told) if told and sender.batches else None
         marks = [(0, count - 1, f"t{at}", True), (count - 1, count, f"u{at}", False)] if tx and count else []
+        if isinstance(expected, type):
+            with pytest.raises(expected):
+                self.logs[which].append(raw(values), producer=told, tx=marks, wait_s=0)
+            return
         try:
             result = self.logs[which].append(raw(values), producer=told, tx=marks, wait_s=0)
-        except Fenced:
-            assert told is not None
-            assert last is not None
-            assert told.epoch < last[0]
-            return
         except Backpressure:
             assert self.blocks
             return
-        if told is not None and last is not None:
-            assert told.epoch >= last[0]
-            assert result.duplicate == (told.batch <= last[1])
-            if result.duplicate:
-                assert (result.first, result.next) == last[2:]
-                self.producers[told.id] = (told.epoch, *last[1:])
-                self.duplicates += count
-                return
+        assert expected == ((result.first, result.next) if result.duplicate else None)
+        if told is not None:
+            sender.epoch = told.epoch
+            self.producers[told.id] = sender
+        if result.duplicate:
+            self.duplicates += count
+            return
         self.took(values, result.first, result.next)
         if told is not None:
-            self.producers[told.id] = (told.epoch, told.batch, result.first, result.next)
+            sender.took(told, result.first, result.next)
         self.marks += [(at + begin, at + end, id, closed) for begin, end, id, closed in marks]
         self.check_caps(sum(len(value) + 600 for value in values) + 3000)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -105,7 +106,9 @@ def test_no_setting_is_forgotten_here() -> None:
         "batch",
     }
     assert set(WalBatch.model_fields) == {"max_events", "max_bytes", "max_ms"}
-    assert set(StreamBuffer.model_fields) == {"max_events", "max_bytes", "mode", "timeout_ms", "spill"}
+    assert set(StreamBuffer.model_fields) == {
+        *("max_events", "max_bytes", "max_unread", "mode", "timeout_ms", "spill")
+    }
 
 
 def test_enabled(stream: Stream) -> None:
@@ -358,13 +361,15 @@ def test_a_buffer_smaller_than_a_group_does_not_wait(stream: Stream) -> None:
 @pytest.mark.parametrize("limit", ["max_events", "max_bytes"])
 def test_buffer_limits(stream: Stream, limit: str) -> None:
     few, many = (4, 100) if limit == "max_events" else (200, 1 << 20)
-    stream.make(wal=ONE_SEGMENT, buffer={limit: few, "mode": "drop"})
+    stream.make(wal=ONE_SEGMENT, buffer={limit: few})
     log = stream.logs[0]
     log.move_cursor(Cursor("r", 0))
     log.append(events(1))
     held = 0
-    while not dropped(log.submit, events(1, first=held + 1, size=50)):
-        held += 1
+    with contextlib.suppress(Backpressure):
+        while held < 100:
+            log.submit(events(1, first=held + 1, size=50), wait_s=0)
+            held += 1
     assert 0 < held <= 4
     stream.change(buffer={limit: many})
     more = [log.submit(events(1, first=held + 1 + i, size=50)) for i in range(20)]
@@ -406,7 +411,7 @@ def test_mode_and_timeout_ms(stream: Stream) -> None:
 
     def produce() -> None:
         try:
-            log.submit(events(1))
+            log.append(events(1))
         except Dropped as dropped:
             refused.append(dropped)
 
@@ -417,7 +422,7 @@ def test_mode_and_timeout_ms(stream: Stream) -> None:
     thread.join(20)
     assert [one.reason for one in refused] == ["buffer_full"]  # noticed while it waits
     with pytest.raises(Dropped, match="buffer full"):
-        log.submit(events(1))
+        log.append(events(1))
     stream.change(buffer={"mode": "timeout", "timeout_ms": 150})
     began = time.monotonic()
     with pytest.raises(Dropped, match="timeout"):
@@ -426,6 +431,24 @@ def test_mode_and_timeout_ms(stream: Stream) -> None:
     stream.change(buffer={"timeout_ms": 0})
     with pytest.raises(Dropped, match="timeout"):
         log.append(events(1))
+
+
+def test_max_unread(stream: Stream) -> None:
+    stream.make(buffer={"max_unread": 4})
+    log = stream.logs[0]
+    log.move_cursor(Cursor("r", 0))
+    log.append(events(3))
+    with pytest.raises(Backpressure):
+        log.append(events(2), wait_s=0.05)
+    assert log.append(events(1), wait_s=10).next == 4
+    waiting = log.submit(events(2))
+    stream.change(buffer={"max_unread": 6})
+    assert waiting.future.result(20).next == 6
+    waiting = log.submit(events(9))
+    log.move_cursor(Cursor("r", 6))
+    assert waiting.future.result(20).next == 15  # one append may be larger, if all was read
+    stream.change(buffer={"max_unread": None})
+    assert log.append(events(1), wait_s=10).next == 16
 
 
 def test_spill(stream: Stream) -> None:

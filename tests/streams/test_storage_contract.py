@@ -18,8 +18,21 @@ import pytest
 from penstock.streams.frames import encode_body
 from penstock.streams.log import Log
 from penstock.streams.pool import open_storage
-from penstock.streams.storage import Append, Appended, Bounds, Cursor, Fenced, Full, Producer, Storage
-from tests.streams.kit import change, events, make_stream, values
+from penstock.streams.producers import WINDOW
+from penstock.streams.storage import (
+    Append,
+    Appended,
+    BatchConflict,
+    BatchTooOld,
+    Bounds,
+    Cursor,
+    Fenced,
+    Full,
+    Producer,
+    Refusal,
+    Storage,
+)
+from tests.streams.kit import change, events, make_stream, raw, values
 
 KINDS = ("local", "sqlite")
 
@@ -52,7 +65,7 @@ def append(*batches: pa.RecordBatch, producer: Producer | None = None, tx: Any =
     return Append([encode_body(batch, "lz4") for batch in batches], producer, tx)
 
 
-def write(storage: Storage, *batches: pa.RecordBatch, **more: Any) -> Appended | Fenced:
+def write(storage: Storage, *batches: pa.RecordBatch, **more: Any) -> Appended | Refusal:
     return storage.write([append(*batches, **more)])[0]
 
 
@@ -122,6 +135,65 @@ def test_a_repeated_append_appends_nothing(opener: Opener) -> None:
     assert storage.write([twice, twice]) == [Appended(2, 3), Appended(2, 3, duplicate=True)]
     assert write(storage, events(1, 3), producer=Producer("q", 1)) == Appended(3, 4)
     assert contents(storage) == names(0, 4)
+
+
+def test_a_batch_that_comes_late_is_appended(opener: Opener) -> None:
+    storage = opener()
+    assert write(storage, events(2), producer=Producer("p", 12)) == Appended(0, 2)
+    assert write(storage, events(1, 2), producer=Producer("p", 11)) == Appended(2, 3)
+    assert write(storage, events(1, 3), producer=Producer("p", 0)) == Appended(3, 4)
+    assert contents(storage) == names(0, 4)
+    for _ in range(2):  # also when another process asks
+        assert write(storage, events(2), producer=Producer("p", 12)) == Appended(0, 2, duplicate=True)
+        assert write(storage, events(1, 2), producer=Producer("p", 11)) == Appended(2, 3, duplicate=True)
+        storage = opener()
+    assert contents(storage) == names(0, 4)
+
+
+def test_a_number_with_another_content_is_refused(opener: Opener) -> None:
+    storage = opener()
+    write(storage, events(1), producer=Producer("p", 7, digest="one"))
+    refused = write(storage, events(1, 1), producer=Producer("p", 7, digest="two"))
+    assert isinstance(refused, BatchConflict)
+    assert "batch 7 of producer 'p' was kept with another body" in str(refused)
+    assert "such as 8" in refused.hint
+    repeated = [
+        append(events(1), producer=Producer("p", 7, digest=digest)) for digest in ("one", None, "two")
+    ]
+    again, unknown, other = storage.write(repeated)
+    assert again == unknown == Appended(0, 1, duplicate=True)
+    assert isinstance(other, BatchConflict)
+    assert contents(storage) == names(0, 1)
+
+
+def test_numbers_below_the_window_are_refused_and_all_others_judged(opener: Opener) -> None:
+    """Retention removes the segments of the batches, and whoever opens the stream next still knows them."""
+    storage = opener(max_segments=2, segment_bytes=2000, retention_bytes=128 * 1024)
+    numbers = [*range(1000, 1100, 2)]
+    random.Random(3).shuffle(numbers)
+    sent: dict[int, Appended] = {}
+    for number in numbers:
+        large = raw([random.randbytes(5000)])
+        result = write(storage, large, producer=Producer("p", number, digest=f"d{number}"))
+        if isinstance(result, Appended):
+            sent[number] = result
+        else:
+            assert isinstance(result, BatchTooOld)
+            assert number < sorted(sent)[-WINDOW]
+        storage.maintain()
+    assert storage.bounds().first > 0
+    storage = opener()
+    known = sorted(sent)[-WINDOW:]
+    for number, done in sent.items():
+        repeat = write(storage, events(5), producer=Producer("p", number, digest=f"d{number}"))
+        if number in known:
+            assert repeat == Appended(done.first, done.next, duplicate=True)
+        else:
+            assert isinstance(repeat, BatchTooOld)
+            assert f"batches from {known[0]} on" in str(repeat)
+            assert f"such as {known[-1] + 1}" in repeat.hint
+    next = storage.bounds().next
+    assert write(storage, events(1), producer=Producer("p", known[-1] - 1)) == Appended(next, next + 1)
 
 
 def test_a_fenced_producer_is_refused_alone(opener: Opener) -> None:

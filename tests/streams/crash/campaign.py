@@ -67,7 +67,8 @@ class Life:
                 time.sleep(self._rng.uniform(0, 0.01))
         told = Obligations.load(self._told)
         with recorded(self._told) as pipe:
-            checker = fork(lambda: check(self._stream, told, pipe))
+            in_order = not self._plan["idempotent"]
+            checker = fork(lambda: check(self._stream, told, pipe, in_order=in_order))
             assert os.waitpid(checker, 0)[1] == 0, f"a fault in {self._stream}: {self._plan}"
 
     def _start(self, writer: str, told: Obligations, pipe: Pipe, files: Files) -> int:

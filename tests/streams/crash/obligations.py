@@ -6,6 +6,7 @@ offsets and checksums. What was written to a pipe is there even if the writer di
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 from collections.abc import Iterator
@@ -65,7 +66,8 @@ class Obligations:
                 self.submitted[writer] = max(int(batch), self.submitted.get(writer, 0))
             case ["ack", writer, batch, first, next, sums]:
                 what = Acknowledged(int(first), int(next), [int(s, 16) for s in sums.split(",")])
-                self.acknowledged[writer, int(batch)] = what
+                # A batch that is sent again is said to be where it was.
+                assert self.acknowledged.setdefault((writer, int(batch)), what) == what
             case ["move", reader, offset]:
                 self.cursors.setdefault(reader, []).append(int(offset))
             case ["moved", reader, offset]:
@@ -77,8 +79,9 @@ class Obligations:
 
     def next_batch(self, writer: str, *, again: bool) -> int:
         """What a writer goes on with: with `again`, what it does not know to be there is sent once more."""
-        known = (batch for name, batch in self.acknowledged if name == writer)
-        return (max(known, default=0) if again else self.submitted.get(writer, 0)) + 1
+        if not again:
+            return self.submitted.get(writer, 0) + 1
+        return next(batch for batch in itertools.count(1) if (writer, batch) not in self.acknowledged)
 
 
 class Pipe:

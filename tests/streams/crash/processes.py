@@ -54,17 +54,21 @@ def fork(run: Callable[[], None]) -> int:
 def write_for_ever(
     directory: Path, writer: str, start: int, pipe: Pipe, files: Files, *, idempotent: bool
 ) -> None:
-    """Append batch after batch, and do now and then what else is done to a stream."""
+    """Append batch after batch, and do now and then what else is done to a stream.
+
+    An idempotent writer has several batches under way, which come in any order.
+    """
     log = Log(LocalStorage(directory, files))
     rng = random.Random(os.urandom(8))
     while True:
-        burst = 1 if idempotent else rng.choice((1, 1, 4))
+        burst = rng.choice((1, 1, 4))
+        order = rng.sample(range(burst), burst) if idempotent else range(burst)
         waiting = []
-        for batch in range(start, start + burst):
+        for batch in (start + i for i in order):
             values = payload(writer, batch)
             pipe.tell("submit", writer, batch)
-            producer = Producer(writer, batch) if idempotent else None
-            flush = batch == start + burst - 1
+            producer = Producer(writer, batch, digest=f"{batch}") if idempotent else None
+            flush = len(waiting) == burst - 1
             waiting.append((batch, values, log.submit(raw(values), producer=producer, flush=flush)))
         for batch, values, pending in waiting:
             told = pending.future.result()
@@ -89,13 +93,13 @@ def _change(log: Log, directory: Path, writer: str, pipe: Pipe, rng: random.Rand
     change(directory, wal={"compression": rng.choice(("none", "lz4", "zstd"))})
 
 
-def check(directory: Path, told: Obligations, pipe: Pipe) -> None:
+def check(directory: Path, told: Obligations, pipe: Pipe, *, in_order: bool) -> None:
     """Everything that was promised is there, nothing else is, and the stream goes on."""
     log = Log(LocalStorage(directory))
     bounds = log.bounds()
     found = _read(log)
     _nothing_lost(found, told, bounds.first)
-    _nothing_invented(found, told)
+    _nothing_invented(found, told, in_order)
     cursors = {cursor.reader: cursor.next for cursor in log.storage.cursors()}
     for reader, allowed in told.cursors.items():
         # Before its first move is acknowledged, there may be none.
@@ -140,15 +144,17 @@ def _nothing_lost(found: dict[int, bytes], told: Obligations, first: int) -> Non
             assert known.next <= first, "an append was evicted in part"
 
 
-def _nothing_invented(found: dict[int, bytes], told: Obligations) -> None:
-    """Each event was submitted, is there once, with its whole batch, and after the earlier ones."""
-    last: dict[str, int] = {}
+def _nothing_invented(found: dict[int, bytes], told: Obligations, in_order: bool) -> None:
+    """Each event was submitted, is there once, with its whole batch; those sent in order are in order."""
+    seen: dict[str, list[int]] = {}
     offsets = iter(sorted(found))
     for offset in offsets:
         name, number, _ = found[offset].split(b"/", 2)
         writer, batch = name.decode(), int(number)
-        assert last.get(writer, 0) < batch <= told.submitted[writer], (writer, batch, last)
-        last[writer] = batch
+        assert batch <= told.submitted[writer], (writer, batch)
+        assert batch not in seen.setdefault(writer, []), (writer, batch)
+        assert not in_order or batch > max(seen[writer], default=0), (writer, batch)
+        seen[writer].append(batch)
         values = payload(writer, batch)
         assert [found.get(offset + i) for i in range(len(values))] == values, (writer, batch)
         for _ in values[1:]:

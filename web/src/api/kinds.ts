@@ -23,6 +23,7 @@ export type AnyDocument = {
   attempts?: Schemas["Attempt"][];
   ops?: Schemas["Ops"] | null;
   referrers?: Schemas["Referrer"][] | null;
+  guarantee?: string | null;
   warnings?: Schemas["Problem"][] | null;
 };
 

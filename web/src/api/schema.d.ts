@@ -25,8 +25,11 @@ export interface paths {
          *     are named by their lines. With `atomic` nothing is kept then. Without it the others are kept, and these go to
          *     the dead-letter stream of a typed stream; a raw stream has none, and the answer is all that is told of them.
          *
-         *     A full stream answers 503 or, if its settings say that it drops, 429, both with `Retry-After`. Whoever sends
-         *     `producer` and `batch` may repeat a request: a batch that was kept already is not kept again.
+         *     A full stream answers 503 or, if its settings say that it drops, 429, both with `Retry-After`.
+         *
+         *     With `producer` and `batch` a request can be repeated: a batch that was kept before is not kept again, and
+         *     the answer has the offsets it got then. Batches may arrive in any order. The answer is 409 if the number was
+         *     used for another body (`batch_conflict`), or is below the 32 highest of the producer (`batch_too_old`).
          */
         post: operations["appendEvents"];
         delete?: never;
@@ -57,8 +60,11 @@ export interface paths {
          *     are named by their lines. With `atomic` nothing is kept then. Without it the others are kept, and these go to
          *     the dead-letter stream of a typed stream; a raw stream has none, and the answer is all that is told of them.
          *
-         *     A full stream answers 503 or, if its settings say that it drops, 429, both with `Retry-After`. Whoever sends
-         *     `producer` and `batch` may repeat a request: a batch that was kept already is not kept again.
+         *     A full stream answers 503 or, if its settings say that it drops, 429, both with `Retry-After`.
+         *
+         *     With `producer` and `batch` a request can be repeated: a batch that was kept before is not kept again, and
+         *     the answer has the offsets it got then. Batches may arrive in any order. The answer is 409 if the number was
+         *     used for another body (`batch_conflict`), or is below the 32 highest of the producer (`batch_too_old`).
          */
         post: operations["ingest"];
         delete?: never;
@@ -3666,6 +3672,11 @@ export interface components {
             attempts: components["schemas"]["Attempt"][];
             ops: components["schemas"]["Ops"];
             /**
+             * Guarantee
+             * @description What an acknowledgement of events that are sent to it means; null if none are, and in lists.
+             */
+            guarantee: string | null;
+            /**
              * Warnings
              * @description What to know about what was just saved; null if nothing was.
              */
@@ -4257,6 +4268,11 @@ export interface components {
             attempts: components["schemas"]["Attempt"][];
             /** @description What it has done; null if it does not run by itself. */
             ops: components["schemas"]["Ops"] | null;
+            /**
+             * Guarantee
+             * @description What an acknowledgement of events that are sent to it means; null if none are, and in lists.
+             */
+            guarantee: string | null;
         };
         /**
          * RunnablePage
@@ -6360,9 +6376,10 @@ export interface components {
          * @description Takes what is sent to `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, also compressed.
          *
          *     Events are appended to a stream before the sender is answered: the pipeline's own one, or the one that a
-         *     registered source names in `stream`. With a `schema` they become typed events, and what does not fit is
-         *     kept beside them with the reason; without, each has a `value`, a `key` and `headers`. Whoever sends too
-         *     fast is told to wait.
+         *     registered source names in `stream`. An acknowledged event survives a kill and a restart, unless the
+         *     `buffer` of the pipeline is in memory: each answer says which. With a `schema` they become typed events;
+         *     events that do not fit are kept beside them with the reason. Without, each has a `value`, a `key` and
+         *     `headers`. At the limit of the stream the sender is refused and asked to wait.
          */
         HttpSource: {
             /**
@@ -6401,9 +6418,10 @@ export interface components {
          * @description Takes what is sent to `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, also compressed.
          *
          *     Events are appended to a stream before the sender is answered: the pipeline's own one, or the one that a
-         *     registered source names in `stream`. With a `schema` they become typed events, and what does not fit is
-         *     kept beside them with the reason; without, each has a `value`, a `key` and `headers`. Whoever sends too
-         *     fast is told to wait.
+         *     registered source names in `stream`. An acknowledged event survives a kill and a restart, unless the
+         *     `buffer` of the pipeline is in memory: each answer says which. With a `schema` they become typed events;
+         *     events that do not fit are kept beside them with the reason. Without, each has a `value`, a `key` and
+         *     `headers`. At the limit of the stream the sender is refused and asked to wait.
          */
         HttpSourceBinding: {
             /**
@@ -6920,11 +6938,42 @@ export interface components {
         PipelineBuffer: {
             /**
              * Type
-             * @description Where they are held.
-             * @default memory
+             * @description Where: `wal` and `sqlite` keep them on disk, `memory` loses them with a restart.
+             * @default wal
              * @enum {string}
              */
-            type: "memory" | "sqlite" | "wal";
+            type: "wal" | "sqlite" | "memory";
+            /**
+             * Limit
+             * @description Events that the pipeline has not read, at most. Null: 100,000 in memory, any on disk.
+             * @default null
+             */
+            limit: number | null;
+            /**
+             * Limit Bytes
+             * @description Bytes, at most. Null: 64 MiB in memory, 4 GiB with `wal`, 1 GiB with `sqlite`.
+             * @default null
+             */
+            limit_bytes: number | null;
+            /**
+             * Mode
+             * @description At the limit: let senders wait and refuse them with 503, drop new events (counted, 429), or let them wait and then drop them.
+             * @default block
+             * @enum {string}
+             */
+            mode: "block" | "drop" | "timeout";
+            /**
+             * Timeout Ms
+             * @description How long a sender waits for room.
+             * @default 5000
+             */
+            timeout_ms: number;
+            /**
+             * Spill
+             * @description With `type: memory`: overflow goes to disk before `mode` applies; a restart loses it.
+             * @default false
+             */
+            spill: boolean;
         };
         /**
          * PipelineDocument
@@ -6964,7 +7013,7 @@ export interface components {
              */
             source: components["schemas"]["FileSource"] | components["schemas"]["GenerateSource"] | components["schemas"]["HttpSource"] | components["schemas"]["SparkSource"] | components["schemas"]["StreamSource"] | components["schemas"]["SourceRef"];
             /**
-             * @description What holds pushed events.
+             * @description What holds pushed events. Absent: they are kept on disk.
              * @default null
              */
             buffer: components["schemas"]["PipelineBuffer"] | null;
@@ -7686,7 +7735,7 @@ export interface components {
         };
         /**
          * StreamBuffer
-         * @description The bounded buffer before the log, and what happens when it is full.
+         * @description The bounded buffer before the log, and what happens to an append that finds no room.
          */
         StreamBuffer: {
             /**
@@ -7702,8 +7751,14 @@ export interface components {
              */
             max_bytes: number;
             /**
+             * Max Unread
+             * @description There is no room for more than this many events that a reader has not read. Null: no such limit.
+             * @default null
+             */
+            max_unread: number | null;
+            /**
              * Mode
-             * @description Full: make the producer wait, drop (counted), or wait and then drop.
+             * @description No room: make the producer wait, drop (counted), or wait and then drop.
              * @default block
              * @enum {string}
              */
@@ -8454,9 +8509,9 @@ export interface operations {
                 tx?: string | null;
                 /** @description Whether the transaction ends with them. */
                 tx_end?: boolean;
-                /** @description Who sends, so that it may repeat. */
+                /** @description Name of the sender, so that a repeated batch is kept once. */
                 producer?: string | null;
-                /** @description The number of this batch of the producer. */
+                /** @description The number of this batch of the producer: one for each batch, the same for a repeat. */
                 batch?: number | null;
                 /** @description A later one of the same producer fences this one. */
                 epoch?: number;
@@ -8592,9 +8647,9 @@ export interface operations {
                 tx?: string | null;
                 /** @description Whether the transaction ends with them. */
                 tx_end?: boolean;
-                /** @description Who sends, so that it may repeat. */
+                /** @description Name of the sender, so that a repeated batch is kept once. */
                 producer?: string | null;
-                /** @description The number of this batch of the producer. */
+                /** @description The number of this batch of the producer: one for each batch, the same for a repeat. */
                 batch?: number | null;
                 /** @description A later one of the same producer fences this one. */
                 epoch?: number;
@@ -8737,6 +8792,15 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description Something went wrong here; the message has the id under which it was logged. */
             500: {
                 headers: {
@@ -8775,6 +8839,15 @@ export interface operations {
                     "application/json": components["schemas"]["ReadinessInfo"];
                 };
             };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description Something went wrong here; the message has the id under which it was logged. */
             500: {
                 headers: {
@@ -8811,6 +8884,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WorkerView"][];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description Something went wrong here; the message has the id under which it was logged. */
@@ -20429,6 +20511,15 @@ export interface operations {
                     "application/json": components["schemas"]["ConnectorCatalogue"];
                 };
             };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description Something went wrong here; the message has the id under which it was logged. */
             500: {
                 headers: {
@@ -20525,6 +20616,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ComponentInfo"][];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description Something went wrong here; the message has the id under which it was logged. */
@@ -20624,6 +20724,15 @@ export interface operations {
                     "application/json": components["schemas"]["FunctionInfo"][];
                 };
             };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description Something went wrong here; the message has the id under which it was logged. */
             500: {
                 headers: {
@@ -20660,6 +20769,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SettingsView"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description Something went wrong here; the message has the id under which it was logged. */
@@ -20753,6 +20871,15 @@ export interface operations {
                     "application/json": components["schemas"]["Overview"];
                 };
             };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description Something went wrong here; the message has the id under which it was logged. */
             500: {
                 headers: {
@@ -20791,6 +20918,15 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description Something went wrong here; the message has the id under which it was logged. */
             500: {
                 headers: {
@@ -20827,6 +20963,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Topology"];
+                };
+            };
+            /** @description What was sent is not valid: all of its problems. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description Something went wrong here; the message has the id under which it was logged. */

@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { Link, useParams } from "react-router";
 import { ApiError } from "#/api/client";
 import { useDocument } from "#/api/documents";
@@ -34,6 +34,11 @@ function OneFlow({ place, id }: { place: Place; id: string }) {
       actions={<FlowActions kind={kind} document={document} controls={controls} />}
     >
       <FlowFacts kind={kind} document={document} />
+      {document.guarantee && (
+        <Text size="sm" c="dimmed">
+          Events sent to it: {document.guarantee}
+        </Text>
+      )}
       <FlowTrouble document={document} controls={controls} />
       <FlowTabs kind={kind} document={document} />
     </Page>

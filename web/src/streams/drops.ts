@@ -15,6 +15,11 @@ const REASONS: Record<string, { title: string; about: string; isLoss: boolean }>
     about: "A transient stream keeps nothing while it has no reader.",
     isLoss: true,
   },
+  lost_restart: {
+    title: "Lost by a restart",
+    about: "They were in memory when Penstock was restarted. A stream with wal.enabled keeps its events.",
+    isLoss: true,
+  },
   evicted_retention_ms: {
     title: "Removed by age",
     about: "Older than retention_ms. This is what retention is for.",
