@@ -220,6 +220,7 @@ class Streams:
         if not getattr(source, "push", False):
             return None
         spec = input_spec(document, getattr(source, "schema_", None))
+        spec = spec.model_copy(update={"timestamps": getattr(source, "timestamps", "iso")})
         return self._at(input_id(record.id), record.uid, spec)
 
     def _lettered(self, owner: str) -> Record | None:
