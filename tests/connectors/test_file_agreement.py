@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import uuid
 from pathlib import Path
 from typing import Any
@@ -116,10 +117,15 @@ def expected(body: bytes, content_type: str, ddl: str, **options: Any) -> tuple[
     return good, sorted(((m.code, m.reason) for m in decoded.misfits), key=str)
 
 
-def unquoted(reasons: list[Any]) -> list[Any]:
-    """Reasons without quotes, which a number has where Spark reads it as text; null counts as missing."""
-    plain = ((code, reason.replace('"', "").replace("\\", "")) for code, reason in reasons)
-    return sorted((code, reason.replace(" is null", " is missing")) for code, reason in plain)
+def shapes(reasons: list[Any]) -> list[Any]:
+    """Codes and reasons without the value: a number that Spark reads as text is shown as it is written.
+
+    Of a null, Spark's reader does not tell whether the column is missing.
+    """
+    without = (
+        (code, re.sub(r"(column '.*?') is .*?, (?=[a-z])", r"\1: ", reason)) for code, reason in reasons
+    )
+    return sorted((code, reason.replace(" is null", " is missing")) for code, reason in without)
 
 
 def same(one: list[Any], other: list[Any]) -> bool:
@@ -149,7 +155,7 @@ def test_json(spark: SparkSession, tmp_path: Path, kinds: dict[str, str]) -> Non
         assert [row for row in events if row not in wanted and "nan" not in repr(row)] == []
         assert [row["n"] for row in events] == [row["n"] for row in wanted]
         assert same(events, wanted)
-        assert unquoted(reasons) == unquoted(why)
+        assert shapes(reasons) == shapes(why)
         assert len(why) > 50
 
     check()
