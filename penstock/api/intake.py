@@ -86,9 +86,13 @@ class Intake:
 
     async def decode(self, body: bytes, content_type: str | None, door: Door, key: bytes | None) -> Decoded:
         """The events in a body as the stream keeps them."""
+
+        def read() -> Decoded:
+            return decode(body, content_type, door.schema, key=key, timestamps=door.spec.timestamps)
+
         if len(body) <= INLINE_BYTES:
-            return decode(body, content_type, door.schema, key=key)
-        return await to_thread.run_sync(lambda: decode(body, content_type, door.schema, key=key))
+            return read()
+        return await to_thread.run_sync(read)
 
     async def digest(self, body: bytes) -> str:
         """Identifies a body, so that a batch that is sent again is told from another one."""

@@ -103,6 +103,10 @@ class Source(Component):
         """The first offset that can be read again; None if events may go as soon as they were read."""
         return None
 
+    def reason(self, row: str) -> tuple[str, str] | None:
+        """The code and the message of a record that was noted without one; None if there are none."""
+        return None
+
     def trigger(self, batch: Batch) -> dict[str, Any]:
         """The arguments of `DataStreamWriter.trigger`. `availableNow` makes the pipeline finite."""
         return {"processingTime": "0 seconds"}

@@ -8,15 +8,34 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from penstock.connectors.base import Delivered, DeliveryId, Sink, SinkWriter, Site, write_counted
-from penstock.connectors.file_source import FORMAT_OPTIONS, Format
+from penstock.connectors.base import (
+    Delivered,
+    DeliveryId,
+    Rejected,
+    Sink,
+    SinkWriter,
+    Site,
+    write_counted,
+)
+from penstock.connectors.file_form import (
+    NO_FORM,
+    NO_FORM_IN_ORC,
+    READ,
+    UNHELD,
+    WRITE,
+    Format,
+    in_form,
+    unheld,
+)
 from penstock.connectors.paths import qualified
 from penstock.connectors.storage import Storage, storage_for
 from penstock.errors import Problem, did_you_mean
+from penstock.sql.names import quote
+from penstock.sql.rows import to_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 BATCH = "penstock_batch"
 """Name of the partition directory that holds a batch."""
@@ -34,6 +53,11 @@ class FileSink(Sink):
     and `penstock_batch` tells which batch an event came with. How large and how frequent batches are is
     the business of `batch:`. On object stores, where a directory cannot be renamed at once, write to a
     table format through the `spark` sink instead.
+
+    Nothing is lost in the files: times keep their microseconds, and readers get back the values that went in.
+    Where `json` and `csv` have no form of their own for a type, `docs/concepts.md` says which one is used.
+    `csv` holds no arrays, maps and structs. An event that a format has no form for, such as a line end in
+    `text`, goes to the dead letters.
     """
 
     type: Literal["file"] = "file"
@@ -88,18 +112,33 @@ max_file_bytes: 134217728
                 path="format",
                 hint="select one column in a processor, or write json",
             )
-        if self.format == "csv":
-            for field in rest:
-                if isinstance(field.dataType, ArrayType | MapType | StructType):
-                    yield Problem(
-                        code="unsupported_type",
-                        message=f"csv cannot hold '{field.name}', a {field.dataType.simpleString()}",
-                        path="format",
-                        hint="add a flatten or map step, or write json",
-                    )
+        for field in rest:
+            nested = isinstance(field.dataType, ArrayType | MapType | StructType)
+            if self.format == "csv" and nested:
+                yield _cannot_hold(self.format, field, "add a flatten or map step, or write json")
+            elif self.format != "text" and _has_no_form(field.dataType, self.format):
+                yield _cannot_hold(self.format, field, "cast it to STRING or BIGINT, or write parquet")
 
     def open(self, site: Site) -> SinkWriter:
         return _Writer(self)
+
+
+def _has_no_form(kind: DataType, format: Format) -> bool:
+    """Whether a type, or one inside it, is none of the format's."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(kind, ArrayType):
+        return _has_no_form(kind.elementType, format)
+    if isinstance(kind, MapType):
+        return any(_has_no_form(each, format) for each in (kind.keyType, kind.valueType))
+    if isinstance(kind, StructType):
+        return any(_has_no_form(field.dataType, format) for field in kind.fields)
+    return kind.simpleString().startswith(NO_FORM_IN_ORC if format == "orc" else NO_FORM)
+
+
+def _cannot_hold(format: Format, field: StructField, hint: str) -> Problem:
+    message = f"{format} cannot hold '{field.name}', a {field.dataType.simpleString()}"
+    return Problem(code="unsupported_type", message=message, path="format", hint=hint)
 
 
 class _Writer(SinkWriter):
@@ -124,26 +163,35 @@ class _Writer(SinkWriter):
         if self.storage is None:
             self.storage = storage
             self._clean(storage, owner)
+        held, rejected = self._sifted(df)
+        df = in_form(held, self.sink.format)
         if storage.exists(target):
-            return Delivered(self._read(df, target).count())
+            return Delivered(self._read(df, target).count(), rejected)
         events = write_counted(df, lambda counted: self._stage(counted, staged)).events
         if events:
             staged = self._rolled(df, storage, staged, events)
             storage.publish(staged, target)
         else:
             storage.remove(staged)
-        return Delivered(events)
+        return Delivered(events, rejected)
 
     def close(self) -> None:
         self.storage = None
 
-    @property
-    def _options(self) -> dict[str, str]:
-        return {**FORMAT_OPTIONS.get(self.sink.format, {}), **self.sink.options}
+    def _sifted(self, df: DataFrame) -> tuple[DataFrame, list[Rejected]]:
+        """The events that the format has a form for, and apart from them the others."""
+        names = [name for name in df.columns if name not in self.sink.partition_by]
+        bad = unheld(names, self.sink.format)
+        if bad is None:
+            return df, []
+        rows = df.filter(bad).select(to_json(*map(df.__getitem__, map(quote, df.columns)))).collect()
+        message = f"{self.sink.format} has no form for the value of '{names[0]}': {UNHELD[self.sink.format]}"
+        return df.filter(~bad), [Rejected(row[0], "no_form", message) for row in rows]
 
     def _read(self, like: DataFrame, path: str) -> DataFrame:
-        reader = like.sparkSession.read.format(self.sink.format).schema(like.schema)
-        return reader.options(**self._options).load(path)
+        format = self.sink.format
+        options = {**WRITE.get(format, {}), **READ.get(format, {}), **self.sink.options}
+        return like.sparkSession.read.format(format).schema(like.schema).options(**options).load(path)
 
     def _stage(self, df: DataFrame, path: str) -> None:
         writer = (
@@ -151,7 +199,7 @@ class _Writer(SinkWriter):
             .mode("overwrite")
             .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
             .option("mapreduce.fileoutputcommitter.algorithm.version", "2")
-            .options(**self._options)
+            .options(**{**WRITE.get(self.sink.format, {}), **self.sink.options})
         )
         if self.events_per_file:
             writer = writer.option("maxRecordsPerFile", self.events_per_file)

@@ -9,31 +9,34 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from penstock.connectors import file_native
 from penstock.connectors.base import Site, Source
+from penstock.connectors.file_form import READ, Format
 from penstock.connectors.paths import is_local, local_path, qualified
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import EVENT, HIDDEN, NOTE
+from penstock.processors.base import HIDDEN
 from penstock.specs.policies import Batch
+from penstock.specs.stream import TIMESTAMPS, Timestamps
 from penstock.sql.names import quote
 from penstock.sql.schemas import parse_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
     from pyspark.sql.types import StructType
-
-Format = Literal["json", "csv", "parquet", "text", "orc"]
 
 SAMPLE_BYTES = 256 * 1024 * 1024
 """Text beyond this is sampled when a schema is inferred, so that saving a pipeline stays quick."""
-
-FORMAT_OPTIONS = {"csv": {"header": "true"}}
 
 FOREVER = "36500d"
 """Spark ignores a new file that is older than the newest one by `maxFileAge`, without a word."""
 
 
-CORRUPT = "$corrupt"
-"""The column in which Spark keeps the text of a record that does not fit."""
+DECODED = ("json", "csv")
+"""Formats of text, which has to be decoded."""
+
+ISO_ONLY = ("timestampformat", "timestampntzformat", "dateformat")
+"""Options of Spark's reader that would be a second rule of decoding."""
 
 
 class FileSource(Source):
@@ -41,8 +44,11 @@ class FileSource(Source):
 
     Each file is read once, whole; write a file elsewhere and move it in, so that it is never seen half
     written. Names that begin with `_` or `.` are passed over. Without a `schema` the columns are inferred
-    from the files there are when the document is saved, and pinned in its revision. A record of JSON or CSV
-    that does not fit goes to the dead letters as it stands in the file (`malformed: dead_letter`).
+    from the files there are when the document is saved, and pinned in its revision.
+
+    JSON and CSV are decoded by the same rule as what is sent to a stream: nothing is rounded, cut or guessed.
+    A record that does not fit goes to the dead letters with the column and the value (`malformed:
+    dead_letter`). CSV is that of RFC 4180: an empty field is null, and `""` an empty string.
 
     The thresholds of `batch:` apply where they are set: `max_bytes` is the size of the pieces files are
     split into, and with `max_inflight` that many pieces make up a micro-batch.
@@ -62,6 +68,12 @@ class FileSource(Source):
         description="A record that does not fit: keep it as a dead letter, fail the pipeline, or read it as "
         "nulls.",
     )
+    timestamps: Timestamps = Field(default="iso", description=TIMESTAMPS)
+    exact: bool = Field(
+        default=False,
+        description="`json`: do without Spark's own reader, which is faster, but reads any value as STRING, "
+        "1e999 as Infinity, and nothing of what follows the object on its line.",
+    )
     poll_ms: int = Field(default=1_000, ge=10, description="How often to look for new files.")
     options: dict[str, str] = Field(
         default_factory=dict, description="Further options of Spark's reader, such as `sep` for csv."
@@ -79,10 +91,23 @@ schema: id BIGINT, customer STRING, amount DOUBLE
     def pinned(self, spark: SparkSession, site: Site) -> Self:
         if self.format == "text":
             return self
-        if self.schema_ is not None:
-            parse_schema(spark, self.schema_, field="schema")
-            return self
-        return self.model_copy(update={"schema_": self._inferred(spark)})
+        if self.schema_ is None:
+            return self.model_copy(update={"schema_": self._inferred(spark)})
+        parse_schema(spark, self.schema_, field="schema")
+        if self.format in DECODED:
+            self._check()
+        return self
+
+    def _check(self) -> None:
+        """Refuse what the decoder does not know: types, and ways to write them."""
+        from penstock.processors.columns import declared
+
+        declared(self.schema_ or "")
+        if name := next((name for name in self.options if name.lower() in ISO_ONLY), None):
+            message = f"'{name}' has no effect: times are read as 'timestamps' says, and dates as 2026-01-31"
+            hint = "read the column as STRING and convert it in a processor"
+            problem = Problem(code="unsupported_option", message=message, path=f"options.{name}", hint=hint)
+            raise Invalid(problem)
 
     def columns(self, spark: SparkSession, site: Site) -> StructType | None:
         ddl = "value STRING" if self.format == "text" else self.schema_
@@ -102,17 +127,46 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         options = {"maxFileAge": FOREVER, **self._options()}
         if "max_inflight" in set_ and batch.max_inflight != "auto":
             options["maxBytesPerTrigger"] = str(batch.max_bytes * batch.max_inflight)
-        reader = spark.readStream.format(self.format).options(**options)
+        reader = spark.readStream.options(**options)
+        path = self._watched()
         if self.format == "text":
-            return reader.load(self._watched())
+            return reader.format("text").load(path)
         schema = parse_schema(spark, self.schema_ or "", field="schema")
-        if not self._keeps_malformed:
-            return reader.schema(schema).load(self._watched())
-        return _noted(reader.schema(schema.add(CORRUPT, "string")).load(self._watched()))
+        if self.format not in DECODED:
+            return reader.format(self.format).schema(schema).load(path)
+        if self._native(schema):
+            wanted = file_native.read_as(schema, self.timestamps)
+            read = reader.format("json").options(**file_native.OPTIONS).schema(wanted).load(path)
+            return file_native.converted(read, schema, self.timestamps)
+        return self._decoded(reader, schema, path)
 
-    @property
-    def _keeps_malformed(self) -> bool:
-        return self.malformed == "dead_letter" and self.format in ("json", "csv")
+    def reason(self, row: str) -> tuple[str, str] | None:
+        """Why Spark's own reader, or what follows it, did not take a record."""
+        from penstock.connectors.file_records import Rule
+        from penstock.processors.columns import declared
+
+        found = Rule(declared(self.schema_ or ""), self.timestamps).lines([row.encode()]).misfits
+        return (found[0].code, found[0].reason) if found else None
+
+    def _native(self, schema: StructType) -> bool:
+        lines = self.format == "json" and self.options.get("multiLine", "false").lower() != "true"
+        return lines and self.malformed == "dead_letter" and not self.exact and file_native.readable(schema)
+
+    def _decoded(self, reader: DataStreamReader, schema: StructType, path: str) -> DataFrame:
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        from penstock.connectors.file_records import CORRUPT, Kind, decoded
+
+        kind: Kind = "csv"
+        if self.format == "csv":
+            fields = [StructField(name, StringType()) for name in (*schema.names, CORRUPT)]
+            reader = reader.format("csv").options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
+            read = reader.schema(StructType(fields)).load(path)
+        else:
+            whole = self.options.get("multiLine", "false").lower()
+            kind = "documents" if whole == "true" else "lines"
+            read = reader.format("text").option("wholetext", whole).load(path)
+        return decoded(read, schema, self.timestamps, kind, self.malformed)
 
     def trigger(self, batch: Batch) -> dict[str, Any]:
         return {"availableNow": True} if self.finite else {"processingTime": f"{self.poll_ms} milliseconds"}
@@ -132,9 +186,7 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         return re.sub(r"(\w)(\W*)$", r"[\1]\2", path)
 
     def _options(self) -> dict[str, str]:
-        mode = "PERMISSIVE" if self.malformed == "nulls" or self._keeps_malformed else "FAILFAST"
-        kept = {"columnNameOfCorruptRecord": CORRUPT} if self._keeps_malformed else {}
-        return {"mode": mode, **kept, **FORMAT_OPTIONS.get(self.format, {}), **self.options}
+        return {**READ.get(self.format, {}), **self.options}
 
     def _inferred(self, spark: SparkSession) -> str:
         from pyspark.errors import PySparkException
@@ -149,7 +201,7 @@ schema: id BIGINT, customer STRING, amount DOUBLE
             schema = found.drop(BATCH).schema
         except PySparkException as error:
             raise Invalid(self._cannot_infer(str(error).splitlines()[0])) from None
-        fields = [f for f in schema.fields if f.name not in ("_corrupt_record", CORRUPT)]
+        fields = [f for f in schema.fields if f.name != "_corrupt_record"]
         if not fields:
             raise Invalid(self._cannot_infer("the files hold no column"))
         return type(schema)(fields).toDDL()
@@ -170,16 +222,3 @@ schema: id BIGINT, customer STRING, amount DOUBLE
             files = [os.path.join(d, f) for d, _, fs in os.walk(match) for f in fs] or [match]
             total += sum(os.path.getsize(f) for f in files if os.path.isfile(f))
         return total
-
-
-def _noted(df: DataFrame) -> DataFrame:
-    """The events, and notes of the records that are none."""
-    from pyspark.sql import functions as f
-
-    from penstock.processors.known import event_of
-    from penstock.processors.noting import note
-
-    text = f.col(f"`{CORRUPT}`")
-    made = note("fault", "source", "malformed", message=f.lit("the record does not fit the schema"), row=text)
-    columns = [f.col(f"`{name}`") for name in df.columns if name != CORRUPT]
-    return df.select(*columns, event_of().alias(EVENT), f.when(text.isNotNull(), made).alias(NOTE))

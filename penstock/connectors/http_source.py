@@ -17,6 +17,7 @@ from penstock.connectors.stream_source import (
     stream_position,
 )
 from penstock.specs.policies import Batch
+from penstock.specs.stream import TIMESTAMPS, Timestamps
 from penstock.sql.schemas import parse_schema
 from penstock.streams.home import StreamPlace
 
@@ -44,6 +45,7 @@ class HttpSource(Source):
     schema_: str | None = Field(
         default=None, alias="schema", description="Columns as Spark DDL; absent: raw events."
     )
+    timestamps: Timestamps = Field(default="iso", description=f"With a `schema`. {TIMESTAMPS}")
     atomic: bool = Field(
         default=False, description="Refuse a request as a whole if one of its events is not right."
     )

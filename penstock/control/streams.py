@@ -252,7 +252,8 @@ class Streams:
             return None
         if not getattr(source, "push", False):
             return None
-        return input_spec(document, getattr(source, "schema_", None))
+        spec = input_spec(document, getattr(source, "schema_", None))
+        return spec.model_copy(update={"timestamps": getattr(source, "timestamps", "iso")})
 
     def _lettered(self, owner: str) -> Record | None:
         """The flow of an id; where several kinds have one, `task:ID` says which."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 EXPLAINED = 3
 """Of so many events of a step and batch the exact reason is found out."""
 
+SOURCE, UNFIT = "source", "the record does not fit the schema"
+
 UNEXPLAINED = "an expression of this step raises on this event"
 
 
@@ -30,10 +32,14 @@ def inputs_of(plan: Plan) -> Mapping[str, StructType]:
 
 
 def explained(faults: Sequence[Note], plan: Plan, spark: SparkSession) -> list[Note]:
-    """The notes with the reasons of those that come from SQL."""
+    """The notes with the reasons of those that come from SQL, or from the source without one."""
     known: dict[str, int] = {}
     told = []
     for note in faults:
+        if note.step == SOURCE and note.message is None:
+            code, message = plan.flow.source.component.reason(note.row or "") or (note.code, UNFIT)
+            told.append(replace(note, code=code, message=message))
+            continue
         if note.code != SQL_FAILED:
             told.append(note)
             continue

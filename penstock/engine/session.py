@@ -119,6 +119,8 @@ def configuration(settings: Settings, *, short: bool = False) -> dict[str, str]:
         "spark.sql.csv.filterPushdown.enabled": "false",
         # Rows that a class in Java is given must come back as they were, also before the year 1582.
         "spark.sql.datetime.java8API.enabled": "true",
+        # The default is an encoding that Parquet has given up; pyarrow reads it wrongly before 1677.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # TCP's delayed acknowledgement costs 40 ms per Python task on loopback.
         "spark.python.unix.domain.socket.enabled": "true",
         # Between Java and Python whole Arrow batches pass, for which the default of 64 KiB is small.

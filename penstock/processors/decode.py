@@ -21,6 +21,7 @@ from penstock.processors.columns import (
 )
 from penstock.processors.formats.registry import registry_for
 from penstock.processors.formats.spec import FormatProcessor, needed
+from penstock.specs.stream import TIMESTAMPS, Timestamps
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,6 +67,7 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
     into: str | None = Field(
         default=None, min_length=1, description="Name of a struct for what comes out. Default: columns."
     )
+    timestamps: Timestamps = Field(default="iso", description=f"Text formats. {TIMESTAMPS}")
     pattern: str | None = Field(
         default=None, min_length=1, description="`regex`, `grok`: the pattern, with named groups."
     )
@@ -91,8 +93,10 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        from penstock.streams.decode.epochs import as_kept, as_sent
+
         read = self._read()
-        decode = self._decoder(read, desk)
+        decode = self._decoder(as_sent(read, self.timestamps), desk)
         required = next((field.name for field in read if not field.nullable), None)
 
         def work(batch: pa.RecordBatch) -> Outcome:
@@ -100,7 +104,7 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
             # Bytes, for the strings of a raw stream need not be UTF-8.
             values = batch.column(name).cast(pa.binary())
             rows = pc.indices_nonzero(values.is_valid()).to_pylist()
-            decoded = decode(values.drop_null().to_pylist())
+            decoded = as_kept(decode(values.drop_null().to_pylist()), read)
             bad = {rows[m.line - 1]: BadEvent(rows[m.line - 1], m.code, m.reason) for m in decoded.misfits}
             if required and values.null_count:
                 message = f"column '{required}' is missing: '{name}' is null"

@@ -8,6 +8,14 @@ from pydantic import Field
 
 from penstock.specs.base import Spec
 
+Timestamps = Literal["iso", "epoch_s", "epoch_ms", "epoch_us"]
+"""How a TIMESTAMP is written where it is sent: ISO 8601, or an integer since 1970."""
+
+TIMESTAMPS = (
+    "How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, "
+    "`epoch_us`, an integer of seconds, milliseconds or microseconds since 1970."
+)
+
 DEFAULT_LIMIT = 1 << 30
 """Bytes of a stream in SQLite whose `retention_bytes` is null: a database in one file must have an end."""
 
@@ -75,6 +83,7 @@ class StreamSpec(Spec):
         alias="schema",
         description="Columns as Spark DDL, such as `id BIGINT, user STRING`. Absent: raw events.",
     )
+    timestamps: Timestamps = Field(default="iso", description=TIMESTAMPS)
     wal: Wal = Field(default_factory=Wal, description="Durability, replay window and disk use.")
     buffer: StreamBuffer = Field(default_factory=StreamBuffer, description="Backpressure.")
     storage: Literal["local", "sqlite", "kafka"] = Field(default="local", description="Where the log lives.")

@@ -131,6 +131,7 @@ def test_a_malformed_record_fails_the_pipeline_and_names_it(
 @pytest.mark.parametrize("kind", ["json", "csv"])
 def test_a_malformed_record_is_a_dead_letter(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     (tmp_path / "mixed").mkdir()
+    wrong = {"json": "not_json", "csv": "wrong_length"}[kind]
     lines = {
         "json": ['{"id": 1, "name": "a"}', '{"id": "x", "name": "b"}', "no json", '{"id": 2, "name": "c"}'],
         "csv": ["id,name", "1,a", "x,b", "3,4,5,6", "2,c"],
@@ -145,7 +146,9 @@ def test_a_malformed_record_is_a_dead_letter(spark: SparkSession, tmp_path: Path
     assert sorted(row["id"] for row in json_rows(tmp_path / "out")) == [1, 2]
     kept = letters(streams)
     assert [letter["event"] for letter in kept] == lines[-3:-1]
-    assert {(letter["code"], letter["step"]) for letter in kept} == {("malformed", "source")}
+    assert {letter["step"] for letter in kept} == {"source"}
+    assert [letter["code"] for letter in kept] == ["wrong_type", wrong]
+    assert kept[0]["reason"] == "column 'id' is \"x\", not an integer (BIGINT)"
     assert state.ops["processors"]["source"]["errors"] == 2
 
 

@@ -16,6 +16,7 @@ OPTIONS = {
     "null_text": ("csv",),
     "pair_separator": ("kv",),
     "key_separator": ("kv",),
+    "timestamps": ("json", "csv", "kv", "regex", "grok"),
     "pattern": ("regex", "grok"),
     "patterns": ("grok",),
     "schema_file": ("avro", "protobuf"),

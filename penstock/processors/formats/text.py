@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from penstock.streams.decode.csv_body import parse_column
+from penstock.streams.decode.csv_body import read_column
 from penstock.streams.decode.json_body import BLANK, decode_texts
 from penstock.streams.decode.results import Decoded, Misfit, Mismatch, nothing
 
@@ -48,21 +47,14 @@ def text_decoder(split: Split, schema: pa.Schema) -> Decode:
             if i in faults:
                 rows.append(blank)
         pieces = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
-        arrays = [_column(texts, field, faults) for texts, field in zip(pieces, schema, strict=True)]
+        columns = zip(pieces, schema, strict=True)
+        arrays = [read_column(texts, field, faults, "is missing") for texts, field in columns]
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
         if faults:
             batch = batch.filter(pa.array([i not in faults for i in range(len(values))]))
         return Decoded(batch, [faults[i].of(i + 1, values[i]) for i in sorted(faults)])
 
     return decode
-
-
-def _column(texts: pa.StringArray, field: pa.Field, faults: dict[int, Mismatch]) -> pa.Array:
-    array = parse_column(texts, field, faults)
-    if not field.nullable and texts.null_count:
-        for i in pc.indices_nonzero(texts.is_null()).to_pylist():
-            faults.setdefault(i, Mismatch("missing_field", "is missing", field.name))
-    return array
 
 
 def _malformed(misfit: Misfit) -> Misfit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.specs.stream import Timestamps
 from penstock.streams.decode.media import decode_as
 from penstock.streams.decode.results import Decoded, Misfit
 from penstock.streams.events import KEY, META
@@ -13,14 +14,20 @@ __all__ = ["Decoded", "Misfit", "decode"]
 
 
 def decode(
-    body: bytes, content_type: str | None, schema: pa.Schema | None, *, key: bytes | None = None
+    body: bytes,
+    content_type: str | None,
+    schema: pa.Schema | None,
+    *,
+    key: bytes | None = None,
+    timestamps: Timestamps = "iso",
 ) -> Decoded:
     """The events of a body, for a stream with the payload `schema`; None: a raw stream.
 
-    `key` is that of every event which has none of its own. What does not fit is among the misfits; only a
-    body of a type that the stream does not take is refused, with `UnsupportedMediaType`.
+    `key` is that of every event which has none of its own; `timestamps` says how times are written. What
+    does not fit is among the misfits; only a body of a type that the stream does not take is refused, with
+    `UnsupportedMediaType`.
     """
-    found = decode_as(content_type, body, schema)
+    found = decode_as(content_type, body, schema, timestamps)
     if key is None or not found.batch.num_rows:
         return found
     batch = found.batch

@@ -18,6 +18,7 @@ from pyarrow import types as is_
 
 from penstock.streams.casting import Lost, cast, convert
 from penstock.streams.decode import times
+from penstock.streams.decode.epochs import limits
 from penstock.streams.decode.scalars import DIGITS
 
 NOT_A_NUMBER = re.compile(rb"[:,\[\s]-?(?:NaN|Inf)")
@@ -111,12 +112,16 @@ def _readable_type(kind: pa.DataType) -> pa.DataType | None:
         return pa.float64()
     if is_.is_decimal(kind):  # a number that is scaled beyond the bits of the type would come out wrong
         return pa.decimal256(76 - kind.scale, kind.scale)
+    if is_.is_duration(kind):
+        return pa.int64()
     if is_.is_temporal(kind) or is_.is_binary(kind):
         return pa.string()
     return kind
 
 
 def _leaf(array: pa.Array, to: pa.DataType) -> tuple[pa.Array, Lost]:
+    if is_.is_duration(to):
+        return _epochs(array, to), None
     return (_parse(array, to) if is_.is_string(array.type) else _cast(array, to)), None
 
 
@@ -142,6 +147,8 @@ def _cast(array: pa.Array, to: pa.DataType) -> pa.Array:
 def _parse(texts: pa.StringArray, to: pa.DataType) -> pa.Array:
     if is_.is_string(to):
         return texts
+    if is_.is_duration(to):
+        return _epochs(_parse(texts, pa.int64()), to)
     if is_.is_temporal(to):
         made = times.column(texts, to)
     elif is_.is_binary(to):
@@ -160,6 +167,13 @@ def _parse(texts: pa.StringArray, to: pa.DataType) -> pa.Array:
     if made is None:
         raise Unsure
     return made
+
+
+def _epochs(numbers: pa.Int64Array, to: pa.DurationType) -> pa.Array:
+    ends, (first, last) = pc.min_max(numbers).as_py(), limits(to)
+    if ends["min"] is not None and not first <= ends["min"] <= ends["max"] <= last:
+        raise Unsure
+    return numbers.cast(to)
 
 
 def _decimal(texts: pa.StringArray, to: pa.DataType) -> pa.Array | None:

@@ -104,13 +104,16 @@ class _Table:
         return Decoded(batch, sorted(found + self.uneven, key=lambda misfit: misfit.line))
 
     def _record(self, i: int) -> bytes:
-        """A row as text again."""
-        quoted = []
-        for field in self.fields:
-            value = field[i].as_py()
-            plain = value is None or (value and not any(mark in value for mark in b',"\r\n'))
-            quoted.append(value or b"" if plain else b'"%b"' % value.replace(b'"', b'""'))
-        return b",".join(quoted)
+        return record_text([field[i].as_py() for field in self.fields])
+
+
+def record_text(fields: Sequence[bytes | None]) -> bytes:
+    """A record as text again."""
+    quoted = []
+    for value in fields:
+        plain = value is None or (value and not any(mark in value for mark in b',"\r\n'))
+        quoted.append(value or b"" if plain else b'"%b"' % value.replace(b'"', b'""'))  # type: ignore[union-attr]
+    return b",".join(quoted)
 
 
 def _typed(table: _Table, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
@@ -119,12 +122,19 @@ def _typed(table: _Table, names: Sequence[str], schema: pa.Schema) -> pa.RecordB
     for field in schema:
         given = field.name in names
         texts = table.texts[names.index(field.name)] if given else pa.nulls(len(table.numbers), pa.string())
-        arrays.append(parse_column(texts, field, table.faults))
-        if not field.nullable and texts.null_count:
-            for i in pc.indices_nonzero(texts.is_null()).to_pylist():
-                missing = Mismatch("missing_field", "is null" if given else "is missing", field.name)
-                table.faults.setdefault(i, missing)
+        arrays.append(read_column(texts, field, table.faults, "is null" if given else "is missing"))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def read_column(
+    texts: pa.StringArray, field: pa.Field, faults: dict[int, Mismatch], missing: str = "is null"
+) -> pa.Array:
+    """A column, with a fault for every null that it must not have, which `missing` explains."""
+    made = parse_column(texts, field, faults)
+    if not field.nullable and texts.null_count:
+        for i in pc.indices_nonzero(texts.is_null()).to_pylist():
+            faults.setdefault(i, Mismatch("missing_field", missing, field.name))
+    return made
 
 
 def parse_column(texts: pa.StringArray, field: pa.Field, faults: dict[int, Mismatch]) -> pa.Array:

@@ -9,8 +9,10 @@ from functools import lru_cache
 import pyarrow as pa
 
 from penstock.errors import Problem, UnsupportedMediaType
+from penstock.specs.stream import Timestamps
 from penstock.streams.decode.arrow_body import decode_arrow
 from penstock.streams.decode.csv_body import decode_csv
+from penstock.streams.decode.epochs import as_kept, as_sent
 from penstock.streams.decode.event_body import decode_events
 from penstock.streams.decode.json_body import BLANK, decode_document, decode_lines
 from penstock.streams.decode.results import Decoded
@@ -42,7 +44,9 @@ UNSAID = "application/x-www-form-urlencoded"
 UTF_8 = ("utf-8", "utf8", "us-ascii")
 
 
-def decode_as(content_type: str | None, body: bytes, schema: pa.Schema | None) -> Decoded:
+def decode_as(
+    content_type: str | None, body: bytes, schema: pa.Schema | None, timestamps: Timestamps
+) -> Decoded:
     """The events of a body; `UnsupportedMediaType` if such a stream does not take such a body."""
     name, parameters = _parse(content_type) if content_type else (UNSAID, {})
     if name == UNSAID:
@@ -51,6 +55,8 @@ def decode_as(content_type: str | None, body: bytes, schema: pa.Schema | None) -
         raise _refusal(f"the charset '{charset}' is not UTF-8", schema)
     if name not in BINARY:
         body = body.removeprefix(BYTE_ORDER_MARK)
+    if timestamps != "iso" and schema is not None and name not in BINARY:
+        return as_kept(decode_as(content_type, body, as_sent(schema, timestamps), "iso"), schema)
     if name == CSV:
         return decode_csv(body, schema, header=parameters.get("header", "present").lower() != "absent")
     if name in ANY:

@@ -9,6 +9,7 @@
 | BINARY | a string in base64 | the same |
 | BOOLEAN | `true`, `false` | the same, in any case |
 | DATE, TIMESTAMP, TIMESTAMP_NTZ | a string in ISO 8601, see `times` | the same |
+| TIMESTAMP, if the document says so | an integer, see `epochs` | the same |
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import pyarrow as pa
 from pyarrow import types as is_
 
 from penstock.streams.decode import times
+from penstock.streams.decode.epochs import epoch
 from penstock.streams.decode.results import Mismatch, shown
 
 Read = Callable[[Any], Any]
@@ -57,6 +59,8 @@ def from_json(kind: pa.DataType) -> Read:
         return _decimal(kind)
     if is_.is_date(kind):
         return times.days
+    if is_.is_duration(kind):
+        return epoch(kind)
     if is_.is_timestamp(kind):
         return times.local_time if kind.tz is None else times.instant
     return _binary if is_.is_binary(kind) else _boolean if is_.is_boolean(kind) else _string
@@ -65,7 +69,7 @@ def from_json(kind: pa.DataType) -> Read:
 def from_text(kind: pa.DataType) -> Read:
     """Reads text, such as a field of CSV or the name of a member of a JSON object."""
     read = from_json(kind)
-    if is_.is_integer(kind):
+    if is_.is_integer(kind) or is_.is_duration(kind):
         return lambda text: read(_whole(text, kind))
     if is_.is_floating(kind):
         return lambda text: read(float(text) if NUMBER.fullmatch(text) else text)
@@ -78,7 +82,7 @@ def _whole(text: str, kind: pa.DataType) -> int | str:
     if not INTEGER.fullmatch(text):
         return text
     if len(text) > DIGITS:
-        raise Mismatch("out_of_range", f"is {shown(text)}, beyond {NAMES[kind]}")
+        raise Mismatch("out_of_range", f"is {shown(text)}, beyond {NAMES.get(kind, 'TIMESTAMP')}")
     return int(text)
 
 

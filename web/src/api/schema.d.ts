@@ -5346,6 +5346,13 @@ export interface components {
              */
             into: string | null;
             /**
+             * Timestamps
+             * @description Text formats. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
              * Pattern
              * @description `regex`, `grok`: the pattern, with named groups.
              * @default null
@@ -5793,6 +5800,11 @@ export interface components {
          *     and `penstock_batch` tells which batch an event came with. How large and how frequent batches are is
          *     the business of `batch:`. On object stores, where a directory cannot be renamed at once, write to a
          *     table format through the `spark` sink instead.
+         *
+         *     Nothing is lost in the files: times keep their microseconds, and readers get back the values that went in.
+         *     Where `json` and `csv` have no form of their own for a type, `docs/concepts.md` says which one is used.
+         *     `csv` holds no arrays, maps and structs. An event that a format has no form for, such as a line end in
+         *     `text`, goes to the dead letters.
          */
         FileSinkBinding: {
             /**
@@ -5875,6 +5887,11 @@ export interface components {
          *     and `penstock_batch` tells which batch an event came with. How large and how frequent batches are is
          *     the business of `batch:`. On object stores, where a directory cannot be renamed at once, write to a
          *     table format through the `spark` sink instead.
+         *
+         *     Nothing is lost in the files: times keep their microseconds, and readers get back the values that went in.
+         *     Where `json` and `csv` have no form of their own for a type, `docs/concepts.md` says which one is used.
+         *     `csv` holds no arrays, maps and structs. An event that a format has no form for, such as a line end in
+         *     `text`, goes to the dead letters.
          */
         FileSinkEntry: {
             /**
@@ -5949,8 +5966,11 @@ export interface components {
          *
          *     Each file is read once, whole; write a file elsewhere and move it in, so that it is never seen half
          *     written. Names that begin with `_` or `.` are passed over. Without a `schema` the columns are inferred
-         *     from the files there are when the document is saved, and pinned in its revision. A record of JSON or CSV
-         *     that does not fit goes to the dead letters as it stands in the file (`malformed: dead_letter`).
+         *     from the files there are when the document is saved, and pinned in its revision.
+         *
+         *     JSON and CSV are decoded by the same rule as what is sent to a stream: nothing is rounded, cut or guessed.
+         *     A record that does not fit goes to the dead letters with the column and the value (`malformed:
+         *     dead_letter`). CSV is that of RFC 4180: an empty field is null, and `""` an empty string.
          *
          *     The thresholds of `batch:` apply where they are set: `max_bytes` is the size of the pieces files are
          *     split into, and with `max_inflight` that many pieces make up a micro-batch.
@@ -5993,6 +6013,19 @@ export interface components {
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
+             * Timestamps
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Exact
+             * @description `json`: do without Spark's own reader, which is faster, but reads any value as STRING, 1e999 as Infinity, and nothing of what follows the object on its line.
+             * @default false
+             */
+            exact: boolean;
+            /**
              * Poll Ms
              * @description How often to look for new files.
              * @default 1000
@@ -6012,8 +6045,11 @@ export interface components {
          *
          *     Each file is read once, whole; write a file elsewhere and move it in, so that it is never seen half
          *     written. Names that begin with `_` or `.` are passed over. Without a `schema` the columns are inferred
-         *     from the files there are when the document is saved, and pinned in its revision. A record of JSON or CSV
-         *     that does not fit goes to the dead letters as it stands in the file (`malformed: dead_letter`).
+         *     from the files there are when the document is saved, and pinned in its revision.
+         *
+         *     JSON and CSV are decoded by the same rule as what is sent to a stream: nothing is rounded, cut or guessed.
+         *     A record that does not fit goes to the dead letters with the column and the value (`malformed:
+         *     dead_letter`). CSV is that of RFC 4180: an empty field is null, and `""` an empty string.
          *
          *     The thresholds of `batch:` apply where they are set: `max_bytes` is the size of the pieces files are
          *     split into, and with `max_inflight` that many pieces make up a micro-batch.
@@ -6071,6 +6107,19 @@ export interface components {
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Exact
+             * @description `json`: do without Spark's own reader, which is faster, but reads any value as STRING, 1e999 as Infinity, and nothing of what follows the object on its line.
+             * @default false
+             */
+            exact: boolean;
             /**
              * Poll Ms
              * @description How often to look for new files.
@@ -6401,6 +6450,13 @@ export interface components {
              */
             schema: string | null;
             /**
+             * Timestamps
+             * @description With a `schema`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
              * Atomic
              * @description Refuse a request as a whole if one of its events is not right.
              * @default false
@@ -6458,6 +6514,13 @@ export interface components {
              * @default null
              */
             schema: string | null;
+            /**
+             * Timestamps
+             * @description With a `schema`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /**
              * Atomic
              * @description Refuse a request as a whole if one of its events is not right.
@@ -8025,6 +8088,13 @@ export interface components {
              * @default null
              */
             schema: string | null;
+            /**
+             * Timestamps
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /** @description Durability, replay window and disk use. */
             wal?: components["schemas"]["Wal"];
             /** @description Backpressure. */
