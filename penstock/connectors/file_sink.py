@@ -130,7 +130,8 @@ def _has_no_form(kind: DataType, format: Format) -> bool:
     if isinstance(kind, ArrayType):
         return _has_no_form(kind.elementType, format)
     if isinstance(kind, MapType):
-        return any(_has_no_form(each, format) for each in (kind.keyType, kind.valueType))
+        # Spark and pyarrow both read back fewer entries than were written.
+        return format == "orc" or any(_has_no_form(each, format) for each in (kind.keyType, kind.valueType))
     if isinstance(kind, StructType):
         return any(_has_no_form(field.dataType, format) for field in kind.fields)
     return kind.simpleString().startswith(NO_FORM_IN_ORC if format == "orc" else NO_FORM)
