@@ -9071,7 +9071,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -9285,7 +9285,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -9607,7 +9607,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -12669,7 +12669,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -12883,7 +12883,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -13205,7 +13205,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -15025,7 +15025,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -15239,7 +15239,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -15561,7 +15561,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -17691,7 +17691,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -17905,7 +17905,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -18227,7 +18227,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
