@@ -9226,7 +9226,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -9440,7 +9440,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -9762,7 +9762,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -12824,7 +12824,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -13038,7 +13038,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -13360,7 +13360,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -15180,7 +15180,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -15394,7 +15394,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -15716,7 +15716,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -17846,7 +17846,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -18060,7 +18060,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -18382,7 +18382,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` becomes `revision` when it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
