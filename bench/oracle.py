@@ -26,7 +26,6 @@ EVENTS = 300_000
 """In all three streams together: 276,000 bids, 18,000 auctions, 6,000 people."""
 
 FUNCTIONS = (
-    "micros(t TIMESTAMP) RETURNS BIGINT RETURN unix_micros(t)",
     "floor_to(t TIMESTAMP, s BIGINT) RETURNS TIMESTAMP "
     "RETURN timestamp_micros(unix_micros(t) div (s * 1000000) * (s * 1000000))",
     "near(one TIMESTAMP, other TIMESTAMP, s BIGINT) RETURNS BOOLEAN "

@@ -99,7 +99,7 @@ time: at
         keys = api.Encoders.row(df.select(f"{quote(KEY)}.*")._jdf.schema())
         shares = api.Encoders.row(df.select(quote(SHARE))._jdf.schema())
         step = java_class(df.sparkSession, SOURCE)(parse_duration(self.within), keys)
-        when = TIME if df.isStreaming else getattr(api.streaming.TimeMode, "None")()
+        when = quote(TIME) if df.isStreaming else getattr(api.streaming.TimeMode, "None")()
         groups = getattr(df.groupBy(quote(SHARE))._jgd, "as")(shares, rows)
         made = groups.transformWithState(step, when, api.streaming.OutputMode.Append(), rows)
         return DataFrame(made, df.sparkSession)

@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 from penstock.control.lifecycle import Keeper
 from penstock.processors.base import EVENT
 from penstock.processors.window import WindowProcessor
+from penstock.sql.rows import to_json
 from penstock.streams.log import Log
 from tests.engine.test_streams import wait_for
 from tests.flows import Streams, json_rows, keeper, letters, pipeline, run, running
@@ -138,7 +139,8 @@ def _of_table(spark: SparkSession, whole: pa.RecordBatch, step: dict[str, Any]) 
     processor = WindowProcessor.model_validate({k: v for k, v in step.items() if k != "id"})
     frame = with_event(spark.createDataFrame(pa.Table.from_batches([whole])), offset="id")
     made = through(processor, frame, stage(testing=True)).drop(EVENT)
-    rows = made.filter("window_end < '2024-01-01T00:04:50Z'").select(f.to_json(f.struct("*"))).collect()
+    closed = made.filter("window_end < '2024-01-01T00:04:50Z'")
+    rows = closed.select(to_json(*map(f.col, closed.columns))).collect()
     return sorted(str(json.loads(row[0])) for row in rows)
 
 

@@ -28,7 +28,6 @@ KEYS = 50
 """How many keys the side input of q13 has; one in five has no value."""
 
 MACROS = """
-CREATE MACRO micros(t) AS epoch_us(t);
 CREATE MACRO floor_to(t, seconds) AS make_timestamp(epoch_us(t) // (seconds * 1000000) * (seconds * 1000000));
 CREATE MACRO near(one, other, seconds) AS abs(epoch_us(one) - epoch_us(other)) <= seconds * 1000000;
 """
@@ -304,10 +303,11 @@ QUERIES: dict[str, Query] = {
                 "aggregates": {"bids": "count(*)"},
             }
         ],
-        """WITH marked AS (SELECT bidder, date_time, micros(date_time) - lag(micros(date_time), 1)
-            OVER (PARTITION BY bidder ORDER BY date_time) > 10000000 AS new FROM bids),
+        """WITH marked AS (SELECT bidder, date_time, date_time - lag(date_time, 1)
+            OVER (PARTITION BY bidder ORDER BY date_time) > INTERVAL 10 SECOND AS new FROM bids),
         numbered AS (SELECT bidder, date_time,
-            count_if(new) OVER (PARTITION BY bidder ORDER BY date_time) AS session FROM marked)
+            sum(CASE WHEN new THEN 1 ELSE 0 END) OVER (PARTITION BY bidder ORDER BY date_time) AS session
+            FROM marked)
         SELECT min(date_time) AS window_start, max(date_time) + INTERVAL 10 SECOND AS window_end, bidder,
             count(*) AS bids FROM numbered GROUP BY bidder, session""",
         "bids of each bidder until a pause of 10 s",
