@@ -5369,13 +5369,13 @@ export interface components {
         };
         /**
          * DedupeProcessorEntry
-         * @description Lets the first of several events with the same keys pass, if they are no further apart than `within`.
+         * @description Leaves out an event if one with the same keys passed before it that is no further away than `within`.
          *
-         *     Two that are further apart both pass, unless they come so close after each other that the first is still
-         *     remembered. What has to be remembered is bounded: a key is forgotten when the latest time of all events so
-         *     far is past its first event by twice `within`. An event that is older than the latest one by more than
-         *     `within` can not be judged any more and is left out. What is left out is counted. An event without a time
-         *     goes to the dead letters.
+         *     Before it means: was read before it, whatever their times. Of a key that repeats all the time, one event
+         *     passes every `within`. An event is late if one that was read before it, with any keys, is later by more
+         *     than `within`: it is left out too, because the events near it may be forgotten. This is decided event by
+         *     event, so it does not matter how events are cut into batches. What is left out is counted. An event
+         *     without a time goes to the dead letters.
          */
         DedupeProcessorEntry: {
             /**
@@ -6612,9 +6612,13 @@ export interface components {
          *     fields of a struct that is called like the stream, or as `into` says; the result has that struct as its
          *     last column. An event with several partners comes out once for each. With `kind: left` one without a
          *     partner comes out alone, once it is certain that none will come: when the latest times in both streams are
-         *     past it by `within` and `allowed_lateness`. While one of the two streams is silent that is not certain.
+         *     past it by twice `within` and `allowed_lateness`. While one of the two streams is silent that is not
+         *     certain.
          *
-         *     Events are remembered no longer than needed. In a test run the events of the other stream are those given.
+         *     An event is late if one that was read before it from the same stream is later by more than `within` and
+         *     `allowed_lateness`. It is left out and counted. This is decided event by event, in the order of each
+         *     stream, so it does not matter how events are cut into batches. In a test run the events of the other
+         *     stream are those given.
          */
         JoinProcessorEntry: {
             /**
@@ -8390,12 +8394,16 @@ export interface components {
          *     or Python that follows gets all events of a window as one batch. The key of an event that a window makes
          *     is the value of `keys`, if that is one column.
          *
-         *     A window is closed, and goes on, when the latest time of all events so far is past its end by
-         *     `allowed_lateness`. An event that comes after that is late: it is counted, and kept in the stream `late`,
-         *     if that is named. Neither the clock nor how events are cut into batches has a part in this, so old data
-         *     gives the same windows as live data. At the end of a finite input all windows are closed; windows of
-         *     system time are closed by the clock within a few seconds. An event without a time goes to the dead
-         *     letters.
+         *     A window is closed for an event if one that was read before it is later than the end of the window by
+         *     `allowed_lateness` or more. An event counts in those of its windows that are not closed; if all of them
+         *     are, it is late: it is counted, and kept in the stream `late`, if that is named. A session is closed for
+         *     an event if one that was read before it is later by `gap` and `allowed_lateness` or more. This is decided
+         *     event by event, so neither the clock nor how events are cut into batches has a part in it: a test run, a
+         *     backlog and live data give the same windows.
+         *
+         *     A window goes on once the latest event is past its end by `allowed_lateness`, a session by `gap` more, and
+         *     all of them at the end of a finite input. Windows of system time are closed by the clock too, within a few
+         *     seconds. An event without a time goes to the dead letters.
          */
         WindowProcessorEntry: {
             /**
