@@ -24,8 +24,9 @@ SOURCE = Path(__file__).with_name("java") / "Dedupe.java"
 SHARES = 64
 """The number of groups that keys are divided into, by their hash: enough for the tasks of a large flow."""
 
-SHARE, KEY, AT, OFFSET, PLACE = NEEDED = "$share", "$key", "$at", "$offset", "$place"
-"""What `Dedupe.java` needs to know of an event, before its columns."""
+SHARE, KEY, AT, OFFSET, PLACE = "penstock_share", "$key", "$at", "$offset", "$place"
+"""What `Dedupe.java` needs to know of an event, before its columns. State is kept by the share and the key,
+whose names have to be such that Avro knows them."""
 
 
 class DedupeProcessor(FrameProcessor):
@@ -81,7 +82,7 @@ time: at
         event = f.col(quote(EVENT))
         needed = {
             SHARE: f.pmod(f.hash(*keys), f.lit(SHARES)),
-            KEY: f.struct(*(column.alias(str(i)) for i, column in enumerate(keys))),
+            KEY: f.struct(*(column.alias(f"key{i}") for i, column in enumerate(keys))),
             AT: f.unix_millis(quote(TIME)),
             OFFSET: event.getField("offset"),
             PLACE: event.getField("place"),

@@ -40,10 +40,10 @@ LATEST = "$latest"
 """The name under which the latest time of a flow's events is observed."""
 
 DELAY = "spark.watermarkDelayMs"
-"""Spark's own mark on a column that has a watermark."""
+"""Spark's own mark on a column that has a watermark. Inside a step only `$time` has it: Spark allows one."""
 
 TIMED = "penstock.timed"
-"""Our mark in its place on a column of a frame that is no stream."""
+"""Our mark, with the same delay, on the column that people see: further steps go by it."""
 
 ENDS = "penstock.ends"
 """Our mark on a column that tells where a window ends: its last moment is just before."""
@@ -94,13 +94,12 @@ def timed(
 
     column = time_column(df, time, field=field)
     if _is_timed(df):
-        return df.withColumn(TIME, column.alias(TIME, metadata=_mark(df, time, field)))
+        return df.withColumn(TIME, column.alias(TIME, metadata=_own_mark(df, _delay(df, time, field))))
     name = TIME if time == SYSTEM else _field(df, time, field).name
     df = df.withColumn(TIME, column) if time == SYSTEM else df
     at = f.col(quote(name))
     if not df.isStreaming:
-        df = df.withColumn(name, at.alias(name, metadata={TIMED: 0}))
-        return _placed(df.withColumn(TIME, at), observed)
+        return _placed(_marked(df, name, stage.delay_ms), observed)
     behind = stage.batch.max_ms + IDLE_MS
     clock = ticks(df.sparkSession, stage.site.state, system=time == SYSTEM, behind_ms=behind)
     nothing = [
@@ -116,7 +115,20 @@ def timed(
     # It puts none of them below what is observed.
     latest = f.max(f.unix_millis(at)).alias("latest")
     events = marked.filter(real).drop(TICK).observe(observed, latest)
-    return _placed(events if name == TIME else events.withColumn(TIME, at), observed)
+    return _placed(_marked(events, name, stage.delay_ms), observed)
+
+
+def _marked(df: DataFrame, name: str, delay_ms: int) -> DataFrame:
+    """The frame with `$time`, the only column with Spark's mark, beside the column that it comes from."""
+    from pyspark.sql import functions as f
+
+    at = f.col(quote(name))
+    df = df.withColumn(TIME, at.alias(TIME, metadata=_own_mark(df, delay_ms)))
+    return df if name == TIME else df.withColumn(name, at.alias(name, metadata={TIMED: delay_ms}))
+
+
+def _own_mark(df: DataFrame, delay_ms: int) -> dict[str, int]:
+    return {DELAY if df.isStreaming else TIMED: delay_ms}
 
 
 def _placed(df: DataFrame, observed: str) -> DataFrame:
@@ -153,22 +165,21 @@ def _is_timed(df: DataFrame) -> bool:
     return bool(frame._jdf.queryExecution().analyzed().containsPattern(pattern))
 
 
-def _mark(df: DataFrame, time: str, field: str) -> dict[str, Any]:
-    """The mark of the watermark on a time column; `Invalid` if no earlier step has marked it."""
-    mark = DELAY if df.isStreaming else TIMED
-    marked = [each.name for each in shown_schema(df).fields if mark in each.metadata]
+def _delay(df: DataFrame, time: str, field: str) -> int:
+    """The delay of the watermark over a time column; `Invalid` if no earlier step has marked it."""
+    marked = [each.name for each in shown_schema(df).fields if TIMED in each.metadata]
     found = None if time == SYSTEM else _field(df, time, field)
     if found is None or found.name not in marked:
         message = "a step before remembers events too, and both must go by the same time"
         hint = f"time: {marked[0]}" if marked else "keep its time column, or its window_end, up to here"
         raise Invalid(Problem(code="second_watermark", message=message, path=field, hint=hint))
-    return {mark: found.metadata[mark]}
+    return int(found.metadata[TIMED])
 
 
 def end_marks(df: DataFrame) -> dict[str, Any]:
     """The marks of a column with the ends of windows over `$time`."""
     metadata = df.schema[TIME].metadata
-    return {ENDS: True, **{name: metadata[name] for name in (DELAY, TIMED) if name in metadata}}
+    return {ENDS: True, TIMED: metadata[DELAY if df.isStreaming else TIMED]}
 
 
 @cache
