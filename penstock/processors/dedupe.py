@@ -70,7 +70,7 @@ time: at
         time = f.col(quote(TIME))
         late = passed_by(parse_duration(self.within) + 1, f.unix_millis(time))
         message = f.lit("events near it may be forgotten")
-        left_out = noted(df, stage.step, "late", message, kind="late", with_row=False)
+        left_out = noted(df, stage.step, "late", message, kind="late", with_row=stage.testing)
         note = f.when(time.isNull(), noted(df, stage.step, "no_time", f.lit(f"'{self.time}' is NULL")))
         return df.withColumn(NOTE, note.when(late, left_out))
 

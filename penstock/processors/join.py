@@ -111,7 +111,7 @@ kind: left
         df = timed(df, stage, self.time)
         time = f.col(quote(TIME))
         message = f.lit("its partners are forgotten")
-        late = noted(df, stage.step, "late", message, kind="late", with_row=False)
+        late = noted(df, stage.step, "late", message, kind="late", with_row=stage.testing)
         note = f.when(time.isNull(), noted(df, stage.step, "no_time", f.lit(f"'{self.time}' is NULL")))
         return df.withColumn(NOTE, note.when(self._is_late(), late))
 

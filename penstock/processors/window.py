@@ -151,7 +151,9 @@ aggregates:
             note = note.when(f.col(quote(MADE)).isNull(), noted(df, stage.step, "aggregate_failed", message))
         message = f.lit("the windows of this event are closed")
         # An event that is only counted is not carried along.
-        late = noted(df, stage.step, "late", message, kind="late", with_row=self.late is not None)
+        late = noted(
+            df, stage.step, "late", message, kind="late", with_row=self.late is not None or stage.testing
+        )
         note = note.when(self._is_closed(self._last_end(time)), late)
         return made.withColumn(NOTE, note).drop(MADE)
 

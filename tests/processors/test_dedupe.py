@@ -54,8 +54,8 @@ def test_what_passes(spark: SparkSession) -> None:
     assert sorted(event["n"] for event in found) == passing
     assert list(found[0]) == ["at", "s", "n", EVENT]
     assert {event[EVENT]["offset"] for event in found} == set(passing)
-    codes = sorted((note["code"], note["event"] and note["event"]["offset"]) for note in notes)
-    assert codes == [("late", None), ("late", None), ("no_time", 8)]
+    codes = sorted((note["code"], note["event"]["offset"]) for note in notes)
+    assert codes == [("late", 1), ("late", 5), ("no_time", 8)]
 
 
 EVENTS = st.lists(st.tuples(st.integers(0, 40), st.sampled_from(["a", "b", None])), min_size=1, max_size=30)
