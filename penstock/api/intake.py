@@ -95,7 +95,7 @@ class Intake:
         return await to_thread.run_sync(read)
 
     async def digest(self, body: bytes) -> str:
-        """Identifies a body, so that a batch that is sent again is told from another one."""
+        """Identifies a body, to distinguish a batch that is sent again from another one."""
         if len(body) <= INLINE_BYTES:
             return _digest(body)
         return await to_thread.run_sync(_digest, body)

@@ -148,7 +148,7 @@ def sink_behind(scene: Scene) -> Iterator[Attention]:
 
 
 def sink_failing(scene: Scene) -> Iterator[Attention]:
-    """A sink does not take the current batch of a flow that runs; one that has failed is told as that."""
+    """A sink does not take the current batch of a flow that runs; a failed flow has a finding of its own."""
     for flow in scene.look.flows.values():
         for sink in flow.sinks:
             if sink.state == "failing" and (flow.status, flow.phase) == ("active", "running"):
