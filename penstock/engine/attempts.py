@@ -122,7 +122,7 @@ class Try:
         """Whether it may go on although it is past its deadline: Spark has taken the time, or takes it.
 
         A job that reads a batch which was not computed before may compute it, or wait for the outside in its
-        tasks. The engine cannot see which, so such an attempt ends: the batch is computed by itself, and it is repeated.
+        tasks. It is not known which, so such an attempt ends: the batch is computed by itself, then repeated.
         """
         work = work_of(self.spark, self.tag)
         if work.running and (work.done != self._done or not work.active):  # or it waits for a core

@@ -61,7 +61,7 @@ class Window:
 
     @property
     def lowest(self) -> int:
-        """The number from which on batches are told apart."""
+        """The lowest number that the remembered window can judge."""
         return self.batches[0].number if len(self.batches) == WINDOW else 0
 
     @property

@@ -111,7 +111,7 @@ def test_events_that_were_read_are_not_lost_by_a_restart(tmp_path: Path) -> None
 
 
 def test_a_buffer_that_is_moved_to_disk_is_there_after_a_restart(tmp_path: Path) -> None:
-    """Also when nobody has looked after the stream between the change and the kill."""
+    """Also without any maintenance of the stream between the change and the kill."""
     with open_service(tmp_path) as first, judging(first):
         first.create("Pipeline", pushed(buffer={"type": "memory"}))
         first.streams.log("orders.in").append(events(5))
