@@ -104,7 +104,9 @@ COMMANDS = {
         "Show how far each sink of a pipeline or task has come, and what it has missed.",
     ),
     "catch-up": Entry(
-        DOCUMENTS, "sinks:catch_up", "Let a sink that is behind try again now instead of later."
+        DOCUMENTS,
+        "sinks:catch_up",
+        "Let a sink that is behind try again now instead of later; a completed pipeline is started for it.",
     ),
     "replay": Entry(
         DOCUMENTS,

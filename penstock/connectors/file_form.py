@@ -43,6 +43,9 @@ QUOTING = {
 NULL = "\x00null\x00"
 """What Spark's reader is to take an empty field of CSV for, so that `""` is an empty string."""
 
+CORRUPT = "$corrupt"
+"""The column in which Spark keeps the text of a record that is none."""
+
 READ: dict[str, dict[str, str]] = {"csv": {**QUOTING, "multiLine": "true", "nullValue": NULL}}
 """Options of Spark's reader."""
 

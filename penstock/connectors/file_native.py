@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.connectors.file_records import CORRUPT
+from penstock.connectors.file_form import CORRUPT
 from penstock.processors.base import NOTE
 from penstock.sql.names import quote
-from penstock.streams.decode.epochs import UNITS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -91,6 +90,8 @@ def _value(name: str, kind: DataType, timestamps: Timestamps) -> Column:
         case "date":
             return f.expr(f"CASE WHEN {name} RLIKE '^{DAY}$' THEN TRY_CAST({name} AS DATE) END")
         case "timestamp" if timestamps != "iso":
+            from penstock.streams.decode.epochs import UNITS
+
             factor = UNITS[timestamps][1]
             first, last = (f"unix_micros(TIMESTAMP'{end}Z') DIV {factor}" for end in (FIRST, LAST))
             inside = f"{name} BETWEEN {first} AND {last}"

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.connectors.faults import Fault
+from penstock.connectors.file_form import CORRUPT
 from penstock.processors.base import NOTE, NOTE_TYPE
 from penstock.specs.stream import Timestamps
 from penstock.sql.names import quote
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-CORRUPT = "$corrupt"
-"""The column in which Spark keeps the text of a record that is none."""
 
 Malformed = Literal["dead_letter", "fail", "nulls"]
 Kind = Literal["lines", "documents", "csv"]

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from penstock.connectors import file_native
 from penstock.connectors.base import Site, Source
-from penstock.connectors.file_form import READ, Format
+from penstock.connectors.file_form import CORRUPT, READ, Format
 from penstock.connectors.paths import is_local, local_path, qualified
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import HIDDEN
@@ -155,7 +155,7 @@ schema: id BIGINT, customer STRING, amount DOUBLE
     def _decoded(self, reader: DataStreamReader, schema: StructType, path: str) -> DataFrame:
         from pyspark.sql.types import StringType, StructField, StructType
 
-        from penstock.connectors.file_records import CORRUPT, Kind, decoded
+        from penstock.connectors.file_records import Kind, decoded
 
         kind: Kind = "csv"
         if self.format == "csv":

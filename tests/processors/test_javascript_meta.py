@@ -70,6 +70,8 @@ def test_a_new_object_has_none_and_may_be_given_one() -> None:
         "sinks": ["audit"],
         "batch": None,
         "sample": None,
+        "place": None,
+        "latest": None,
     }
 
 
