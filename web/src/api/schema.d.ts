@@ -8404,6 +8404,9 @@ export interface components {
          *     A window goes on once the latest event is past its end by `allowed_lateness`, a session by `gap` more, and
          *     all of them at the end of a finite input. Windows of system time are closed by the clock too, within a few
          *     seconds. An event without a time goes to the dead letters.
+         *
+         *     The time of a window may be the `window_end` of one before it, also under another name. It counts in the
+         *     window that it ends in: 22:11:00 is the end of something in the window from 22:10 to 22:11.
          */
         WindowProcessorEntry: {
             /**
