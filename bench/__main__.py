@@ -13,8 +13,10 @@ import psutil
 
 from bench import (
     delivery,
+    growth,
     ingest,
     javascript,
+    latency,
     log,
     many,
     oracle,
@@ -25,16 +27,29 @@ from bench import (
     workers,
 )
 
-MEASUREMENTS: dict[str, tuple[str, Callable[[Path, argparse.Namespace], list[str]]]] = {
+Measure = Callable[[Path, argparse.Namespace], list[str]]
+
+MEASUREMENTS: dict[str, tuple[str, Measure]] = {
     "start": ("Start", lambda work, _: start.measure(work)),
-    "throughput": ("Throughput", lambda work, asked: throughput.measure(work, asked.events)),
-    "delivery": ("Three sinks", lambda work, asked: delivery.measure(work, asked.events)),
+    "throughput": (
+        "Throughput",
+        lambda work, asked: throughput.measure(work, asked.events or throughput.EVENTS),
+    ),
+    "delivery": ("Three sinks", lambda work, asked: delivery.measure(work, asked.events or delivery.EVENTS)),
     "workers": ("Workers", lambda work, _: workers.measure(work)),
     "many": ("Many pipelines", lambda work, asked: many.measure(work, asked.counts, asked.limit_s)),
     "log": ("The log", lambda work, _: log.measure(work)),
     "ingest": ("Ingest", lambda work, _: ingest.measure(work)),
-    "streams": ("Streams through Spark", lambda work, asked: streams.measure(work, asked.events)),
-    "javascript": ("JavaScript", lambda work, asked: javascript.measure(work, asked.events)),
+    "streams": (
+        "Streams through Spark",
+        lambda work, asked: streams.measure(work, asked.events or streams.EVENTS),
+    ),
+    "latency": ("Latency", lambda work, _: latency.measure(work)),
+    "growth": ("Growing input", lambda work, asked: growth.measure(work, asked.sizes)),
+    "javascript": (
+        "JavaScript",
+        lambda work, asked: javascript.measure(work, asked.events or javascript.EVENTS),
+    ),
     "windows": ("Windows", lambda work, _: windows.measure(work)),
     "oracle": ("Nexmark", lambda work, asked: oracle.measure(work, asked.nexmark)),
 }
@@ -43,7 +58,14 @@ MEASUREMENTS: dict[str, tuple[str, Callable[[Path, argparse.Namespace], list[str
 def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--events", type=int, default=4_000_000, help="events of the throughput job")
+    parser.add_argument(
+        "--events",
+        type=int,
+        help="events in files (default 4 million) or in a stream (2 million)",
+    )
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=growth.SIZES, help="events in each `growth` run"
+    )
     parser.add_argument(
         "--counts", type=int, nargs="+", default=many.COUNTS, help="pipelines in each step of `many`"
     )
@@ -53,7 +75,7 @@ def main() -> None:
     parser.add_argument(
         "--nexmark", type=int, default=oracle.EVENTS, help="events of `oracle`, in all three streams"
     )
-    parser.add_argument("--only", choices=[*MEASUREMENTS], help="one measurement instead of all")
+    parser.add_argument("--only", nargs="+", choices=[*MEASUREMENTS], help="some measurements, not all")
     parser.add_argument("--work", type=Path, help="directory for the data, kept; default: a temporary one")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as temporary:
@@ -61,7 +83,7 @@ def main() -> None:
         work.mkdir(parents=True, exist_ok=True)
         print(_machine(), end="\n\n")
         for name, (title, measure) in MEASUREMENTS.items():
-            if chosen.only in (None, name):
+            if chosen.only is None or name in chosen.only:
                 print(f"## {title}", *measure(work.resolve(), chosen), sep="\n", end="\n\n")
 
 

@@ -9,6 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 
 SCHEMA = "id BIGINT, user STRING, country STRING, amount DOUBLE, at STRING, ok BOOLEAN, note STRING"
+"""Of the events that every contender reads."""
+WHERE = "ok AND amount > 50"
+COLUMNS = ("id", "user", "round(amount * 1.19, 2) AS gross", "at")
+QUERY = f"SELECT {', '.join(COLUMNS)} FROM input WHERE {WHERE}"
+OUTPUT = "id BIGINT, user STRING, gross DOUBLE, at STRING"
+"""The schema of the query's result."""
+FORMATS = ("json", "csv", "parquet")
+"""Of the jobs with three outputs."""
 FILES = 8
 NOTE_BYTES = 72
 """Brings a line to about 200 bytes."""
@@ -28,14 +36,14 @@ def events(directory: Path, count: int) -> int:
     passed = 0
     for number in range(FILES):
         with (directory / f"part-{number}.json").open("w") as file:
-            for id in range(number, count, FILES):
+            for n in range(number, count, FILES):
                 amount = draw.randrange(10_000) / 100
-                ok = id % 3 > 0
+                ok = n % 3 > 0
                 passed += ok and amount > 50
                 file.write(
-                    f'{{"id": {id}, "user": "user-{id % 9973:05d}", "country": "{countries[id % 3]}", '
-                    f'"amount": {amount}, "at": "2026-11-{id % 28 + 1:02d}T12:{id % 60:02d}:00Z", '
-                    f'"ok": {str(ok).lower()}, "note": "{notes[id % 1000]}"}}\n'
+                    f'{{"id": {n}, "user": "user-{n % 9973:05d}", "country": "{countries[n % 3]}", '
+                    f'"amount": {amount}, "at": "2026-11-{n % 28 + 1:02d}T12:{n % 60:02d}:00Z", '
+                    f'"ok": {str(ok).lower()}, "note": "{notes[n % 1000]}"}}\n'
                 )
     done.write_text(str(passed))
     return passed
@@ -49,11 +57,11 @@ def batch(count: int, first: int = 0) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(
         {
             "id": list(ids),
-            "user": [f"user-{id % 9973:05d}" for id in ids],
-            "country": [("DE", "FR", "IT")[id % 3] for id in ids],
+            "user": [f"user-{n % 9973:05d}" for n in ids],
+            "country": [("DE", "FR", "IT")[n % 3] for n in ids],
             "amount": [draw.randrange(10_000) / 100 for _ in ids],
-            "at": [f"2026-11-{id % 28 + 1:02d}T12:{id % 60:02d}:00Z" for id in ids],
-            "ok": [id % 3 > 0 for id in ids],
-            "note": [notes[id % 1000] for id in ids],
+            "at": [f"2026-11-{n % 28 + 1:02d}T12:{n % 60:02d}:00Z" for n in ids],
+            "ok": [n % 3 > 0 for n in ids],
+            "note": [notes[n % 1000] for n in ids],
         }
     )

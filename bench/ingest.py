@@ -1,19 +1,23 @@
-"""Events over HTTP: one at a time with a sync each, and in bodies of a thousand."""
+"""Events over HTTP: in bodies of a thousand, and one at a time, without and with a sync."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import multiprocessing
-import time
+import os
+import statistics
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import urlsplit
+
+import psutil
 
 from bench.data import SCHEMA, batch
+from bench.echo import echo
+from bench.load import Load, load
 from bench.product import Product, product
 
 CLIENTS, SINGLES_S, BODIES_S, BODY = 64, 5.0, 10.0, 1_000
+CONNECTIONS, ROUNDS, ROUND_S, WARM_S = 32, 5, 2.0, 1.0
+"""Of single events into a durable stream: the rounds of all contenders take turns."""
 SLOW_SYNC_MS = 5
 """What a sync costs on a common network volume. A virtual disk with a write cache may take a tenth of it."""
 
@@ -21,7 +25,7 @@ SLOW_SYNC_MS = 5
 def measure(work: Path) -> list[str]:
     """The lines of a report."""
     with product(work / "ingest-home", workers=0) as running:
-        return [*_bodies(running), "", *_singles(running, work)]
+        return [*_bodies(running), "", *_alone(running), "", *_singles(running, work)]
 
 
 def _bodies(running: Product) -> list[str]:
@@ -41,11 +45,58 @@ def _bodies(running: Product) -> list[str]:
     for form, (kind, body) in forms.items():
         for stream in ("typed", "raw"):
             used = running.cpu_s()
-            sent, seconds = _load(running, f"/streams/{stream}/events", kind, body, 2, BODIES_S)
+            sent = load(running.url, f"/streams/{stream}/events", kind, body, 2, BODIES_S)
             used = running.cpu_s() - used
-            events = sent * BODY
-            lines.append(f"| {form} | {stream} | {events / seconds:,.0f} | {events / used:,.0f} |")
+            events = sent.answers * BODY
+            lines.append(f"| {form} | {stream} | {events / sent.seconds:,.0f} | {events / used:,.0f} |")
     return lines
+
+
+def _alone(running: Product) -> list[str]:
+    """Single events into durable streams, beside an application that only answers."""
+    body = json.dumps(batch(1).to_pylist()[0]).encode()
+    running.create("Stream", "one raw", {})
+    running.create("Stream", "one typed", {"schema": SCHEMA})
+    running.create("Source", "one", {"type": "http", "stream": "one_raw"})
+    with echo() as (echo_url, echo_pid):
+        contenders = {
+            "raw stream": (running.url, running.pid, "/streams/one_raw/events"),
+            "raw stream again (A/A)": (running.url, running.pid, "/streams/one_raw/events"),
+            "typed stream": (running.url, running.pid, "/streams/one_typed/events"),
+            "`http` source of the raw stream": (running.url, running.pid, "/ingest/one"),
+            "an ASGI app that answers at once": (echo_url, echo_pid, "/"),
+        }
+        for url, _, path in contenders.values():
+            load(url, path, "application/json", body, CONNECTIONS, WARM_S)
+        rounds: dict[str, list[tuple[Load, float]]] = {name: [] for name in contenders}
+        for _ in range(ROUNDS):
+            for name, (url, pid, path) in contenders.items():
+                used = _cpu_s(pid)
+                sent = load(url, path, "application/json", body, CONNECTIONS, ROUND_S)
+                rounds[name].append((sent, _cpu_s(pid) - used))
+    return [
+        f"Single events of {len(body)} bytes from {CONNECTIONS} keep-alive connections of one other process, "
+        f"default settings; the median of {ROUNDS} rounds of {ROUND_S:.0f} s that take turns, load "
+        f"{os.getloadavg()[0]:.1f} at the end:",
+        "",
+        "| | requests/s | best round | server, processor µs/request | client, processor µs/request |",
+        "|---|---|---|---|---|",
+        *(f"| {name} | {_row(found)} |" for name, found in rounds.items()),
+    ]
+
+
+def _row(rounds: list[tuple[Load, float]]) -> str:
+    def median(of: Callable[[Load, float], float]) -> float:
+        return statistics.median(of(sent, used) for sent, used in rounds)
+
+    rate, best = median(lambda sent, _: sent.rate), max(sent.rate for sent, _ in rounds)
+    server = median(lambda sent, used: used / sent.answers * 1e6)
+    client = median(lambda sent, _: sent.cpu_s / sent.answers * 1e6)
+    return f"{rate:,.0f} | {best:,.0f} | {server:.0f} | {client:.0f}"
+
+
+def _cpu_s(pid: int) -> float:
+    return sum(psutil.Process(pid).cpu_times()[:2])
 
 
 def _singles(running: Product, work: Path) -> list[str]:
@@ -55,8 +106,7 @@ def _singles(running: Product, work: Path) -> list[str]:
     rates, syncs = {}, {}
     for stream in ("each", "grouped"):
         path = f"/streams/{stream}/events"
-        sent, seconds = _load(running, path, "application/json", body, CLIENTS, SINGLES_S)
-        rates[stream] = sent / seconds
+        rates[stream] = load(running.url, path, "application/json", body, CLIENTS, SINGLES_S).rate
         syncs[stream] = _frames(running, stream) / running.next_offset(stream)
     return [
         f"Single events from {CLIENTS} clients, `sync: true`: {rates['grouped']:,.0f} requests/s with group "
@@ -69,7 +119,7 @@ def _singles(running: Product, work: Path) -> list[str]:
 
 def _frames(running: Product, stream: str) -> int:
     """How many frames, and so syncs, the log of a stream has."""
-    from penstock.streams.local import LocalStorage
+    from penstock.streams.local.storage import LocalStorage
 
     (directory,) = (running.home / "streams" / stream).iterdir()
     return sum(1 for _ in LocalStorage(directory).spans(0))
@@ -85,47 +135,3 @@ def _slow_disk(work: Path) -> list[str]:
         f"append single events: {rates[1]:,.0f}/s with group commit, {rates[0]:,.0f}/s with a sync for each: "
         f"{rates[1] / rates[0]:.0f} times."
     ]
-
-
-def _load(
-    running: Product, path: str, kind: str, body: bytes, clients: int, seconds: float
-) -> tuple[int, float]:
-    """How many requests clients of another process get answered, and in what time."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_clients, (running.url, path, kind, body, clients, seconds))
-
-
-def _clients(url: str, path: str, kind: str, body: bytes, clients: int, seconds: float) -> tuple[int, float]:
-    return asyncio.run(_all_clients(url, path, kind, body, clients, seconds))
-
-
-async def _all_clients(
-    url: str, path: str, kind: str, body: bytes, clients: int, seconds: float
-) -> tuple[int, float]:
-    place = urlsplit(url)
-    head = [f"POST {path} HTTP/1.1", f"Host: {place.netloc}", f"Content-Type: {kind}"]
-    request = "\r\n".join([*head, f"Content-Length: {len(body)}", "", ""]).encode() + body
-    began = time.perf_counter()
-
-    def on() -> bool:
-        return time.perf_counter() - began < seconds
-
-    host, port = place.hostname or "", place.port or 80
-    sent = await asyncio.gather(*(_client(host, port, request, on) for _ in range(clients)))
-    return sum(sent), time.perf_counter() - began
-
-
-async def _client(host: str, port: int, request: bytes, on: Callable[[], bool]) -> int:
-    """A client on one connection that sends again as soon as it has its answer."""
-    reader, writer = await asyncio.open_connection(host, port)
-    sent = 0
-    while on():
-        writer.write(request)
-        head = await reader.readuntil(b"\r\n\r\n")
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise SystemExit(head.decode())
-        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        await reader.readexactly(length)
-        sent += 1
-    writer.close()
-    return sent

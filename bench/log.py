@@ -17,9 +17,9 @@ from bench.data import SCHEMA, batch
 from penstock.specs.stream import StreamSpec
 from penstock.streams.config import StreamConfig, write_config
 from penstock.streams.files import Files
-from penstock.streams.local import LocalStorage
+from penstock.streams.local.segments import Index, index_path, segment_path
+from penstock.streams.local.storage import LocalStorage
 from penstock.streams.log import Log
-from penstock.streams.segments import Index, index_path, segment_path
 
 BATCHES, SIZE, ROUNDS = 100, 10_000, 3
 STREAMS, SEGMENTS, LOGICAL = 100, 8, 64 * 2**20

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import psutil
 
+from bench.processes import cpu_s, pss
 from bench.product import Product, product
 
 COUNTS = (10, 50, 100, 300)
@@ -48,16 +49,16 @@ def _row(running: Product, count: int, limit_s: float) -> str:
     with _asking(running.url) as took:
         began = time.monotonic()
         posts = list(_posts(running, count, began + limit_s))
-        all_run, started = _until_all_run(running.client, count, began, limit_s)
+        all_run, started = _until_all_run(running, count, began, limit_s)
     time.sleep(SETTLE_S)
-    worker = psutil.Process(_workers(running.client)[0])
+    worker = psutil.Process(running.workers()[0])
     cores = _cores(running, worker)
-    memory = sum(_pss(member) for member in _family(worker)) / 2**20
+    memory = pss(worker) / 2**20
     again = "-"
     if all_run:
         worker.send_signal(signal.SIGKILL)
         began = time.monotonic()
-        _, again = _until_all_run(running.client, count, began, limit_s, without=worker.pid)
+        _, again = _until_all_run(running, count, began, limit_s, without=worker.pid)
     listed, ready, overview = (took[path] for path in ASKED)
     return (
         f"| {count} | {started} | {max(posts):.1f} | {statistics.median(listed):.2f}, {_p99(listed):.2f} |"
@@ -81,14 +82,14 @@ def _posts(running: Product, count: int, until: float) -> Iterator[float]:
 
 
 def _until_all_run(
-    client: httpx.Client, count: int, began: float, limit_s: float, without: int | None = None
+    running: Product, count: int, began: float, limit_s: float, without: int | None = None
 ) -> tuple[bool, str]:
     """Whether all run in time, not on the worker `without`; after how many seconds, or how far they came."""
     phases: Counter[str] = Counter()
     while time.monotonic() - began < limit_s:
         time.sleep(0.5)
         with suppress(httpx.HTTPError):
-            phases, alive = _phases(client), _workers(client)
+            phases, alive = _phases(running.client), running.workers()
             after = time.monotonic() - began
             print(f"{after:.0f} s: {dict(phases)}        ", end="\r", file=sys.stderr)
             if phases["running"] == count and alive and without not in alive:
@@ -104,10 +105,6 @@ def _phases(client: httpx.Client) -> Counter[str]:
         found.update(item["phase"] for item in page["items"])
         total = page["total"] if page["items"] else 0
     return found
-
-
-def _workers(client: httpx.Client) -> list[int]:
-    return [worker["pid"] for worker in client.get("/workers").json() if worker["alive"]]
 
 
 @contextmanager
@@ -140,21 +137,11 @@ def _p99(times: list[float]) -> float:
     return sorted(times)[int(0.99 * (len(times) - 1))]
 
 
-def _family(process: psutil.Process) -> list[psutil.Process]:
-    return [process, *process.children(recursive=True)]
-
-
-def _pss(process: psutil.Process) -> int:
-    with suppress(psutil.Error):  # it may just have ended
-        return int(process.memory_full_info().pss)
-    return 0
-
-
 def _cores(running: Product, worker: psutil.Process) -> tuple[float, float]:
     """Cores that the worker's processes and the server use."""
 
     def used() -> tuple[float, float]:
-        return sum(sum(member.cpu_times()[:2]) for member in _family(worker)), running.cpu_s()
+        return cpu_s(worker), running.cpu_s()
 
     began, before = time.monotonic(), used()
     time.sleep(WATCH_S)

@@ -38,7 +38,7 @@ Answer = Callable[[int], tuple[float, int]]
 
 def measure(work: Path, events: int = EVENTS) -> list[str]:
     """Each query twice in one Spark session, of which the second run counts; the lines of a report."""
-    from penstock.engine.session import open_session
+    from penstock.engine.runtime.session import open_session
     from penstock.settings import load
 
     home = work / "oracle"

@@ -37,6 +37,10 @@ class Product:
         """How many events were appended to a stream."""
         return int(self.client.get(f"/streams/{stream}/stats").raise_for_status().json()["next"])
 
+    def workers(self) -> list[int]:
+        """The process ids of the workers that are alive."""
+        return [worker["pid"] for worker in self.client.get("/workers").json() if worker["alive"]]
+
     def cpu_s(self) -> float:
         """Processor time of the server process itself, without its workers."""
         return sum(psutil.Process(self.pid).cpu_times()[:2])

@@ -67,11 +67,11 @@ def _first(work: Path, archive: ClassArchive) -> list[str]:
         "`penstock run`, `class_archive = false`": lambda: _run(work, None),
     }
     taken: dict[str, list[Taken]] = {name: [] for name in jobs}
-    for round in range(ROUNDS + 1):
+    for turn in range(ROUNDS + 1):
         for name, job in jobs.items():
-            print(f"start: round {round} of {ROUNDS}, {name}   ", end="\r", file=sys.stderr)
+            print(f"start: round {turn} of {ROUNDS}, {name}   ", end="\r", file=sys.stderr)
             found = job()
-            if round:  # the first one fills the caches of the system
+            if turn:  # the first one fills the caches of the system
                 taken[name].append(found)
     walls = {name: statistics.median(each.wall_s for each in rounds) for name, rounds in taken.items()}
     cpus = {name: statistics.median(each.cpu_s for each in rounds) for name, rounds in taken.items()}

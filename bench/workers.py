@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import psutil
 
+from bench.processes import cpu_s, pss
 from bench.product import product
 
 STARTS, IDLE, WATCH_S = 5, 50, 30
@@ -29,15 +30,15 @@ def _measure(work: Path, client: httpx.Client) -> list[str]:
     for i in range(STARTS):
         client.delete(f"/pipelines/start-{i}").raise_for_status()
     worker = psutil.Process(client.get("/workers").json()[0]["pid"])
-    before = _memory(worker)
+    before = pss(worker)
     for i in range(IDLE):
         print(f"starting idle pipeline {i + 1} of {IDLE}", end="\r", file=sys.stderr)
         _start(client, f"idle-{i}", work)
     time.sleep(5)
-    began, used = time.monotonic(), _cpu(worker)
+    began, used = time.monotonic(), cpu_s(worker)
     time.sleep(WATCH_S)
-    cores = (_cpu(worker) - used) / (time.monotonic() - began)
-    after = _memory(worker)
+    cores = (cpu_s(worker) - used) / (time.monotonic() - began)
+    after = pss(worker)
     return [
         f"Start of a pipeline on a warm worker, from the request to `running`: median "
         f"{statistics.median(starts):.2f} s, longest {max(starts):.2f} s of {STARTS}.",
@@ -63,15 +64,3 @@ def _start(client: httpx.Client, name: str, work: Path) -> float:
     while client.get(f"/pipelines/{name}").json()["phase"] != "running":
         time.sleep(0.02)
     return time.monotonic() - began
-
-
-def _family(process: psutil.Process) -> list[psutil.Process]:
-    return [process, *process.children(recursive=True)]
-
-
-def _memory(process: psutil.Process) -> int:
-    return sum(member.memory_full_info().uss for member in _family(process))
-
-
-def _cpu(process: psutil.Process) -> float:
-    return sum(sum(member.cpu_times()[:2]) for member in _family(process))

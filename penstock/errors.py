@@ -1,8 +1,8 @@
 """The two vocabularies of failure.
 
-`Problem` is what a person is told: a code, a sentence, the place in the document and what to do.
-`PenstockError` carries problems out of a call. `Retryable`, `Fatal` and `Backpressure` are what the
-engine is told: they, and nothing else, decide whether a step is tried again.
+`Problem` is what a user sees: a code, a sentence, the place in the document and what to do. `PenstockError`
+carries problems out of a call. `Retryable` (of which `Suspended` is one), `Fatal` and `Backpressure` are for
+the engine: they, and nothing else, decide whether a step is tried again.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class UnsupportedMediaType(PenstockError):
 
 
 class Unavailable(PenstockError):
-    """Nobody can answer now; the same request may succeed later."""
+    """The request cannot be answered now; it may succeed later."""
 
     status = 503
 
@@ -83,8 +83,12 @@ class Retryable(Exception):
     """The outside world failed in a way that may pass: try again with backoff."""
 
 
+class Suspended(Retryable):
+    """This process cannot go on now, such as without a lease: wait, however long; no attempt is used up."""
+
+
 class Fatal(Exception):
-    """Trying again cannot help: somebody has to change something."""
+    """A retry cannot help: a user has to change something."""
 
 
 class Backpressure(Exception):

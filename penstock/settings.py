@@ -114,7 +114,7 @@ class DefaultSettings(_Section):
 
 
 class Settings(_Section):
-    """Everything a Penstock process can be told before it starts."""
+    """The settings of a Penstock process."""
 
     home: Path = Field(
         default=Path(".penstock"),
@@ -359,7 +359,7 @@ class _Layers:
         return {}
 
     def resolve_home(self, cwd: Path) -> None:
-        """Make `home` absolute: other processes are told of it."""
+        """Make `home` absolute: it is passed to other processes."""
         origin = self.origins.get(("home",))
         if origin and isinstance(origin.value, str | Path):
             base = Path(origin.name).parent if origin.layer == "file" and origin.name else cwd

@@ -86,7 +86,7 @@ def postgres_database(postgres_url: str) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one Spark session of this test process."""
-    from penstock.engine.session import open_session
+    from penstock.engine.runtime.session import open_session
     from penstock.settings import load
 
     os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK)

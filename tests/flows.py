@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import Site
-from penstock.connectors.logs import LOGS
-from penstock.control.lifecycle import Keeper, State
-from penstock.engine.flow import Flow, resolve_flow
+from penstock.control.fleet.lifecycle import Keeper, State
+from penstock.engine.plan.flow import Flow, resolve_flow
 from penstock.errors import NotFound, Problem
+from penstock.frames.logs import LOGS
+from penstock.frames.site import Site
 from penstock.specs.stream import StreamSpec
 from penstock.streams.home import StreamHome, StreamPlace
 from penstock.streams.log import Log
@@ -53,9 +54,13 @@ class Streams:
 
 NO_STREAMS = Streams(Path("/nonexistent")).site()
 
+STATES = tempfile.TemporaryDirectory(prefix="penstock-flows-")
+
 
 def flow_of(raw: dict[str, Any], site: Site = NO_STREAMS, **environment: str) -> Flow:
-    """The flow of a document that refers to no other."""
+    """The flow of a document that refers to no other; without a site, its state is apart."""
+    if site is NO_STREAMS:
+        site = replace(site, state=Path(tempfile.mkdtemp(dir=STATES.name)))
     return resolve_flow(raw, lambda kind, name: None, site, environment=environment)
 
 

@@ -52,12 +52,18 @@ def _postgres_on_machine() -> Path | None:
     return next((place for place in places if (place / "initdb").exists()), None)
 
 
-def _postgres_from_apt() -> Path | None:
+def install_from_apt(*packages: str) -> None:
+    """Install Debian packages, where that is possible. An earlier installation may have been cut off."""
     if os.geteuid() != 0 or not Path("/etc/debian_version").exists() or not shutil.which("apt-get"):
-        return None
+        return
     env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", "postgresql"]):
+    install = ["apt-get", "install", "-y", "-qq", "-o", "DPkg::Lock::Timeout=300", *packages]
+    for command in (["dpkg", "--configure", "-a"], ["apt-get", "update", "-qq"], install):
         subprocess.run(command, env=env, capture_output=True, check=False)
+
+
+def _postgres_from_apt() -> Path | None:
+    install_from_apt("postgresql")
     return _postgres_on_machine()
 
 

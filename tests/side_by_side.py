@@ -22,10 +22,14 @@ LONGEST = (
     "tests/web/",
     "tests/crash/",
     "tests/oracle/test_nexmark.py",
+    "tests/oracle/test_state.py",
     "tests/docs/test_clone.py",
+    "tests/engine/test_sources_and_steps.py",
     "tests/oracle/",
     "tests/cli/",
+    "tests/control/",
     "tests/engine/",
+    "tests/connectors/",
     "tests/api/",
 )
 """The slow tests that come first, the longest ones before others; those that are not named come last."""

@@ -4,32 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from pyspark.sql import SparkSession
-
 from bench.data import SCHEMA
+from bench.jobs.pyspark_job import good_orders, run_to_end, session
 
 
 def main(source: str, target: str, checkpoint: str) -> None:
     """Run the job."""
-    spark = (
-        SparkSession.builder.master("local[*]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "2g")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
-    query = (
-        spark.readStream.schema(SCHEMA)
-        .json(source)
-        .where("ok AND amount > 50")
-        .selectExpr("id", "user", "round(amount * 1.19, 2) AS gross", "at")
-        .writeStream.format("json")
-        .option("path", target)
-        .option("checkpointLocation", checkpoint)
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    spark = session()
+    orders = good_orders(spark.readStream.schema(SCHEMA).json(source))
+    run_to_end(orders.writeStream.format("json").option("path", target), checkpoint)
     spark.stop()
 
 

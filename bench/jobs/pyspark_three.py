@@ -6,23 +6,15 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark import inheritable_thread_target
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from bench.data import SCHEMA
-
-FORMATS = ("json", "csv", "parquet")
+from bench.data import FORMATS, SCHEMA
+from bench.jobs.pyspark_job import good_orders, run_to_end, session
 
 
 def main(source: str, target: str, checkpoint: str) -> None:
     """Run the job."""
-    spark = (
-        SparkSession.builder.master("local[*]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "2g")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.files.maxPartitionBytes", str(32 * 1024 * 1024))
-        .getOrCreate()
-    )
+    spark = session({"spark.sql.files.maxPartitionBytes": str(32 * 1024 * 1024)})
 
     def write(df: DataFrame, batch: int) -> None:
         df.persist()
@@ -36,18 +28,8 @@ def main(source: str, target: str, checkpoint: str) -> None:
             list(pool.map(inherit(one), FORMATS))
         df.unpersist()
 
-    query = (
-        spark.readStream.schema(SCHEMA)
-        .option("maxBytesPerTrigger", str(128 * 1024 * 1024))
-        .json(source)
-        .where("ok AND amount > 50")
-        .selectExpr("id", "user", "round(amount * 1.19, 2) AS gross", "at")
-        .writeStream.foreachBatch(write)
-        .option("checkpointLocation", checkpoint)
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    lines = spark.readStream.schema(SCHEMA).option("maxBytesPerTrigger", str(128 * 1024 * 1024))
+    run_to_end(good_orders(lines.json(source)).writeStream.foreachBatch(write), checkpoint)
     spark.stop()
 
 

@@ -1,1 +1,1 @@
-"""HTTP: thin routes over `penstock.control.service`. No logic."""
+"""HTTP: thin routes over `penstock.control.documents.service`. No logic."""

@@ -23,7 +23,7 @@ from penstock.api.flow_logs import log_routes
 from penstock.api.functions import function_routes
 from penstock.api.health import health_routes
 from penstock.api.history import history_routes
-from penstock.api.ingest import ingest_routes
+from penstock.api.ingest import Ingest, ingest_routes
 from penstock.api.kinds import KINDS
 from penstock.api.letters import letter_routes
 from penstock.api.lifecycle import lifecycle_routes
@@ -37,6 +37,7 @@ from penstock.api.reference import render
 from penstock.api.replays import replay_routes
 from penstock.api.revisions import revision_routes
 from penstock.api.settings_view import settings_routes
+from penstock.api.shortcut import Shortcut
 from penstock.api.sinks import sink_routes
 from penstock.api.story import story_routes
 from penstock.api.streams import stream_routes
@@ -44,8 +45,8 @@ from penstock.api.testruns import test_routes
 from penstock.api.topology import topology_routes
 from penstock.api.ui import Doorman, ui_routes
 from penstock.api.web_files import BUILT
-from penstock.control.pulse import Pulse
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
+from penstock.control.monitor.pulse import Pulse
 
 THREADS = 100
 """Requests served at once. Many of them only wait for a pipeline, and must not keep the others waiting."""
@@ -66,15 +67,19 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
         lifespan=_lifespan,
         responses=errors.failures(422, 500, 503),
         dependencies=[Depends(known_parameters)],
+        # Penstock exports nothing to OpenTelemetry, and FastAPI would look for exporters with every request.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.feed = Feed(service.registry)
     app.state.pulse = pulse = Pulse(service)
     app.state.followers = Followers(pulse)
+    ingest = Ingest(service)
+    app.add_middleware(Shortcut, ingest=ingest)  # first, so that the checks of all others come before it
     errors.install(app)
     app.add_middleware(SameOrigin)
     app.add_middleware(Packing)
     app.add_middleware(Doorman)
-    app.include_router(ingest_routes(service))  # first: routes are tried in order, and this one is busy
+    app.include_router(ingest_routes(ingest))  # first: routes are tried in order, and this one is busy
     app.include_router(health_routes(service))
     for kind in KINDS:
         app.include_router(document_routes(service, kind))

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Header, Query, Response
 from penstock.api.bodies import JSON, YAML, AllBody, described
 from penstock.api.errors import Responses, failures
 from penstock.api.views import ImportResult, Validation
+from penstock.control.documents.service import Service
 from penstock.control.registry.bundle import Mode
-from penstock.control.service import Service
 from penstock.specs.text import to_json, to_yaml
 
 _BUNDLE = {"$ref": "#/components/schemas/Bundle"}
@@ -34,10 +34,12 @@ def bundle_routes(service: Service) -> APIRouter:
         responses={**_FILE, **failures(422)},
     )
     def export(
-        format: Annotated[Literal["json", "yaml"] | None, Query(description="Of the file.")] = None,
+        file_format: Annotated[
+            Literal["json", "yaml"] | None, Query(alias="format", description="Format of the file.")
+        ] = None,
         accept: Annotated[str, Header(include_in_schema=False)] = "",
     ) -> Response:
-        chosen = format or ("yaml" if "yaml" in accept.lower() else "json")
+        chosen = file_format or ("yaml" if "yaml" in accept.lower() else "json")
         write, media_type = (to_yaml, YAML) if chosen == "yaml" else (to_json, JSON)
         disposition = f'attachment; filename="penstock-bundle.{chosen}"'
         headers = {"Content-Disposition": disposition, "Vary": "Accept"}
@@ -58,7 +60,7 @@ def bundle_routes(service: Service) -> APIRouter:
         mode: Annotated[
             Mode, Query(description="`replace` also deletes every document that the bundle does not have.")
         ] = "merge",
-        dry_run: Annotated[bool, Query(description="Only tell what would change.")] = False,
+        dry_run: Annotated[bool, Query(description="Only report what would change.")] = False,
         accept_reset: Annotated[
             bool, Query(description="Accept that flows lose what they remember, or their place.")
         ] = False,

@@ -13,7 +13,7 @@ from penstock.errors import NotFound, Problem, did_you_mean
 from penstock.specs.base import Component
 from penstock.specs.catalog import Role, catalog
 
-Type = Annotated[str, Path(description="The type, as documents name it.")]
+Type = Annotated[str, Path(alias="type", description="The type, as documents name it.")]
 
 
 class ComponentInfo(View):
@@ -52,8 +52,8 @@ def catalogue_routes() -> APIRouter:
         operation_id="getConnector",
         responses=failures(404, 422),
     )
-    def connector(role: Literal["source", "sink"], type: Type) -> ComponentInfo:
-        return _component(role, type)
+    def connector(role: Literal["source", "sink"], connector_type: Type) -> ComponentInfo:
+        return _component(role, connector_type)
 
     @router.get("/processors", summary="List processors", operation_id="listProcessors")
     def processors() -> list[ComponentInfo]:
@@ -65,8 +65,8 @@ def catalogue_routes() -> APIRouter:
         operation_id="getProcessor",
         responses=failures(404, 422),
     )
-    def processor(type: Type) -> ComponentInfo:
-        return _component("processor", type)
+    def processor(processor_type: Type) -> ComponentInfo:
+        return _component("processor", processor_type)
 
     return router
 
@@ -79,17 +79,17 @@ def _components(role: Role) -> list[ComponentInfo]:
     return sorted([*usable, *broken], key=lambda info: info.type)
 
 
-def _component(role: Role, type: str) -> ComponentInfo:
+def _component(role: Role, component_type: str) -> ComponentInfo:
     known = {info.type: info for info in _components(role)}
-    if type not in known:
+    if component_type not in known:
         raise NotFound(
             Problem(
                 code="not_found",
-                message=f"there is no {role} of type '{type}'",
-                hint=did_you_mean(type, known),
+                message=f"there is no {role} of type '{component_type}'",
+                hint=did_you_mean(component_type, known),
             )
         )
-    return known[type]
+    return known[component_type]
 
 
 def _info(role: Role, name: str, cls: type[Component]) -> ComponentInfo:

@@ -10,8 +10,8 @@ from penstock.api.edits import MERGE, ResetParameters, accepted, shown_edit
 from penstock.api.errors import failures
 from penstock.api.kinds import Filters, Kind
 from penstock.api.params import IfMatch, Name
+from penstock.control.documents.service import Service
 from penstock.control.registry.records import Record
-from penstock.control.service import Service
 
 _WRITE = (400, 403, 412, 413, 422)
 

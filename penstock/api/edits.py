@@ -1,4 +1,4 @@
-"""What an edit would do, told before it is done: the same routes for every kind."""
+"""Plans of edits, before they are saved: the same routes for every kind."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -11,11 +11,11 @@ from penstock.api.errors import Responses, failures
 from penstock.api.kinds import Kind
 from penstock.api.params import Name
 from penstock.api.views import View
-from penstock.control.edits import FlowPlan
-from penstock.control.gate import Planned, Reset
+from penstock.control.documents.edit_gate import Planned, Reset
+from penstock.control.documents.edits import FlowPlan
+from penstock.control.documents.service import Saved, Service
 from penstock.control.registry.records import DiffEntry
-from penstock.control.service import Saved, Service
-from penstock.engine.edits import StepEffect
+from penstock.engine.plan.edit_effects import StepEffect
 from penstock.errors import Problem
 from penstock.specs.positions import PositionText
 
@@ -23,7 +23,7 @@ MERGE = "application/merge-patch+json"
 
 _ACCEPT = "Accept that what the flow remembers, or its place in the source, is lost."
 _ACCEPTED = (
-    "It is saved, and has not shown yet that it runs: `Location` tells where to look. `running_revision` is "
+    "It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is "
     "`revision` once it does; if it does not start, the revision before it comes back, with an `error`."
 )
 _FROM = "With an accepted reset, where to begin in the stream; by default where the flow is now."

@@ -38,7 +38,7 @@ _MEANINGS = {
     422: "What was sent is not valid: all of its problems.",
     429: "The stream is full and drops what comes, counted; come back after `Retry-After` seconds.",
     500: "Something went wrong here; the message has the id under which it was logged.",
-    503: "Nobody can answer now: try again after `Retry-After` seconds.",
+    503: "The request cannot be answered now: try again after `Retry-After` seconds.",
 }
 
 
@@ -54,12 +54,23 @@ def failures(*statuses: int) -> Responses:
 
 
 def error_response(
-    status: int, problems: Sequence[Problem], headers: Mapping[str, str] | None = None
+    status: int, problems: Sequence[Problem], headers: Mapping[str, str] | None = None, **more: Any
 ) -> JSONResponse:
-    """The envelope of some problems."""
+    """The envelope of some problems, with `more` fields where a route declares them."""
     body = ErrorBody(**problems[0].model_dump(), errors=list(problems))
     retry = {"Retry-After": str(RETRY_AFTER_S)} if status == 503 else {}
-    return JSONResponse(body.model_dump(), status, {**retry, **(headers or {})})
+    return JSONResponse({**body.model_dump(), **more}, status, {**retry, **(headers or {})})
+
+
+def retry_header(error: PenstockError) -> dict[str, str]:
+    """When to send a refused request again, if the refusal says so."""
+    wait = getattr(error, "retry_after", None)
+    return {} if wait is None else {"Retry-After": str(max(1, math.ceil(wait)))}
+
+
+def refusal(error: PenstockError) -> JSONResponse:
+    """The answer to a request that was refused."""
+    return error_response(error.status, error.problems, retry_header(error))
 
 
 def install(app: FastAPI) -> None:
@@ -67,9 +78,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(PenstockError)
     def refused(request: Request, error: PenstockError) -> JSONResponse:
-        wait = getattr(error, "retry_after", None)
-        headers = None if wait is None else {"Retry-After": str(max(1, math.ceil(wait)))}
-        return error_response(error.status, error.problems, headers)
+        return refusal(error)
 
     @app.exception_handler(RequestValidationError)
     def bad_parameters(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -94,7 +103,7 @@ def install(app: FastAPI) -> None:
 
 
 class LastResort:
-    """Answers what nobody foresaw with an id, and logs the rest under it: a client never sees a trace."""
+    """Answers an unexpected error with an id, and logs the traceback under it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -113,16 +122,16 @@ class LastResort:
         except Exception:
             if scope["type"] != "http":
                 raise
-            id = uuid.uuid4().hex[:12]
-            log.exception("request failed", id=id, method=scope["method"], path=scope["path"])
+            error_id = uuid.uuid4().hex[:12]
+            log.exception("request failed", id=error_id, method=scope["method"], path=scope["path"])
             if not started:
-                await error_response(500, [_internal(id)])(scope, receive, send)
+                await error_response(500, [_internal(error_id)])(scope, receive, send)
 
 
-def _internal(id: str) -> Problem:
+def _internal(error_id: str) -> Problem:
     return Problem(
         code="internal_error",
-        message=f"something went wrong here; the log has the details under {id}",
+        message=f"something went wrong here; the log has the details under {error_id}",
         hint="if it happens again, report it with those lines of the log",
     )
 

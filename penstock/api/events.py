@@ -17,8 +17,8 @@ from penstock.control.registry import Event
 _DESCRIPTION = """\
 Each event has the type `created`, `updated`, `deleted` or `status` (of what runs), `joined` or `left`
 (of a worker), and as data a JSON object `{id, at, kind, name, type, data}`. Begins after the event of
-`Last-Event-ID` or `after`, else with what happens next. Only the newest 10,000 events are kept: one who
-comes back later than that is told first, by an event `gap` with `{missed}`, how many are gone."""
+`Last-Event-ID` or `after`, else with what happens next. Only the newest 10,000 events are kept: a client
+that returns later first gets an event `gap` with `{missed}`, the number of lost events."""
 
 _STREAM: Responses = {
     200: {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}

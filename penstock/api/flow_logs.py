@@ -17,12 +17,12 @@ from penstock.api.feed import Feed
 from penstock.api.kinds import Kind
 from penstock.api.params import Name
 from penstock.api.views import View
-from penstock.control.flow_logs import reader_of
-from penstock.control.service import Service
-from penstock.engine.log_lines import Level, LogLine, LogReader
+from penstock.control.documents.service import Service
+from penstock.control.monitor.flow_logs import reader_of
+from penstock.engine.runtime.flow_log_reader import Level, LogLine, LogReader
 
 FIRST = 100
-"""Lines that one who follows is told at the start."""
+"""Lines that a following client gets at the start."""
 
 LOOK_S = 0.5
 
@@ -66,7 +66,9 @@ def log_routes(service: Service, kind: Kind, feed: Feed) -> APIRouter:
     )
     def lines(
         name: Name,
-        limit: Annotated[int, Query(ge=1, le=10_000, description="At most so many, the newest.")] = 200,
+        limit: Annotated[
+            int, Query(ge=1, le=10_000, description="The most lines to return; the newest ones.")
+        ] = 200,
         level: AtLeast = "info",
     ) -> LogView:
         return LogView(lines=reader_of(service, kind.name, name, level).look()[-limit:])

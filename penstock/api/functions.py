@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter
 
-from penstock.control.functions import ask
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
+from penstock.control.questions.sql_functions import ask
 from penstock.sql.described import FunctionInfo
 
 
@@ -14,7 +14,7 @@ def function_routes(service: Service) -> APIRouter:
     @router.get(
         "/functions",
         summary="List the functions of SQL",
-        description="Those of Spark that steps and queries may call, as Spark describes them. A worker tells "
+        description="Those of Spark that steps and queries may call, as Spark describes them. A worker lists "
         "them: while none is ready, the answer is 503.",
         operation_id="listFunctions",
     )

@@ -10,8 +10,8 @@ from penstock.api.errors import Responses
 from penstock.api.kinds import KINDS
 from penstock.api.pipes import Status
 from penstock.api.views import View
-from penstock.control.processes import Phase
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
+from penstock.control.fleet.processes import Phase
 from penstock.errors import Problem
 
 

@@ -10,10 +10,10 @@ from penstock.api.ingest import StreamName
 from penstock.api.kinds import KINDS, Kind
 from penstock.api.params import Name
 from penstock.api.views import View
-from penstock.control.history import FINE_MINUTES, MOST_MINUTES
-from penstock.control.layout import key_of
-from penstock.control.pulse import TOTALS, Pulse
-from penstock.control.service import Service, flow_of
+from penstock.control.documents.service import Service, flow_of
+from penstock.control.graph.layout import key_of
+from penstock.control.monitor.history import FINE_MINUTES, MOST_MINUTES
+from penstock.control.monitor.pulse import TOTALS, Pulse
 
 _DESCRIPTION = """\
 Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the

@@ -5,22 +5,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Generic, TypeVar
 
+import orjson
 from anyio import to_thread
 from fastapi import APIRouter, Path, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field, ValidationError
 
-from penstock.api.errors import ErrorBody, Responses, failures
-from penstock.api.intake import Intake, letters
+from penstock.api.errors import ErrorBody, Responses, error_response, failures, retry_header
+from penstock.api.intake import Intake, header, letters
 from penstock.api.views import View
-from penstock.control.doors import Door, Doors
-from penstock.control.ingest import MOST_BYTES, Entrances
-from penstock.control.service import Service
-from penstock.errors import Invalid, Problem
+from penstock.control.documents.service import Service
+from penstock.control.streams.doors import Door, Doors
+from penstock.control.streams.ingest import MOST_BYTES, Entrance, Entrances
+from penstock.errors import Invalid, PenstockError, Problem
 from penstock.streams.decode import Decoded, Misfit
+from penstock.streams.events import Event
 from penstock.streams.guarantee import combined
 from penstock.streams.storage import Appended, Producer
+
+LONGEST_STREAM, LONGEST_SOURCE = 160, 1000
+"""Characters of a name in a path."""
 
 StreamName = Annotated[
     str,
@@ -28,7 +33,7 @@ StreamName = Annotated[
         description="The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, "
         "and `<stream>.dead`, what did not fit a typed stream.",
         min_length=1,
-        max_length=160,
+        max_length=LONGEST_STREAM,
     ),
 ]
 
@@ -47,9 +52,11 @@ shown: with `key`, `headers` and `value` or `columns`. `Content-Encoding` may be
 
 The answer comes when the events are kept as `guarantee` says. Events that cannot be decoded make it 400 and
 are named by their lines. With `atomic` nothing is kept then. Without it the others are kept, and these go to
-the dead-letter stream of a typed stream; a raw stream has none, and the answer is all that is told of them.
+the dead-letter stream of a typed stream; a raw stream has none, and only the answer reports them.
 
-A full stream answers 503 or, if its settings say that it drops, 429, both with `Retry-After`.
+A full stream answers 503 or, if its settings say that it drops, 429, both with `Retry-After`. Where several
+pipelines take the events and some have kept them before one refuses, the code is `partly_kept` and `kept`
+names those; with `producer` and `batch` the request can be repeated.
 
 With `producer` and `batch` a request can be repeated: a batch that was kept before is not kept again, and
 the answer has the offsets it got then. Batches may arrive in any order. The answer is 409 if the number was
@@ -78,7 +85,9 @@ class Accepted(Range):
     """Events that are kept."""
 
     accepted: int = Field(description="How many.")
-    duplicate: bool = Field(description="Whether this batch of the producer had been kept before.")
+    duplicate: bool = Field(
+        description="Whether this batch of the producer had been kept before, by every stream."
+    )
     guarantee: str = Field(description="What that means, in words.")
     also: list[Range] = Field(
         default_factory=list,
@@ -100,9 +109,19 @@ class MisfitsErrorBody(ErrorBody):
     )
 
 
+class RefusedErrorBody(ErrorBody):
+    """Events that a stream has not taken, and the streams that had kept them before."""
+
+    kept: list[Range] = Field(
+        default_factory=list,
+        description="Where the events are, with the code `partly_kept`; otherwise nothing was kept.",
+    )
+
+
 _ANSWERS: Responses = {
     400: {"model": MisfitsErrorBody, "description": "Some events, or all, could not be decoded."},
-    **failures(403, 404, 409, 413, 415, 422, 429, 503),
+    **failures(403, 404, 413, 415, 422),
+    **{status: {**answer, "model": RefusedErrorBody} for status, answer in failures(409, 429, 503).items()},
 }
 
 
@@ -151,13 +170,13 @@ class Options(BaseModel):
         return [(0, events, self.tx, self.tx_end)] if self.tx is not None and events else ()
 
 
-_NOTHING = Options()
+NO_OPTIONS = Options()
 
 
 def _options(request: Request) -> Options:
     # By hand: most requests have none, and FastAPI would look for each of them all the same.
     if not request.scope["query_string"]:
-        return _NOTHING
+        return NO_OPTIONS
     try:
         return Options.model_validate(dict(request.query_params))
     except ValidationError as error:
@@ -188,30 +207,103 @@ class _Once(Generic[T]):
         self._searches: dict[str, asyncio.Task[T]] = {}
 
     async def __call__(self, name: str) -> T:
-        search = self._searches.get(name)
-        if search is None:
-            search = self._searches[name] = asyncio.create_task(to_thread.run_sync(self._find, name))
-            search.add_done_callback(lambda _: self._searches.pop(name, None))
+        search = self._searches.get(name) or self._search(name)
         return await asyncio.shield(search)
 
+    def ahead(self, name: str) -> None:
+        """Look something up for later. A failure is ignored: who needs it will look it up again."""
+        if name not in self._searches:
+            self._search(name).add_done_callback(lambda search: search.cancelled() or search.exception())
 
-def ingest_routes(service: Service) -> APIRouter:
-    """The routes that take events."""
-    router = APIRouter()
-    intake, doors, entrances = Intake(), Doors(service), Entrances(service)
+    def _search(self, name: str) -> asyncio.Task[T]:
+        search = self._searches[name] = asyncio.create_task(to_thread.run_sync(self._find, name))
+        search.add_done_callback(lambda _: self._searches.pop(name, None))
+        return search
 
-    find_door, find_entrance = _Once(doors.find), _Once(entrances.find)
 
-    async def door(name: str) -> Door:
-        return doors.known(name) or await find_door(name)
+@dataclass(frozen=True)
+class Target:
+    """The streams that the events of a request go to, and the rules of their source."""
 
-    async def take(request: Request, open: Sequence[Door], limit: int, options: Options) -> JSONResponse:
-        async with intake.body(request, limit) as body:
+    doors: Sequence[Door]
+    limit: int = MOST_BYTES
+    """The most bytes that a body may have."""
+    atomic: bool = False
+    """Whether requests that do not say otherwise are atomic."""
+
+
+class Ingest:
+    """Finds the streams of requests, and takes the events of their bodies."""
+
+    def __init__(self, service: Service) -> None:
+        self._intake, self._doors, self._entrances = Intake(), Doors(service), Entrances(service)
+        self._find_door, self._find_entrance = _Once(self._doors.find), _Once(self._entrances.find)
+
+    def known_stream(self, name: str) -> Target | None:
+        """The target of a stream's name, if it is known without asking the registry."""
+        door = self._known_door(name)
+        return None if door is None else Target((door,))
+
+    def known_source(self, source: str) -> Target | None:
+        """The target of a source's name, if it is known without asking the registry."""
+        entrance = self._entrances.known(source)
+        if entrance is None:
+            return None
+        if self._entrances.expire_soon:
+            self._find_entrance.ahead(source)
+        doors = [door for stream in entrance.streams if (door := self._known_door(stream)) is not None]
+        return _target(entrance, doors) if len(doors) == len(entrance.streams) else None
+
+    async def stream(self, name: str) -> Target:
+        """The target of a stream's name; NotFound if there is no such stream."""
+        return Target((await self._door(name),))
+
+    async def source(self, source: str) -> Target:
+        """The target of a source's name; NotFound or Conflict if no stream takes its events."""
+        entrance = self._entrances.known(source) or await self._find_entrance(source)
+        return _target(entrance, [await self._door(stream) for stream in entrance.streams])
+
+    def _known_door(self, name: str) -> Door | None:
+        door = self._doors.known(name)
+        if door is not None and self._doors.expires_soon(name):
+            self._find_door.ahead(name)
+        return door
+
+    async def _door(self, name: str) -> Door:
+        return self._doors.known(name) or await self._find_door(name)
+
+    async def take(self, request: Request, target: Target, options: Options) -> Response:
+        """Append the events of a request, and answer it; PenstockError if they are refused."""
+        if target.atomic and options.atomic is None:
+            options = options.model_copy(update={"atomic": True})
+        chosen = target.doors
+        async with self._intake.body(request, target.limit) as body:
             sender = options.sender()
             if sender is not None:
-                sender = replace(sender, digest=await intake.digest(body))
-            sending = _Sending(request, intake, body, options, sender)
-            return _answer([await sending.to(each) for each in open])
+                sender = replace(sender, digest=await self._intake.digest(body))
+            sending = _Sending(request, self._intake, body, options, sender)
+            sent: dict[str, Sent] = {}
+            # A stream that had no room last time goes first: if it still has none, no stream keeps anything.
+            for each in (
+                sorted(chosen, key=lambda door: door.log.fill["full"] is None) if chosen[1:] else chosen
+            ):
+                try:
+                    sent[each.id] = await sending.to(each)
+                except PenstockError as refusal:
+                    kept = [done for done in sent.values() if done.accepted]
+                    if not kept:
+                        raise
+                    return _partly_kept(kept, each, refusal, numbered=sender is not None)
+            return _answer([sent[each.id] for each in chosen])
+
+
+def _target(entrance: Entrance, doors: Sequence[Door]) -> Target:
+    return Target(doors, entrance.max_body_bytes, entrance.atomic)
+
+
+def ingest_routes(ingest: Ingest) -> APIRouter:
+    """The routes that take events. Most requests do not get here: see `Shortcut`."""
+    router = APIRouter()
 
     @router.post(
         "/streams/{name}/events",
@@ -223,8 +315,8 @@ def ingest_routes(service: Service) -> APIRouter:
         responses=_ANSWERS,
         openapi_extra=_DECLARED,
     )
-    async def append(name: StreamName, request: Request) -> JSONResponse:
-        return await take(request, [await door(name)], MOST_BYTES, _options(request))
+    async def append(name: StreamName, request: Request) -> Response:
+        return await ingest.take(request, await ingest.stream(name), _options(request))
 
     @router.post(
         "/ingest/{source:path}",
@@ -237,23 +329,18 @@ def ingest_routes(service: Service) -> APIRouter:
         responses=_ANSWERS,
         openapi_extra=_DECLARED,
     )
-    async def ingest(
+    async def send(
         source: Annotated[
             str,
             Path(
                 description="The id or the path of an `http` source, or the id of a pipeline that has one.",
                 min_length=1,
-                max_length=1000,
+                max_length=LONGEST_SOURCE,
             ),
         ],
         request: Request,
-    ) -> JSONResponse:
-        entrance = entrances.known(source) or await find_entrance(source)
-        open = [await door(stream) for stream in entrance.streams]
-        options = _options(request)
-        if options.atomic is None and entrance.atomic:
-            options = options.model_copy(update={"atomic": True})
-        return await take(request, open, entrance.max_body_bytes, options)
+    ) -> Response:
+        return await ingest.take(request, await ingest.source(source), _options(request))
 
     return router
 
@@ -286,8 +373,13 @@ class _Sending:
         nothing twice. Those of a numbered batch go last: if it is refused, none of it is kept.
         """
         options = self._options
-        type = self._request.headers.get("content-type")
-        decoded = await self._intake.decode(self._body, type, door, self._key)
+        content_type = header(self._request, b"content-type")
+        decoded = await self._intake.decode(self._body, content_type, door, self._key)
+        if isinstance(decoded, Event):
+            appended = await self._intake.append(
+                self._request, door.log, decoded, self._sender, options.marks(1)
+            )
+            return Sent(door, 1, appended, (), None)
         if decoded.misfits and options.atomic:
             return Sent(door, 0, None, decoded.misfits, None)
         count = decoded.batch.num_rows
@@ -316,20 +408,35 @@ class _Sending:
         return dead
 
 
-def _answer(sent: Sequence[Sent]) -> JSONResponse:
+def _answer(sent: Sequence[Sent]) -> Response:
     # Plain mappings, made by hand: this is the answer to every event that comes alone.
     first, *others = sent
     if first.misfits:
         return JSONResponse(_misfits(first), 400)
-    return JSONResponse(
-        {
-            **_range(first.door.id, first.appended),
-            "accepted": first.accepted,
-            "duplicate": first.appended is not None and first.appended.duplicate,
-            "guarantee": combined({each.door.id: each.door.guarantee for each in sent}),
-            "also": [_range(other.door.id, other.appended) for other in others],
-        }
+    told = {
+        **_range(first.door.id, first.appended),
+        "accepted": first.accepted,
+        "duplicate": all(each.appended is not None and each.appended.duplicate for each in sent),
+        "guarantee": combined({each.door.id: each.door.guarantee for each in sent}),
+        "also": [_range(other.door.id, other.appended) for other in others],
+    }
+    return Response(orjson.dumps(told), media_type="application/json")
+
+
+def _partly_kept(kept: Sequence[Sent], door: Door, refusal: PenstockError, *, numbered: bool) -> JSONResponse:
+    """The answer to events that several pipelines should get, and one of them does not take."""
+    streams = " and ".join(f"'{each.door.id}'" for each in kept)
+    reason = refusal.problems[0]
+    problem = Problem(
+        code="partly_kept",
+        message=f"{streams} kept the events, and '{door.id}' did not: {reason.message}",
+        path=reason.path,
+        hint="send the same body with the same producer and batch again: no stream keeps it twice"
+        if numbered
+        else f"sent again, the events are in {streams} twice; with producer and batch they would not be",
     )
+    ranges = [_range(each.door.id, each.appended) for each in kept]
+    return error_response(refusal.status, [problem], retry_header(refusal), kept=ranges)
 
 
 def _misfits(sent: Sent) -> dict[str, Any]:

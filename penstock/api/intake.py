@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pyarrow as pa
 from anyio import CapacityLimiter, to_thread
 from fastapi import Request
-from starlette.requests import ClientDisconnect
 
-from penstock.control.doors import Door
+from penstock.api.awaited import Awaited, Results
+from penstock.control.streams.doors import Door
 from penstock.errors import Backpressure, PenstockError, Problem, TooLarge, Unavailable
-from penstock.streams.committer import Closed, Dropped, Marks, Pending
-from penstock.streams.decode import Decoded, Misfit, decode
+from penstock.streams.committer import Closed, Dropped, Marks
+from penstock.streams.decode import Decoded, Misfit, decode, decode_alone
 from penstock.streams.decode.compression import decompress
-from penstock.streams.events import HEADERS, META, RAW
+from penstock.streams.events import HEADERS, META, RAW, Event
 from penstock.streams.log import Log
 from penstock.streams.storage import Appended, Producer, Refusal, WriteFailed
 
@@ -55,37 +55,22 @@ class Intake:
 
     def __init__(self) -> None:
         self._waiting = CapacityLimiter(MOST_WAITING)
-        self._held = 0
+        self.held = 0
+        """Bytes of bodies in memory."""
+        self._results: Results | None = None
 
-    @asynccontextmanager
-    async def body(self, request: Request, limit: int) -> AsyncIterator[bytes]:
+    def body(self, request: Request, limit: int) -> Body:
         """The body of a request as its sender meant it; `limit` counts before and after decompression."""
-        held = 0
-        try:
-            if int(request.headers.get("content-length", 0)) > limit:
-                raise _too_large(limit)
-            chunks = []
-            async for chunk in request.stream():
-                held += len(chunk)
-                self._held += len(chunk)
-                if held > limit:
-                    raise _too_large(limit)
-                if self._held > MOST_HELD:
-                    raise _busy()
-                chunks.append(chunk)
-            body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-            if encoding := request.headers.get("content-encoding"):
-                body = await to_thread.run_sync(decompress, body, encoding, limit)
-                held += len(body)
-                self._held += len(body)
-            yield body
-        except ClientDisconnect:
-            raise PenstockError(Problem(code="incomplete_body", message="the body ended early")) from None
-        finally:
-            self._held -= held
+        return Body(self, request, limit)
 
-    async def decode(self, body: bytes, content_type: str | None, door: Door, key: bytes | None) -> Decoded:
-        """The events in a body as the stream keeps them."""
+    async def decode(
+        self, body: bytes, content_type: str | None, door: Door, key: bytes | None
+    ) -> Event | Decoded:
+        """The events in a body as the stream keeps them; most bodies have a single one."""
+        if key is None and len(body) <= INLINE_BYTES:
+            alone = decode_alone(content_type, body, door.form, door.spec.timestamps)
+            if alone is not None:
+                return alone
 
         def read() -> Decoded:
             return decode(body, content_type, door.schema, key=key, timestamps=door.spec.timestamps)
@@ -104,17 +89,18 @@ class Intake:
         self,
         request: Request,
         log: Log,
-        batch: pa.RecordBatch,
+        events: Event | pa.RecordBatch,
         producer: Producer | None = None,
         tx: Marks = (),
     ) -> Appended:
         """Append events and wait until the promise of the stream holds for them; `Refused` if it cannot."""
+        entry = self._entry(events, producer, tx)
         try:
             try:
-                pending = log.submit(batch, producer=producer, tx=tx, wait_s=0)
+                log.put(entry, wait_s=0)
             except Backpressure:
-                pending = await self._wait_for_room(log, batch, producer, tx)
-            return await self._settled(request, log, pending)
+                await self._wait_for_room(log, entry)
+            return await self._settled(request, log, entry)
         except Backpressure as full:
             raise _full(log, full.retry_after) from None
         except Dropped as dropped:
@@ -131,32 +117,92 @@ class Intake:
             message = "the stream is being closed; nothing was kept"
             raise Refused(503, Problem(code="closing", message=message), log.retry_after) from None
 
-    async def _wait_for_room(
-        self, log: Log, batch: pa.RecordBatch, producer: Producer | None, tx: Marks
-    ) -> Pending:
+    def _entry(self, events: Event | pa.RecordBatch, producer: Producer | None, marks: Marks) -> Awaited:
+        loop, tx = asyncio.get_running_loop(), tuple(marks)
+        if self._results is None or self._results.loop is not loop:
+            self._results = Results(loop)
+        if isinstance(events, Event):
+            return Awaited(1, events.bytes, producer=producer, tx=tx, event=events, results=self._results)
+        return Awaited(
+            events.num_rows, events.nbytes, events, producer=producer, tx=tx, results=self._results
+        )
+
+    async def _wait_for_room(self, log: Log, entry: Awaited) -> None:
         if not self._waiting.available_tokens:
             raise Backpressure("too many wait for room", log.retry_after)
         buffer = log.storage.spec.buffer
         # With `timeout` the log itself gives up in time, and counts what it drops.
         patience = None if buffer.mode == "timeout" else buffer.timeout_ms / 1000
-        return await to_thread.run_sync(
-            lambda: log.submit(batch, producer=producer, tx=tx, wait_s=patience), limiter=self._waiting
-        )
+        await to_thread.run_sync(log.put, entry, patience, limiter=self._waiting)
 
-    async def _settled(self, request: Request, log: Log, pending: Pending) -> Appended:
+    async def _settled(self, request: Request, log: Log, entry: Awaited) -> Appended:
         """Wait for an append; take it back when its sender has gone or has waited long enough."""
-        # Shielded: a request that is cancelled must not cancel what is being written with others.
-        written = asyncio.shield(asyncio.wrap_future(pending.future))
         buffer = log.storage.spec.buffer
         patience = max(buffer.timeout_ms / 1000, LEAST_PATIENCE_S) + (buffer.mode == "timeout")
-        deadline = asyncio.get_running_loop().time() + patience
-        while not written.done():
-            left = deadline - asyncio.get_running_loop().time()
-            # What is just being written cannot be taken back, but may return to the queue for want of room.
-            done, _ = await asyncio.wait((written,), timeout=min(max(left, AGAIN_S), LOOK_S))
-            if not done and (left <= 0 or await request.is_disconnected()) and log.withdraw(pending):
+        deadline = time.monotonic() + patience
+        left = patience
+        # What is just being written cannot be taken back, but may return to the queue for want of room.
+        while not await entry.settled(min(max(left, AGAIN_S), LOOK_S)):
+            if (left <= 0 or await request.is_disconnected()) and log.withdraw(entry):
                 raise Backpressure("the stream has no room", log.retry_after)
-        return await written
+            left = deadline - time.monotonic()
+        return entry.result()
+
+
+class Body:
+    """The body of a request, whose bytes count as held while it is open."""
+
+    def __init__(self, intake: Intake, request: Request, limit: int) -> None:
+        self._intake, self._request, self._limit = intake, request, limit
+        self._held = 0
+
+    async def __aenter__(self) -> bytes:
+        """Receive it, and decompress it if need be."""
+        try:
+            return await self._receive()
+        except BaseException:
+            self._hold(-self._held)
+            raise
+
+    async def __aexit__(self, *error: object) -> None:
+        """Hold it no longer."""
+        self._hold(-self._held)
+
+    async def _receive(self) -> bytes:
+        if int(header(self._request, b"content-length") or 0) > self._limit:
+            raise _too_large(self._limit)
+        chunks: list[bytes] = []
+        more = True
+        while more:
+            message = await self._request.receive()
+            if message["type"] == "http.disconnect":
+                raise PenstockError(Problem(code="incomplete_body", message="the body ended early"))
+            chunk = message.get("body", b"")
+            self._hold(len(chunk))
+            if self._held > self._limit:
+                raise _too_large(self._limit)
+            if self._intake.held > MOST_HELD:
+                raise _busy()
+            chunks.append(chunk)
+            more = message.get("more_body", False)
+        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        if encoding := header(self._request, b"content-encoding"):
+            body = await to_thread.run_sync(decompress, body, encoding, self._limit)
+            self._hold(len(body))
+        return body
+
+    def _hold(self, size: int) -> None:
+        self._held += size
+        self._intake.held += size
+
+
+def header(request: Request, name: bytes) -> str | None:
+    """The value of a header, its name in lower case."""
+    # Not `request.headers`, which costs several times as much where a few headers are asked for once.
+    for found, value in request.scope["headers"]:
+        if found == name:
+            return str(value, "latin-1")
+    return None
 
 
 def _digest(body: bytes) -> str:

@@ -20,9 +20,9 @@ from penstock.api.pipes import (
     runnable_info,
 )
 from penstock.api.views import DocumentInfo, DocumentPage, document_info
-from penstock.control.acknowledgement import acknowledgement
+from penstock.control.documents.service import Service
 from penstock.control.registry.records import Record
-from penstock.control.service import Service
+from penstock.control.streams.acknowledgement import acknowledgement
 
 _SORTS: list[JsonValue] = ["name", "-name", "id", "-id", "created", "-created", "updated", "-updated"]
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from penstock.api.views import View
-from penstock.control.letters import LetterPage, parsed
-from penstock.engine.letterbox import Letter
-from penstock.engine.marks import State
+from penstock.control.events.letters import LetterPage, parsed
+from penstock.engine.letters.reader import Letter
+from penstock.engine.letters.states import State
 from penstock.streams.rendering import text_or_base64
 
 
@@ -32,7 +32,7 @@ class LetterView(View):
     step: str = Field(description="The processor or sink that failed, or `source`.")
     attempt: int = Field(description="How often the event was tried.")
     revision: int | None = Field(description="Of the document that ran.")
-    event: Any = Field(description="What the step was given, or what somebody made of it; text if not JSON.")
+    event: Any = Field(description="The input of the step, or the edited event; text if it is not JSON.")
     key: Any = Field(description="Text, or `{base64}` if it is not UTF-8; null if it has none.")
     headers: dict[str, Any] = Field(description="Those of the event.")
     source_offset: int | None = Field(description="The offset of the event in the stream it came from.")

@@ -10,12 +10,12 @@ from penstock.api.errors import failures
 from penstock.api.kinds import Kind
 from penstock.api.letter_views import LettersView, LetterView, letter_view, letters_view
 from penstock.api.params import Name
-from penstock.control.letters import DeadLetters
-from penstock.control.redelivery import ReplayRequest
-from penstock.control.service import Service
-from penstock.engine.letterbox import Wanted
-from penstock.engine.marks import STATES, State
-from penstock.engine.redelivery import ReplayResult
+from penstock.control.documents.service import Service
+from penstock.control.events.letters import DeadLetters
+from penstock.control.questions.letter_replay import ReplayRequest
+from penstock.engine.letters.reader import Wanted
+from penstock.engine.letters.replay import ReplayResult
+from penstock.engine.letters.states import STATES, State
 from penstock.errors import Invalid, Problem
 from penstock.specs.base import Spec
 from penstock.specs.positions import LAST_OFFSET, PositionText, parse_position
@@ -38,8 +38,8 @@ _REPLAY = """\
 Lets letters enter the flow again, in its present revision: right before the step that failed, or at the
 start, for which the event is read again from the source. What a sink could not take goes to that sink alone.
 A letter that cannot be replayed is refused with the reason, and the others go on. What fails again is a new
-letter. A replay that was cut off goes on with the same request, and no sink that is exactly-once gets an
-event twice. One request replays at most 10,000 letters: `next` tells where to go on."""
+letter. A replay that was interrupted continues with the same request, and no exactly-once sink gets an event
+twice. One request replays at most 10,000 letters: `next` is where to continue."""
 
 
 class LetterEdit(Spec):
@@ -75,8 +75,8 @@ class LettersOrder(Spec):
         default="step", alias="from", description="Before the step that failed, or at the source."
     )
     position: int = Field(default=0, ge=0, le=LAST_OFFSET, description="Leave out letters before this.")
-    limit: int = Field(default=MOST, ge=1, le=MOST, description="At most so many letters.")
-    dry_run: bool = Field(default=False, description="Only tell which letters could be replayed.")
+    limit: int = Field(default=MOST, ge=1, le=MOST, description="The most letters to replay.")
+    dry_run: bool = Field(default=False, description="Only report which letters could be replayed.")
 
 
 def letter_routes(service: Service, kind: Kind) -> APIRouter:
@@ -96,7 +96,7 @@ def letter_routes(service: Service, kind: Kind) -> APIRouter:
             PositionText,
             Query(description="Where to begin: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601."),
         ] = "earliest",
-        limit: Annotated[int, Query(ge=1, le=1000, description="At most so many.")] = 100,
+        limit: Annotated[int, Query(ge=1, le=1000, description="The most letters to return.")] = 100,
         step: Step = None,
         code: Code = None,
         contains: Contains = None,
@@ -186,6 +186,6 @@ def _request(kind: str, name: str, body: LettersOrder) -> ReplayRequest:
     if body.offsets is None and body.filter is None and not body.all:
         hint = "give offsets, a filter, or all: true"
         raise Invalid(Problem(code="nothing_chosen", message="no letters are named", hint=hint))
-    filter = body.filter or LetterFilter()
+    wanted = body.filter or LetterFilter()
     chosen = body.model_dump(include={"offsets", "begin", "position", "limit", "dry_run"})
-    return ReplayRequest(kind=kind, id=name, **chosen, **filter.model_dump())
+    return ReplayRequest(kind=kind, id=name, **chosen, **wanted.model_dump())

@@ -8,17 +8,17 @@ from penstock.api.errors import failures
 from penstock.api.kinds import Kind
 from penstock.api.params import Name
 from penstock.api.pipes import Progress
-from penstock.control.service import Action, Service
+from penstock.control.documents.service import Action, Service
 
 _ACTIONS: dict[Action, tuple[str, str]] = {
-    "pause": ("Pause {}", "Ends after the batch in hand; what was read is delivered."),
-    "resume": ("Resume {} that is paused", "It goes on where it was paused."),
-    "stop": ("Stop {}", "Ends after the batch in hand, until it is started again."),
-    "start": ("Start {}", "Also one that has failed or completed; it goes on where it ended."),
+    "pause": ("Pause {}", "Ends after the current batch, which is delivered."),
+    "resume": ("Resume {} that is paused", "It continues where it was paused."),
+    "stop": ("Stop {}", "Ends after the current batch, until it is started again."),
+    "start": ("Start {}", "Also one that has failed or completed; it continues where it ended."),
     "restart": (
         "Restart {}",
-        "Ends after the batch in hand and begins again from there; what has failed, completed or was stopped "
-        "is started. What is paused has to be resumed.",
+        "Ends after the current batch and starts again from there; a failed, completed or stopped one is "
+        "started. A paused one has to be resumed.",
     ),
 }
 

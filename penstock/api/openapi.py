@@ -33,7 +33,23 @@ def openapi(app: FastAPI) -> dict[str, Any]:
         if name in schemas:
             raise ValueError(f"two schemas are called {name}")
         schemas[name] = schema
+    document["components"]["responses"] = _shared_errors(document)
     return document
+
+
+def _shared_errors(document: dict[str, Any]) -> dict[str, Any]:
+    """The answers of failures, which many routes give, by name; each route then refers to them."""
+    shared: dict[str, Any] = {}
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            answers = operation["responses"]
+            for status, answer in answers.items():
+                if {"$ref": f"{_REF}ErrorBody"} in [
+                    c.get("schema") for c in answer.get("content", {}).values()
+                ]:
+                    shared[f"Error{status}"] = answer
+                    answers[status] = {"$ref": f"#/components/responses/Error{status}"}
+    return shared
 
 
 def _documents() -> dict[str, Any]:
@@ -65,8 +81,8 @@ def _documents() -> dict[str, Any]:
 
 def _print() -> None:
     from penstock.api.app import create_app  # which imports this module
+    from penstock.control.documents.service import Service
     from penstock.control.registry import Registry
-    from penstock.control.service import Service
     from penstock.settings import load
 
     with TemporaryDirectory() as home:

@@ -1,4 +1,4 @@
-"""Keeps other sites' pages from giving orders through the browser of somebody who can reach this server."""
+"""Keeps pages of other sites from sending requests through the browser of a user of this server."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from penstock.api.errors import error_response
 from penstock.errors import Problem
 
 _HARMLESS = {"GET", "HEAD", "OPTIONS"}
+_OF_BROWSERS = frozenset({b"sec-fetch-site", b"origin"})
 
 
 class SameOrigin:
     """Refuses what a page of another origin sends and would change something.
 
-    Bodies are read whatever their Content-Type says, so a browser asks nobody before it sends one. What is
-    no browser sends neither header and is let through.
+    Bodies are read whatever their Content-Type says, so a browser sends one without a preflight request.
+    Other clients send neither header and are let through.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -25,7 +26,7 @@ class SameOrigin:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
-        if scope["type"] == "http" and scope["method"] not in _HARMLESS and _foreign(Headers(scope=scope)):
+        if scope["type"] == "http" and scope["method"] not in _HARMLESS and _foreign(scope):
             problem = Problem(
                 code="foreign_origin",
                 message="a page of another site may not change anything here",
@@ -36,7 +37,10 @@ class SameOrigin:
             await self.app(scope, receive, send)
 
 
-def _foreign(headers: Headers) -> bool:
+def _foreign(scope: Scope) -> bool:
+    if _OF_BROWSERS.isdisjoint([name for name, _ in scope["headers"]]):
+        return False
+    headers = Headers(scope=scope)
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is not None:
         return site not in ("same-origin", "none")

@@ -19,8 +19,8 @@ from penstock.api.errors import Responses
 from penstock.api.health import WorkerStartView, WorkerView
 from penstock.api.pipes import RunError, Status
 from penstock.api.views import View
-from penstock.control.pulse import Changes, Pulse
-from penstock.engine.standings import State
+from penstock.control.monitor.pulse import Changes, Pulse
+from penstock.engine.delivery.sink_states import State
 
 _FOLLOW = """\
 The first message is `overview`, with all there is. About every two seconds a message `change` follows: an
@@ -106,7 +106,7 @@ class StreamPulse(View):
     next: int
     lag_events: int = Field(description="The largest of its readers.")
     full: str | None = Field(description="The limit that makes its producers wait now.")
-    dropped: int = Field(description="Events that nobody will read: dropped, or removed unread.")
+    dropped: int = Field(description="Events lost to readers: dropped, or removed unread.")
     transient: bool
     readers: list[ReaderPulse]
 
@@ -161,7 +161,7 @@ class Followers:
         self._made: tuple[int, dict[int | None, bytes]] = (0, {})
 
     def open(self) -> None:
-        """Be told of every sample, in this loop."""
+        """Wake the followers in this event loop on every sample."""
         loop = asyncio.get_running_loop()
 
         def tell() -> None:

@@ -67,7 +67,7 @@ class PipeInfo(View):
     """A pipeline: its live spec, and how it is."""
 
     name: str
-    id: str = Field(description="Derived from the name; stable for life.")
+    id: str = Field(description="Derived from the name; can't be changed later.")
     status: Status
     phase: str = Field(description="What it does right now: waiting, starting, running, draining, …")
     queue_position: int | None = Field(description=QUEUE)

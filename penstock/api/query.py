@@ -6,9 +6,9 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.api.errors import failures
-from penstock.control.query import ask
-from penstock.control.service import Service
-from penstock.engine.query import QueryResult
+from penstock.control.documents.service import Service
+from penstock.control.questions.sql_query import ask
+from penstock.engine.runtime.sql_queries import QueryResult
 
 _DESCRIPTION = """\
 Spark SQL over what streams hold now. The id of a stream is the name of a table; one with a dot or a dash
@@ -23,8 +23,10 @@ class QueryBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     sql: str = Field(min_length=1, max_length=100_000, description="One SELECT.")
-    limit: int = Field(default=1000, ge=1, le=10_000, description="At most so many rows.")
-    timeout_ms: int = Field(default=30_000, ge=1, le=600_000, description="It is ended after so long.")
+    limit: int = Field(default=1000, ge=1, le=10_000, description="The most rows to return.")
+    timeout_ms: int = Field(
+        default=30_000, ge=1, le=600_000, description="The query is cancelled after this many milliseconds."
+    )
 
 
 def query_routes(service: Service) -> APIRouter:

@@ -41,15 +41,22 @@ def render(document: Mapping[str, Any]) -> str:
 
 def _operations(document: Mapping[str, Any]) -> Iterator[str]:
     by_tag: dict[str, list[str]] = {}
+    shared = document["components"].get("responses", {})
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            by_tag.setdefault(operation["tags"][0], []).append(_operation(path, method, operation))
+            answers = {
+                status: shared[answer["$ref"].rsplit("/", 1)[1]] if "$ref" in answer else answer
+                for status, answer in sorted(operation["responses"].items())
+            }
+            by_tag.setdefault(operation["tags"][0], []).append(_operation(path, method, operation, answers))
     for tag, operations in by_tag.items():
         yield f"<h2>{escape(tag)}</h2>"
         yield from operations
 
 
-def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:
+def _operation(
+    path: str, method: str, operation: Mapping[str, Any], answers: Mapping[str, Mapping[str, Any]]
+) -> str:
     parts = [
         f"<details id='{escape(operation['operationId'])}'><summary>",
         f"<span class=method>{method.upper()}</span>",
@@ -76,7 +83,7 @@ def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:
             escape(answer["description"]),
             " ".join(_type(c.get("schema", {})) for c in _contents(answer)),
         ]
-        for status, answer in sorted(operation["responses"].items())
+        for status, answer in answers.items()
     )
     parts.append(_table(["answer", "meaning", "type"], rows))
     return "".join([*parts, "</details>"])

@@ -13,8 +13,8 @@ from penstock.api.kinds import Kind
 from penstock.api.params import Name
 from penstock.api.pipes import RunError, Status
 from penstock.api.views import View
-from penstock.control.replays import Order, Planned, Replay, Replays
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
+from penstock.control.events.replays import Order, Planned, Replay, Replays
 from penstock.errors import Invalid, Problem
 from penstock.specs.base import Spec
 from penstock.specs.positions import PositionText
@@ -22,7 +22,7 @@ from penstock.specs.problems import problems_of
 
 _SINKS = (
     "`all` sinks of the flow, a list of their ids, or `{shadow: …}` with a sink of its own, such as "
-    "`{type: file, …}` or `{type: stream, …}`: then nobody else sees the events."
+    "`{type: file, …}` or `{type: stream, …}`: then no other sink gets the events."
 )
 
 
@@ -171,7 +171,7 @@ def _order(raw: Any) -> ReplayOrder:
 
 
 def _told_here(problem: Problem) -> Problem:
-    """A problem of the pipeline that was made, told from the point of view of who asked for it."""
+    """A problem of the replay's pipeline, with its path in the request."""
     places = {"spec.sinks[0]": "sinks.shadow", "metadata.name": "name"}
     for there, here in places.items():
         if problem.path and problem.path.startswith(there):

@@ -18,7 +18,7 @@ from penstock.api.views import (
     revision_info,
     revision_summary,
 )
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
 from penstock.errors import Invalid
 from penstock.specs.base import Spec
 from penstock.specs.problems import problems_of

@@ -6,8 +6,8 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from penstock.api.views import View
-from penstock.control.installation import shown_settings, versions
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
+from penstock.control.monitor.installation import shown_settings, versions
 from penstock.errors import Problem
 
 

@@ -14,9 +14,9 @@ from penstock.api.kinds import Kind
 from penstock.api.params import Name
 from penstock.api.views import View
 from penstock.connectors.base import Guarantee
-from penstock.control.service import Service
-from penstock.control.sinks import SinkStanding, catch_up, sinks_of
-from penstock.engine.standings import Kept, State
+from penstock.control.documents.service import Service
+from penstock.control.events.sinks import SinkStanding, catch_up, sinks_of
+from penstock.engine.delivery.sink_states import Kept, State
 
 SinkName = Annotated[str, Path(description="The id of the sink in its document.", min_length=1)]
 
@@ -48,7 +48,9 @@ class SinkInfo(View):
         "none since; `behind` has missed batches and waits to try again; `catching_up` gets what it missed."
     )
     cursor: int | None = Field(description="All events of the source before this offset were dealt with.")
-    lag: int | None = Field(description="Events that it does not have yet; null if nobody can tell.")
+    lag: int | None = Field(
+        description="Events that the sink has not received yet; null if that is not known."
+    )
     last_ack_at: datetime | None
     failures: int
     last_error: str | None = Field(description="With its place in the document; it may be over.")
@@ -72,7 +74,7 @@ def sink_routes(service: Service, kind: Kind) -> APIRouter:
         "/{sink}/catch-up",
         summary=f"Let a sink of {kind.one} catch up now",
         description="It would do so anyway, after a while. What has completed is started for it; what is "
-        "paused, stopped or failed has to be resumed or started. The answer tells how the sink was before.",
+        "paused, stopped or failed has to be resumed or started. The answer has the earlier state.",
         operation_id=f"catchUp{kind.name}",
         responses=failures(403, 404, 409, 422),
     )

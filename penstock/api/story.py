@@ -12,10 +12,10 @@ from penstock.api.kinds import Kind
 from penstock.api.letter_views import LetterView, letter_view
 from penstock.api.params import Name
 from penstock.api.views import View
-from penstock.control.fates import FateState
-from penstock.control.service import Service
-from penstock.control.story import Stories
-from penstock.engine.tested import StepResult
+from penstock.control.documents.service import Service
+from penstock.control.events.fates import FateState
+from penstock.control.events.story import Stories
+from penstock.engine.trials.result import StepResult
 from penstock.errors import Problem
 from penstock.specs.positions import LAST_OFFSET
 

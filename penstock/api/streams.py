@@ -15,10 +15,10 @@ from penstock.api.feed import Feed
 from penstock.api.ingest import StreamName
 from penstock.api.tail import Tails
 from penstock.api.views import View
-from penstock.control.doors import Doors
-from penstock.control.reading import read_page, start_of, stats_of
-from penstock.control.service import Service
-from penstock.control.state import flow_name
+from penstock.control.documents.service import Service
+from penstock.control.fleet.progress import flow_name
+from penstock.control.streams.doors import Doors
+from penstock.control.streams.pages import read_page, start_of, stats_of
 from penstock.errors import Conflict, Invalid, NotFound, Problem, did_you_mean
 from penstock.specs.documents import RUNNABLE
 from penstock.specs.positions import LAST_OFFSET, PositionText, parse_position
@@ -29,8 +29,8 @@ _POSITION = "Where to begin: `earliest`, `latest`, `offset:N` or `time:` and a m
 
 _TAIL = """\
 Events as they come. Each message `events` has a list of them as data, as they are shown elsewhere, and as its
-id the offset after them, by which one who comes back goes on (`Last-Event-ID`). A message `gap` with
-`{first, next, reason}` tells of offsets whose events are gone. A slow client gets events later, and never
+id the offset after them, at which a reconnecting client continues (`Last-Event-ID`). A message `gap` with
+`{first, next, reason}` reports offsets whose events are gone. A slow client gets events later, and never
 makes the server keep them: what retention removes meanwhile is a gap."""
 
 _STREAM: Responses = {
@@ -136,10 +136,12 @@ def stream_routes(service: Service, feed: Feed) -> APIRouter:
         name: StreamName,
         position: Annotated[PositionText | None, Query(description=f"{_POSITION} Default: earliest.")] = None,
         last: Annotated[
-            int | None, Query(ge=1, le=MOST, description="In place of `position`: the last so many events.")
+            int | None,
+            Query(ge=1, le=MOST, description="In place of `position`: this many of the last events."),
         ] = None,
         limit: Annotated[
-            int | None, Query(ge=1, le=MOST, description=f"At most so many. Default: {FEW}, or `last`.")
+            int | None,
+            Query(ge=1, le=MOST, description=f"The most events to return. Default: {FEW}, or `last`."),
         ] = None,
     ) -> Response:
         if position is not None and last is not None:
@@ -163,8 +165,9 @@ def stream_routes(service: Service, feed: Feed) -> APIRouter:
     async def tail(
         name: StreamName,
         position: Annotated[PositionText, Query(description=_POSITION)] = "latest",
-        filter: Annotated[
-            str | None, Query(max_length=1000, description="Only events whose JSON contains this text.")
+        contains: Annotated[
+            str | None,
+            Query(alias="filter", max_length=1000, description="Only events whose JSON contains this text."),
         ] = None,
         last_event_id: Annotated[
             int | None,
@@ -175,7 +178,7 @@ def stream_routes(service: Service, feed: Feed) -> APIRouter:
         begin = last_event_id
         if begin is None:
             begin = await to_thread.run_sync(start_of, door, parse_position(position), None)
-        return tails.response(door, begin, filter)
+        return tails.response(door, begin, contains)
 
     @router.get(
         "/stats",
@@ -217,7 +220,7 @@ def _require_gone(service: Service, reader: str) -> None:
         raise Conflict(
             Problem(
                 code="reader_in_use",
-                message=f"{kind} '{found.name}' reads here and would have to begin anew",
+                message=f"{kind} '{found.name}' reads this stream and would have to start over",
                 hint=f"delete the {kind}: its place in the stream goes with it",
             )
         )

@@ -15,8 +15,8 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
 from penstock.api import feed as following
 from penstock.api.feed import Feed
-from penstock.control.doors import Door
-from penstock.control.reading import EventPage, read_page
+from penstock.control.streams.doors import Door
+from penstock.control.streams.pages import EventPage, read_page
 
 log = structlog.get_logger()
 
@@ -41,14 +41,14 @@ class Tails:
         self._feed = feed
         self._threads = CapacityLimiter(THREADS)
 
-    def response(self, door: Door, start: int, filter: str | None) -> StreamingResponse:
+    def response(self, door: Door, start: int, contains: str | None) -> StreamingResponse:
         """The events from an offset on, for ever."""
         # Without the last header nginx would hold the events back.
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        lines = self._lines(door, start, filter)
+        lines = self._lines(door, start, contains)
         return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
 
-    async def _lines(self, door: Door, start: int, filter: str | None) -> AsyncIterator[bytes]:
+    async def _lines(self, door: Door, start: int, contains: str | None) -> AsyncIterator[bytes]:
         yield format_sse_event(comment="connected", retry=1000, id=str(start))
         told, pause = time.monotonic(), QUICK_S
         while not self._feed.closed:
@@ -63,7 +63,7 @@ class Tails:
                 pause = min(pause * 1.5, SLOW_S)
                 continue
             start, pause = page.next, QUICK_S
-            if message := _message(page, filter):
+            if message := _message(page, contains):
                 yield message
                 told = time.monotonic()
 
@@ -72,18 +72,18 @@ def _look(door: Door, start: int) -> EventPage | None:
     try:
         return read_page(door, start, PAGE)
     except (OSError, ValueError) as error:
-        # Its files are closed or removed. A client that comes back is told what became of the stream.
+        # Its files are closed or removed. A client that reconnects learns what became of the stream.
         log.info("a tail ends", stream=door.id, error=str(error))
         return None
 
 
-def _message(page: EventPage, filter: str | None) -> bytes:
+def _message(page: EventPage, contains: str | None) -> bytes:
     lines = b""
     if page.gap:
         lines = format_sse_event(event="gap", id=str(page.gap.next), data_str=json.dumps(asdict(page.gap)))
     shown = [json.dumps(event, ensure_ascii=False) for event in page.events]
-    if filter is not None:
-        shown = [text for text in shown if filter in text]
+    if contains is not None:
+        shown = [text for text in shown if contains in text]
     if shown:
         lines += format_sse_event(event="events", id=str(page.next), data_str=f"[{','.join(shown)}]")
     return lines

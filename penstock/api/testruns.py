@@ -8,11 +8,11 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from penstock.api.errors import failures
-from penstock.control.doors import Doors
-from penstock.control.service import Service
-from penstock.control.testbench import Tested, TestRequest
-from penstock.control.testruns import ask, events_of
-from penstock.engine.samples import MOST_EVENTS
+from penstock.control.documents.service import Service
+from penstock.control.questions.trial_worker import Tested, TestRequest
+from penstock.control.questions.trials import ask, events_of
+from penstock.control.streams.doors import Doors
+from penstock.engine.trials.samples import MOST_EVENTS
 from penstock.specs.positions import LATEST, PositionText, parse_position
 
 _DESCRIPTION = """\
@@ -43,7 +43,7 @@ class EventsFrom(BaseModel):
     stream: str = Field(min_length=1, description="Id of the Stream.")
     begin: PositionText = Field(
         alias="from",
-        description="`earliest`, `offset:N` or `time:` and ISO 8601; `latest` takes the last so many.",
+        description="`earliest`, `offset:N` or `time:` and ISO 8601; `latest` takes the last events.",
     )
     count: int = Field(ge=1, le=MOST_EVENTS, description="How many.")
 

@@ -6,8 +6,8 @@ from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
 from penstock.api.views import View
-from penstock.control.service import Service
-from penstock.control.topology import EdgeKind, topology_of
+from penstock.control.documents.service import Service
+from penstock.control.graph.topology import EdgeKind, topology_of
 
 
 class Node(View):

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.control.registry.records import Change, Diff, DiffEntry, Record, Referrer, Revision
-from penstock.engine.analysis import Analysis
+from penstock.engine.plan.analysis import Analysis
 from penstock.errors import Problem
 
 
@@ -31,7 +31,7 @@ class DocumentInfo(View):
     """A document at its current revision."""
 
     name: str
-    id: str = Field(description="Derived from the name; stable for life.")
+    id: str = Field(description="Derived from the name; can't be changed later.")
     kind: str
     metadata: MetadataInfo
     spec: Any = Field(description="The spec as it was saved.")

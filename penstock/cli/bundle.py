@@ -22,12 +22,14 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write; by default standard output.")
     ] = None,
-    format: Annotated[Literal["yaml", "json"], typer.Option(help="How to write it.")] = "yaml",
+    file_format: Annotated[
+        Literal["yaml", "json"], typer.Option("--format", help="Format of the bundle.")
+    ] = "yaml",
     server: Server = None,
     json: Json = False,
 ) -> None:
     """Write every document of the server as one bundle."""
-    chosen = "json" if json else format
+    chosen = "json" if json else file_format
     text = connect(server).fetch("GET", "/bundle", params={"format": chosen}).text
     if output is None:
         print(text, end="" if text.endswith("\n") else "\n")

@@ -29,7 +29,7 @@ ANSWER_S = 200.0
 """Longer than the server itself waits for a worker that starts, and then for its judgement."""
 
 SILENCE_S = 45.0
-"""Longer than a server that has nothing to tell is silent."""
+"""Longer than the server's heartbeat interval."""
 
 START_S, LOOK_S = 120.0, 0.5
 """How long a command waits for a new revision to start, and how often it looks."""
@@ -52,7 +52,7 @@ class Edited:
 
 
 class NoServer(PenstockError):
-    """Nobody answers, or not Penstock."""
+    """No server answers, or it is not Penstock."""
 
 
 def server_url(given: str | None) -> str:
@@ -119,7 +119,7 @@ class Client:
         return dict(self.call("POST", path_of(kind, name, action)))
 
     def about(self, kind: str, name: str, what: str, **params: Any) -> Any:
-        """What the server tells below a document, such as its revisions."""
+        """A resource below a document, such as its revisions."""
         given = {name: value for name, value in params.items() if value is not None}
         return self.call("GET", path_of(kind, name, what), params=given)
 

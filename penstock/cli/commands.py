@@ -67,6 +67,11 @@ COMMANDS = {
         "test:test",
         "Run the tests of documents, without a server: sample events in, and what comes out compared.",
     ),
+    "bench": Entry(
+        RUN,
+        "bench:bench",
+        "Measure a pipeline on its own recent events. Its sinks get nothing, and it keeps running meanwhile.",
+    ),
     "apply": Entry(
         DOCUMENTS,
         "apply:apply",

@@ -35,7 +35,7 @@ def get(
     sort: Annotated[
         str | None, typer.Option(help="name, created, updated, status; `-name` reverses.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="The most documents to list.")] = None,
     server: Server = None,
     json: Json = False,
 ) -> None:
@@ -122,6 +122,8 @@ def confirm(question: str, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise Usage(
-            Problem(code="not_confirmed", message=f"{question} Nobody is here to answer.", hint="add --yes")
+            Problem(
+                code="not_confirmed", message=f"{question} There is no terminal to ask on.", hint="add --yes"
+            )
         )
     typer.confirm(question, abort=True, err=True)

@@ -38,7 +38,7 @@ class Found:
 
     @property
     def addressable(self) -> bool:
-        """Whether it can be told apart from others: a known kind and a name."""
+        """Whether it has an identity: a known kind and a name."""
         return self.kind in PLURALS and bool(self.name)
 
     @property

@@ -32,7 +32,7 @@ def logs(
     level: Annotated[
         Literal["debug", "info", "warning", "error"], typer.Option(help="Only what is at least so severe.")
     ] = "info",
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many lines at first.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="The most lines to show at first.")] = 100,
     server: Server = None,
     json: Json = False,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.cli.options import Home, Json, load_settings
 from penstock.cli.output import note, say, show_json, show_problems, show_table
-from penstock.control.installation import shown_settings, versions
+from penstock.control.monitor.installation import shown_settings, versions
 
 
 def config(home: Home = None, json: Json = False) -> None:

@@ -51,7 +51,7 @@ def ls(
     position: Annotated[
         str, typer.Option(help="Where to begin: earliest, latest, offset:N or time:ISO 8601.")
     ] = "earliest",
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The most letters to list.")] = 100,
     server: Server = None,
     json: Json = False,
 ) -> None:
@@ -163,7 +163,7 @@ def discard(
 def replay(
     name: Name,
     offset: Annotated[list[int] | None, typer.Option(min=0, help="This letter; can be repeated.")] = None,
-    all: Annotated[bool, typer.Option("--all", help="All letters that are new.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All letters that are new.")] = False,
     step: Step = None,
     code: Code = None,
     contains: Contains = None,
@@ -178,7 +178,7 @@ def replay(
 ) -> None:
     """Replay dead letters through the pipeline as it is now. What fails again is a new letter."""
     filters = {"step": step, "code": code, "contains": contains}
-    if not (offset or all or any(filters.values())):
+    if not (offset or every or any(filters.values())):
         raise Usage(
             Problem(code="nothing_chosen", message="give --all, --offset, --step, --code or --contains")
         )

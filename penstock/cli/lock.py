@@ -16,7 +16,7 @@ class Taken(Conflict):
 
 
 class Lock:
-    """An exclusive lock on a file, which also tells others who holds it."""
+    """An exclusive lock on a file, which also names its holder."""
 
     def __init__(self, path: Path, what: str) -> None:
         self.path, self.what = path, what

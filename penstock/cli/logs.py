@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 
 from penstock.settings import LogSettings
+from penstock.spark.driver import GATEWAY_LOGGER
 
 
 def configure(settings: LogSettings) -> None:
@@ -43,10 +44,10 @@ def configure(settings: LogSettings) -> None:
         logging.getLogger(chatty).setLevel(max(level, logging.WARNING))
     if level > logging.DEBUG:
         # It logs every exception that passes through it, also those that are a batch's orderly end.
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        logging.getLogger(GATEWAY_LOGGER).setLevel(logging.CRITICAL)
 
 
-def _renderer(format: str) -> Any:
-    if format == "json":
+def _renderer(log_format: str) -> Any:
+    if log_format == "json":
         return structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
     return structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0)

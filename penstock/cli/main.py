@@ -59,8 +59,8 @@ class Commands(Group):
 
     def _group(self, name: str) -> TyperGroup:
         if name not in self.commands:
-            help, panel = GROUPS[name]
-            self.add_command(Group(name=name, help=help, rich_help_panel=panel, no_args_is_help=True))
+            summary, panel = GROUPS[name]
+            self.add_command(Group(name=name, help=summary, rich_help_panel=panel, no_args_is_help=True))
         return cast(TyperGroup, self.commands[name])
 
     def invoke(self, ctx: Any) -> Any:

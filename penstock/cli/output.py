@@ -12,7 +12,7 @@ from penstock.errors import Invalid, PenstockError, Problem
 OK, FAILED, USAGE, INVALID = 0, 1, 2, 3
 
 PIPED_WIDTH = 1000
-"""Columns a table may take where nobody looks: nothing is cut, whoever reads it."""
+"""The width of a table that is not shown on a terminal: nothing is cut."""
 
 
 class Usage(PenstockError):

@@ -1,4 +1,4 @@
-"""What documents would do to a server, told before they are applied."""
+"""The effects of documents on a server, before they are applied."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def show_plan(planned: DocumentPlan) -> None:
 
 
 def show_steps(steps: list[dict[str, Any]], indent: str = "    ") -> None:
-    """What an edit does to each part of a flow; what nobody changes is left out."""
+    """The effects of an edit on each part of a flow, without unchanged parts."""
     for step in steps:
         if step["part"] == "policy" and step["effect"] == "keeps":
             continue

@@ -13,10 +13,10 @@ from penstock.cli.text import count, plural, rate
 from penstock.errors import Problem
 
 if TYPE_CHECKING:
-    from penstock.control.lifecycle import State
+    from penstock.control.fleet.lifecycle import State
 
 PLAIN_S, JSON_S = 5.0, 1.0
-"""Seconds between two lines where nobody watches a terminal."""
+"""Seconds between two lines if the output is no terminal."""
 
 
 @dataclass(frozen=True)

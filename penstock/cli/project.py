@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.cli.files import Found
 from penstock.cli.output import Usage
-from penstock.connectors.base import Site
-from penstock.connectors.paths import is_local, local_path, qualified
-from penstock.engine.analysis import analyse, batch_warnings, offline
-from penstock.engine.failures import failure_of
-from penstock.engine.flow import Flow, resolve_flow
-from penstock.engine.plan import Plan, plan_run
-from penstock.engine.sites import declared_stream
+from penstock.connectors.file.paths import is_local, local_path, qualified
+from penstock.engine.plan.analysis import analyse, batch_warnings, offline
+from penstock.engine.plan.declared_site import declared_stream
+from penstock.engine.plan.flow import Flow, resolve_flow
+from penstock.engine.plan.plan import Plan, plan_run
+from penstock.engine.runtime.failures import failure_of
 from penstock.errors import Invalid, Problem, did_you_mean
+from penstock.frames.site import Site
 from penstock.settings import Settings
 from penstock.specs.catalog import catalog
 from penstock.specs.documents import derive_id, runs
@@ -42,8 +42,8 @@ class Project:
     @property
     def key(self) -> str:
         """Its name among the runs of a home directory."""
-        kind, id = str(self.chosen["kind"]), derive_id(str(self.chosen["metadata"]["name"]))
-        return id if kind == "Pipeline" else f"{kind.lower()}.{id}"
+        kind, document_id = str(self.chosen["kind"]), derive_id(str(self.chosen["metadata"]["name"]))
+        return document_id if kind == "Pipeline" else f"{kind.lower()}.{document_id}"
 
     @property
     def checkpoints(self) -> str:
@@ -74,10 +74,10 @@ class Project:
         dead = derive_id(named) if named else f"{self.key}.dead"
 
         def stream(name: str) -> StreamPlace:
-            id, defaults = derive_id(name), self.settings.defaults.model_dump()
-            own = id == dead and named is None
+            stream_id, defaults = derive_id(name), self.settings.defaults.model_dump()
+            own = stream_id == dead and named is None
             spec = StreamSpec() if own else declared_stream(name, lookup, defaults)
-            return StreamPlace(id, spec, home.ensure(id, LIFE, spec))
+            return StreamPlace(stream_id, spec, home.ensure(stream_id, LIFE, spec))
 
         return Site(
             f"{self.key}:{LIFE}",
@@ -126,12 +126,10 @@ def choose(found: Sequence[Found], name: str | None, settings: Settings) -> Proj
         hint = f"choose with --name: {names}" if name is None else "remove one of them"
         what = "pipeline" if pipelines else "document that runs"
         raise Usage(Problem(code="several_pipelines", message=f"there is more than one {what}", hint=hint))
-    project = Project(chosen[0].raw, [document.raw for document in found], settings)
-    _require_reachable(project)
-    return project
+    return Project(chosen[0].raw, [document.raw for document in found], settings)
 
 
-def _require_reachable(project: Project) -> None:
+def require_reachable(project: Project) -> None:
     """Refuse a source that events are sent to: there is no server that takes them."""
     source = (project.chosen.get("spec") or {}).get("source")
     if isinstance(source, Mapping) and isinstance(ref := source.get("ref"), str):
@@ -139,7 +137,7 @@ def _require_reachable(project: Project) -> None:
     kind = source.get("type") if isinstance(source, Mapping) else None
     if isinstance(kind, str) and getattr(catalog("source").classes.get(kind), "push", False):
         message = f"a source of type '{kind}' needs a server, to which events are sent"
-        hint = "start one with penstock up, and apply the file"
+        hint = "start one with `penstock up`, and apply the file with `penstock apply FILE`"
         raise Invalid(Problem(code="needs_server", message=message, path="spec.source", hint=hint))
 
 

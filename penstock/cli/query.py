@@ -20,9 +20,12 @@ def query(
     sql: Annotated[
         str, typer.Argument(help="One SELECT; tables are the ids of streams. `-` reads standard input.")
     ],
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many rows.")] = 1000,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="The most rows to show.")] = 1000,
     timeout_ms: Annotated[
-        int, typer.Option("--timeout-ms", min=1, max=600_000, help="It is ended after so long.")
+        int,
+        typer.Option(
+            "--timeout-ms", min=1, max=600_000, help="Cancel the query after this many milliseconds."
+        ),
     ] = 30_000,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     server: Server = None,

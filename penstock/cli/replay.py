@@ -119,7 +119,7 @@ def _await(client: Client, kind: str, target: str, replay: dict[str, Any], *, qu
             found = client.about(kind, target, "replays")
             now = next((each for each in found if each["id"] == replay["id"]), None)
             if now is None:
-                message = f"somebody has deleted '{replay['name']}'"
+                message = f"'{replay['name']}' was deleted meanwhile"
                 raise NotFound(Problem(code="not_found", message=message))
             progress(now["delivered"], now["total"])
             if now["status"] in OVER:

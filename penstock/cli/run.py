@@ -19,7 +19,7 @@ from penstock.cli.signals import on_stop
 
 if TYPE_CHECKING:
     from penstock.cli.project import Project
-    from penstock.engine.flow import Flow
+    from penstock.engine.plan.flow import Flow
 
 POLL_S = 0.2
 
@@ -49,10 +49,11 @@ def run(
     with starting_spark(settings, short=is_short(documents)) as spark:
         # While Spark starts: the imports that take long, and all checks that need no Spark.
         from penstock.cli.logs import configure
-        from penstock.cli.project import choose
+        from penstock.cli.project import choose, require_reachable
 
         configure(settings.log)  # what scripts print is no event of a console sink
         project = choose(documents, name, settings)
+        require_reachable(project)
         flow = project.resolve()
         with view(as_json=json) as shown:
             summary = _run(project, flow, spark, shown, fresh)
@@ -78,10 +79,10 @@ def is_short(documents: Sequence[Found]) -> bool:
 
 
 def _run(project: Project, flow: Flow, spark: Starting, shown: Plain, fresh: bool) -> Summary:
-    from penstock.connectors.cursors import forget_cursor
-    from penstock.connectors.storage import storage_for
-    from penstock.control.lifecycle import Keeper
-    from penstock.engine.checkpoints import memory_of
+    from penstock.connectors.file.storage import storage_for
+    from penstock.control.fleet.lifecycle import Keeper
+    from penstock.engine.runtime.checkpoints import memory_of
+    from penstock.frames.streams.cursors import forget_cursor
 
     settings = project.settings
     log = settings.home / "logs" / f"run-{project.key}.log"
@@ -96,7 +97,7 @@ def _run(project: Project, flow: Flow, spark: Starting, shown: Plain, fresh: boo
         resumed = storage.exists(checkpoint)
         if fresh:
             storage.remove(checkpoint)
-            forget_cursor(flow.source.component, flow.site)
+            forget_cursor(flow.source.component.reads(flow.site), flow.site)
             note(
                 "earlier progress deleted: all is read and delivered again"
                 if resumed

@@ -11,7 +11,7 @@ from penstock.cli.output import Usage
 from penstock.errors import Problem
 
 if TYPE_CHECKING:
-    from penstock.engine.samples import Given
+    from penstock.engine.trials.samples import Given
 
 TEXTS = {".csv": "text/csv", ".txt": "text/plain"}
 LINES = (".ndjson", ".jsonl")
@@ -26,12 +26,12 @@ def read_events(argument: str) -> Given:
 
 
 def read_file(path: Path) -> Given:
-    """The events in a file, whose name tells what it holds."""
-    from penstock.engine.samples import Text
+    """The events in a file, whose format is taken from its name."""
+    from penstock.engine.trials.samples import Text
 
     kind = path.suffix.lower()
     if kind not in SUFFIXES:
-        message = f"{path}: the name does not tell what kind of events it holds"
+        message = f"{path}: the format of the events is not clear from the name"
         hint = f"name it {', '.join(SUFFIXES)}"
         raise Usage(Problem(code="unknown_suffix", message=message, hint=hint))
     try:

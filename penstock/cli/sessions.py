@@ -9,11 +9,12 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.errors import PenstockError, Problem
 from penstock.settings import Settings
 from penstock.spark.archive import ClassArchive
+from penstock.spark.driver import GATEWAY_LOGGER, launch
 from penstock.spark.fork_server import fork_server
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def spark_session(
         with starting_spark(settings) as spark, spark.session(log) as session:
             yield session
         return
-    from penstock.engine.session import open_session
+    from penstock.engine.runtime.session import open_session
 
     try:
         session = open_session(settings)
@@ -116,7 +117,7 @@ class Starting:
 
     def _start(self) -> None:
         try:
-            from penstock.engine.session import open_session
+            from penstock.engine.runtime.session import open_session
 
             output = self._output.fileno()
             self._session = open_session(self._settings, self._launch, output, short=self._short)
@@ -125,27 +126,18 @@ class Starting:
 
     def _launch(self, configuration: Mapping[str, str]) -> None:
         """Start the JVM as PySpark does, with its output in the log; unless this process has one."""
-        from pyspark import SparkConf, SparkContext
-        from pyspark.java_gateway import launch_gateway
-
         self._earlier = {process.pid for process in _jvms()}
         with self._lock:
             if self._given_up:
                 raise InterruptedError("the session is not needed any more")
             self._launched = True
-        context: Any = SparkContext
-        launch: Any = launch_gateway
-        if context._gateway is None:
-            conf = SparkConf().setAll(list(configuration.items()))
-            with self._output as output:
-                gateway = launch(conf, {"stdout": output, "stderr": output})
-            context._ensure_initialized(gateway=gateway)
+        launch(configuration, lambda: self._output)
 
     def _give_up(self) -> None:
         with self._lock:
             self._given_up = True
         if self._launched:
-            logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs that the JVM is gone
+            logging.getLogger(GATEWAY_LOGGER).setLevel(logging.CRITICAL)  # it logs that the JVM is gone
             deadline = time.monotonic() + KILL_S
             while not self._kill() and self._thread.is_alive() and time.monotonic() < deadline:
                 time.sleep(0.01)

@@ -36,7 +36,7 @@ def story(
     if json:
         show_json(found)
         return
-    from penstock.engine.tested import StepResult  # brings Arrow along
+    from penstock.engine.trials.result import StepResult  # brings Arrow along
 
     event = show_event(found["event"])
     say((f"{found['stream']} {offset} ", "bold"), (f"{when(found['time'])}  ", "dim"), event)

@@ -29,21 +29,21 @@ Names = Annotated[
 
 def verify(names: Names = None, home: Home = None, json: Json = False) -> None:
     """Read all that streams hold, and name each fault with its offsets. Exit code 1 if there is one."""
-    from penstock.streams.verify import verify as read_all
+    from penstock.streams.repair.verify import verify as read_all
 
     results: list[dict[str, Any]] = []
     sound = True
-    for id, directory in _chosen(home, names):
-        with bar(id, quiet=json) as progress:
+    for stream, directory in _chosen(home, names):
+        with bar(stream, quiet=json) as progress:
             report = read_all(directory, progress)
         sound = sound and report.sound
         numbers = {"events": report.events, "bytes": report.bytes, "segments": report.segments}
         faults = [{**asdict(fault), "harmless": fault.harmless} for fault in report.faults]
-        results.append({"stream": id, "sound": report.sound, **numbers, "faults": faults})
+        results.append({"stream": stream, "sound": report.sound, **numbers, "faults": faults})
         if not json:
             holds = f"{plural(report.events, 'event')}, {size(report.bytes)}"
             state = ("sound", "green") if report.sound else ("damaged", "bold red")
-            say((f"{id} ", "bold"), state, f": {holds} in {plural(report.segments, 'segment')}")
+            say((f"{stream} ", "bold"), state, f": {holds} in {plural(report.segments, 'segment')}")
             for fault in report.faults:
                 _show_fault(fault)
     if json:
@@ -61,28 +61,28 @@ def repair(
     json: Json = False,
 ) -> None:
     """Repair streams without losing an event that can be read. Exit code 1 if a fault is left."""
-    from penstock.streams.repair import repair as mend
+    from penstock.streams.repair.repair import repair as repair_log
 
     results: list[dict[str, Any]] = []
     left = False
-    for id, directory in _chosen(home, names):
-        with bar(id, quiet=json) as progress:
-            done = mend(directory, progress, discard=discard)
+    for stream, directory in _chosen(home, names):
+        with bar(stream, quiet=json) as progress:
+            done = repair_log(directory, progress, discard=discard)
         left = left or bool(done.left)
         results.append(
             {
-                "stream": id,
-                "mended": [asdict(fault) for fault in done.mended],
+                "stream": stream,
+                "repaired": [asdict(fault) for fault in done.repaired],
                 "left": [asdict(fault) for fault in done.left],
-                "lost": [{"first": first, "next": next} for first, next in done.lost],
+                "lost": [{"first": first, "next": end} for first, end in done.lost],
                 "kept": [str(path) for path in done.kept],
             }
         )
         if not json:
-            what = f"{plural(len(done.mended), 'fault')} mended" if done.mended else "nothing to mend"
-            say((f"{id} ", "bold"), what)
-            for first, next in done.lost:
-                say(f"  lost: offsets {first} to {next - 1}")
+            what = f"{plural(len(done.repaired), 'fault')} repaired" if done.repaired else "nothing to repair"
+            say((f"{stream} ", "bold"), what)
+            for first, end in done.lost:
+                say(f"  lost: offsets {first} to {end - 1}")
             for path in done.kept:
                 say(f"  what was damaged is kept as {path}")
             for fault in done.left:
@@ -98,8 +98,8 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write; by default standard output.")
     ] = None,
-    format: Annotated[
-        Literal["ndjson", "csv", "parquet", "arrow"], typer.Option(help="How to write it.")
+    file_format: Annotated[
+        Literal["ndjson", "csv", "parquet", "arrow"], typer.Option("--format", help="Format of the file.")
     ] = "ndjson",
     position: Annotated[
         str, typer.Option(help="Where to begin: earliest, offset:N or time:ISO 8601.")
@@ -127,20 +127,20 @@ def export(
     if json and output is None:
         message = "with --json the events need a file of their own"
         raise Usage(Problem(code="exclusive_options", message=message, hint="add --output FILE"))
-    ((id, directory),) = _chosen(home, [name])
+    ((stream, directory),) = _chosen(home, [name])
     log = Log(open_storage(directory))
     lost: list[dict[str, Any]] = []
 
-    def tell(first: int, next: int, reason: str) -> None:
-        lost.append({"first": first, "next": next, "reason": reason})
+    def tell(first: int, end: int, reason: str) -> None:
+        lost.append({"first": first, "next": end, "reason": reason})
 
     try:
-        with bar(id, quiet=json) as progress:
+        with bar(stream, quiet=json) as progress:
             count = write(
                 log,
                 read_config(directory).spec.schema_,
                 output if output is not None else sys.stdout.buffer,
-                format,
+                file_format,
                 start=log.resolve(begin),
                 stop=until,
                 details=details,
@@ -150,17 +150,19 @@ def export(
     finally:
         log.close()
     if json:
-        show_json({"stream": id, "events": count, "file": str(output), "format": format, "lost": lost})
+        show_json(
+            {"stream": stream, "events": count, "file": str(output), "format": file_format, "lost": lost}
+        )
     else:
         for span in lost:
             note(f"offsets {span['first']} to {span['next'] - 1} could not be read: {span['reason']}")
-        note(f"{plural(count, 'event')} of {id} written" + (f" to {output}" if output else ""))
+        note(f"{plural(count, 'event')} of {stream} written" + (f" to {output}" if output else ""))
     if lost:
         raise typer.Exit(FAILED)
 
 
 def _chosen(home: Path | None, names: Sequence[str] | None) -> list[tuple[str, Path]]:
-    from penstock.control.offline import stored_log, stored_logs
+    from penstock.control.streams.offline import stored_log, stored_logs
 
     with _opened(home) as (settings, registry):
         if not names:

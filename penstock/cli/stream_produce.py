@@ -59,8 +59,8 @@ def produce(
     file: Annotated[
         Path | None, typer.Option("--file", "-f", help="File to read; by default standard input.")
     ] = None,
-    format: Annotated[
-        Format, typer.Option(help="What it holds: one event per line, row or element.")
+    file_format: Annotated[
+        Format, typer.Option("--format", help="Format of the input: one event per line, row or element.")
     ] = "ndjson",
     key: Annotated[str | None, typer.Option(help="The key of events that bring none.")] = None,
     atomic: Annotated[
@@ -76,7 +76,7 @@ def produce(
     """
     client = connect(server)
     options = {"key": key, "atomic": str(atomic).lower(), "producer": f"cli-{uuid.uuid4().hex}"}
-    sender = _Sender(client, path_of("Stream", name, "events"), TYPES[format], options, Produced(name))
+    sender = _Sender(client, path_of("Stream", name, "events"), TYPES[file_format], options, Produced(name))
     if file is not None and not file.is_file():
         raise Usage(Problem(code="not_found", message=f"there is no file {file}"))
     total = file.stat().st_size if file is not None else 0
@@ -85,7 +85,7 @@ def produce(
         file.open("rb") if file is not None else nullcontext(sys.stdin.buffer) as source,
         bar(name, quiet=json) as progress,
     ):
-        for part in _parts(source, format, batch):
+        for part in _parts(source, file_format, batch):
             if not sender.send(part):
                 break
             done += len(part)
@@ -103,8 +103,8 @@ def _tell(done: Produced, as_json: bool) -> None:
             note(f"{plural(done.misfits, 'event')} did not fit{where}")
         if done.waited_s:
             note(f"waited {done.waited_s:.0f} s for room")
-        range = f", offsets {done.first} to {(done.next or 0) - 1}" if done.first is not None else ""
-        say((f"{done.stream} ", "bold"), f"{plural(done.accepted, 'event')} appended{range}")
+        offsets = f", offsets {done.first} to {(done.next or 0) - 1}" if done.first is not None else ""
+        say((f"{done.stream} ", "bold"), f"{plural(done.accepted, 'event')} appended{offsets}")
     if done.misfits:
         raise typer.Exit(FAILED)
 
@@ -113,10 +113,10 @@ class _Sender:
     """Sends part after part, each until it is known to be kept or refused."""
 
     def __init__(
-        self, client: Client, path: str, type: str, options: dict[str, str | None], done: Produced
+        self, client: Client, path: str, content_type: str, options: dict[str, str | None], done: Produced
     ) -> None:
         self.done = done
-        self._client, self._path, self._type = client, path, type
+        self._client, self._path, self._type = client, path, content_type
         self._options = {name: value for name, value in options.items() if value is not None}
         self._sent = 0
 
@@ -159,12 +159,12 @@ class _Sender:
         done.problems += told.get("errors", [])[:room]
 
 
-def _parts(source: IO[bytes], format: Format, batch: int) -> Iterator[bytes]:
-    if format == "json":
+def _parts(source: IO[bytes], file_format: Format, batch: int) -> Iterator[bytes]:
+    if file_format == "json":
         yield source.read()
-    elif format == "arrow":
+    elif file_format == "arrow":
         yield from _arrow_parts(source, batch)
-    elif format == "csv":
+    elif file_format == "csv":
         rows = _csv_rows(source)
         header = next(rows, b"")
         yield from (header + part for part in _grouped(rows, batch))

@@ -99,10 +99,12 @@ def tail(
         str | None, typer.Option(help="Where to begin: earliest, latest, offset:N or time:ISO 8601.")
     ] = None,
     last: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Begin with the last so many events.")
+        int | None, typer.Option(min=1, max=10_000, help="Begin with this many of the last events.")
     ] = None,
-    filter: Annotated[str | None, typer.Option(help="Only events whose JSON contains this text.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="End after so many events.")] = None,
+    contains: Annotated[
+        str | None, typer.Option("--filter", help="Only events whose JSON contains this text.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="End after this many events.")] = None,
     server: Server = None,
     json: Json = False,
 ) -> None:
@@ -112,7 +114,7 @@ def tail(
         raise Usage(Problem(code="exclusive_options", message=message))
     client, shown = connect(server), 0
     try:
-        for event in _events(client, name, position or "latest", last, filter):
+        for event in _events(client, name, position or "latest", last, contains):
             shown += 1  # before it is: Ctrl-C may come as soon as a person sees it
             if json:
                 show_json(event, line=True)
@@ -129,13 +131,13 @@ def _stats(client: Client, name: str) -> dict[str, Any]:
 
 
 def _events(
-    client: Client, name: str, position: str, last: int | None, filter: str | None
+    client: Client, name: str, position: str, last: int | None, contains: str | None
 ) -> Iterator[dict[str, Any]]:
     """Events from a position on. A connection that breaks is made again where it was."""
-    params: dict[str, str] = {"position": position, **({"filter": filter} if filter is not None else {})}
+    params: dict[str, str] = {"position": position, **({"filter": contains} if contains is not None else {})}
     if last is not None:
         page = client.about("Stream", name, "events", last=last)
-        yield from (event for event in page["events"] if filter is None or filter in _text(event))
+        yield from (event for event in page["events"] if contains is None or contains in _text(event))
         params["position"] = f"offset:{page['next']}"
     headers: dict[str, str] = {}
     connected = False

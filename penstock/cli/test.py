@@ -22,9 +22,9 @@ from penstock.errors import Invalid, Problem, did_you_mean
 from penstock.settings import Settings
 
 if TYPE_CHECKING:
-    from penstock.engine.golden import CaseResult
-    from penstock.engine.samples import Given
-    from penstock.engine.testrun import Bench
+    from penstock.engine.trials.declared_tests import CaseResult
+    from penstock.engine.trials.samples import Given
+    from penstock.engine.trials.trial import Bench
     from penstock.specs.cases import Case
 
 
@@ -38,7 +38,7 @@ class Tests:
     seconds: float = 0.0
 
     def beside(self, path: str) -> Given:
-        """The events in a file whose path is told from where the document stands."""
+        """The events in a file whose path is relative to the document."""
         file = self.document.file
         return read_file((Path() if file == STDIN else Path(file).parent) / path)
 
@@ -87,7 +87,7 @@ def test(
 
 def _collected(documents: Sequence[Found], only: Sequence[str]) -> list[Tests]:
     """The documents that have tests; `Invalid` with what is wrong with any of them."""
-    from penstock.engine.golden import cases_of
+    from penstock.engine.trials.declared_tests import cases_of
 
     problems: list[Problem] = []
     found: list[Tests] = []
@@ -117,7 +117,7 @@ def _collected(documents: Sequence[Found], only: Sequence[str]) -> list[Tests]:
 def _run(
     tests: Sequence[Tests], documents: Sequence[Found], settings: Settings, *, quiet: bool
 ) -> list[Tests]:
-    from penstock.engine.golden import run_case
+    from penstock.engine.trials.declared_tests import run_case
 
     note("starting Spark…")
     done = []
@@ -145,7 +145,7 @@ def _preview(
     *,
     as_json: bool,
 ) -> None:
-    from penstock.engine.testrun import try_out
+    from penstock.engine.trials.trial import try_out
 
     samples = read_events(events)
     answers = read_events(given) if given is not None else [{}]
@@ -163,8 +163,8 @@ def _preview(
 
 
 def _bench(spark: Any, documents: Sequence[Found], settings: Settings) -> Bench:
-    from penstock.engine.analysis import offline
-    from penstock.engine.testrun import Bench
+    from penstock.engine.plan.analysis import offline
+    from penstock.engine.trials.trial import Bench
 
     lookup, known = offline([document.raw for document in documents])
     return Bench(spark, lookup, known, settings.defaults.model_dump(), settings.allow_python)

@@ -13,9 +13,9 @@ from penstock.cli.text import plural
 
 if TYPE_CHECKING:
     from penstock.cli.test import Tests
-    from penstock.engine.comparing import Difference
-    from penstock.engine.golden import CaseResult
-    from penstock.engine.tested import StepResult, TestResult
+    from penstock.engine.trials.declared_tests import CaseResult
+    from penstock.engine.trials.differences import Difference
+    from penstock.engine.trials.result import StepResult, TestResult
 
 META = "$meta"
 

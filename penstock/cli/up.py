@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from penstock.cli.lock import Lock
-    from penstock.control.processes import WorkerProcesses
-    from penstock.control.service import Service
+    from penstock.control.documents.service import Service
+    from penstock.control.fleet.processes import WorkerProcesses
     from penstock.settings import Loaded
 
 BEGAN = time.monotonic()
@@ -63,7 +63,7 @@ def up(
 
 def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None:
     from penstock.api.listening import listen
-    from penstock.control.processes import WorkerProcesses
+    from penstock.control.fleet.processes import WorkerProcesses
 
     settings = loaded.settings
     listener = listen(settings.host, settings.port)
@@ -128,8 +128,8 @@ def _announce(url: str, processes: WorkerProcesses) -> None:
 def _load(loaded: Loaded, processes: WorkerProcesses, demo: bool) -> Service:
     """The service, with all of it running."""
     from penstock.cli.worker import open_registry
-    from penstock.control.restart import take_up
-    from penstock.control.service import Service
+    from penstock.control.documents.service import Service
+    from penstock.control.fleet.server_start import take_up
 
     registry = open_registry(loaded.settings)
     service = Service(loaded, registry, processes)

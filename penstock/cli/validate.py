@@ -74,7 +74,7 @@ def validate(
 
 def judge_quickly(documents: Sequence[Found], settings: Settings) -> list[Judged]:
     """Structure and references of each document."""
-    from penstock.engine.analysis import analyse, offline
+    from penstock.engine.plan.analysis import analyse, offline
 
     lookup, known = offline([document.raw for document in documents])
     defaults = settings.defaults.model_dump()
@@ -88,7 +88,7 @@ def judge_quickly(documents: Sequence[Found], settings: Settings) -> list[Judged
 
 def judge_deeply(judged: Sequence[Judged], settings: Settings, spark: Starting) -> list[Judged]:
     """What Spark says of each document whose structure is sound."""
-    from penstock.engine.analysis import analyse, offline
+    from penstock.engine.plan.analysis import analyse, offline
 
     if all(one.errors for one in judged):
         return list(judged)

@@ -20,8 +20,8 @@ from penstock.errors import PenstockError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from penstock.control.fleet.worker import Worker
     from penstock.control.registry.store import Registry
-    from penstock.control.worker import Worker
     from penstock.settings import Settings
 
 
@@ -55,7 +55,7 @@ def worker(
     with spark_session(settings, warm=True) as spark:
         _write_phase(phase_file, "connecting")
         registry = rest.result()
-        from penstock.control.worker import Worker
+        from penstock.control.fleet.worker import Worker
 
         threading.Thread(target=_warm_up, args=(spark,), name="warm up", daemon=True).start()
         if (archive := ClassArchive.of(settings)) is not None:
@@ -91,7 +91,7 @@ class _Rest(threading.Thread):
         try:
             configure(self._settings.log)
             self._registry = open_registry(self._settings)
-            import penstock.control.worker  # noqa: F401
+            import penstock.control.fleet.worker  # noqa: F401
         except PenstockError as error:
             show_problems(error.problems)
             sys.stderr.flush()
@@ -112,7 +112,7 @@ def _warm_up(spark: SparkSession) -> None:
     """Run a small flow beside the first ones of the worker, so that none of them is slow to start."""
     import structlog
 
-    from penstock.engine.warmup import warm_up
+    from penstock.engine.runtime.warmup import warm_up
 
     try:
         with tempfile.TemporaryDirectory(prefix="penstock-warm-up-") as directory:
@@ -124,11 +124,13 @@ def _warm_up(spark: SparkSession) -> None:
 def _write_phase(file: Path | None, phase: str) -> None:
     if file is not None:
         with contextlib.suppress(OSError):  # only the page that shows the start is less precise then
-            file.write_text(phase, encoding="utf-8")
+            written = file.with_suffix(".new")
+            written.write_text(phase, encoding="utf-8")
+            written.replace(file)
 
 
 class _Stop:
-    """The wish to end, which may come before there is a worker to tell."""
+    """A request to end, which may come before the worker exists."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -155,7 +157,7 @@ def open_registry(settings: Settings) -> Registry:
     """The registry of the settings, or why it cannot be opened."""
     from sqlalchemy.exc import SQLAlchemyError
 
-    from penstock.control.installation import masked
+    from penstock.control.monitor.installation import masked
     from penstock.control.registry.store import Registry
     from penstock.errors import Problem, Unavailable
 

@@ -3,60 +3,35 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from penstock.errors import Problem
+from penstock.frames.site import Site
 from penstock.specs.base import Component
 from penstock.specs.policies import Batch
 from penstock.streams.home import StreamPlace
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 Guarantee = Literal["exactly-once", "at-least-once"]
 
+Takes = Literal["frame", "table"]
+"""A Spark frame, or an Arrow table in the driver."""
 
-@dataclass(frozen=True)
-class Site:
-    """What a component may know of the place where its flow runs."""
-
-    flow: str
-    """Names the flow for good, as a reader and a producer of streams: `pipeline:orders:1a2b3c4d`."""
-
-    epoch: int
-    """Grows each time the flow is given to a worker, so that streams can tell an older one (invariant 6)."""
-
-    stream: Callable[[str], StreamPlace]
-    """Where a stream lies; raises `NotFound` if there is none of that id."""
-
-    input: str
-    """Id of the stream that holds what is pushed to the flow."""
-
-    dead: str = ""
-    """Id of the stream for what the flow cannot process."""
-
-    revision: int = 0
-    """Of the document that runs."""
-
-    state: Path | None = None
-    """The directory where the flow keeps what Spark's checkpoint does not; None while it is only judged."""
-
-    behind_bytes: int = 1024**3
-    """How much may be kept for a sink that is behind, where its events cannot be read again."""
-
-    allow_python: bool = False
-    """Whether steps may run the user's own Python."""
+UNFIT = "the record does not fit the schema"
+"""The message for a record that does not fit for an unknown reason."""
 
 
 class Source(Component):
-    """Where events come from: a streaming DataFrame, and what Spark must know to run it."""
+    """A source of events: a streaming DataFrame, and the settings that Spark needs to run it."""
 
     position_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields that decide what an offset means. A pipeline whose source changes one of them starts anew."""
+    """Fields that define the meaning of an offset. A pipeline starts over if one of them changes."""
 
     batch_fields: ClassVar[frozenset[str]] = frozenset()
     """The thresholds of `batch:` this source honours."""
@@ -65,42 +40,42 @@ class Source(Component):
     """Whether events are sent to it: a server takes them in, and no flow runs for a Source of this type."""
 
     def position_of(self, site: Site) -> dict[str, Any]:
-        """What decides the meaning of an offset."""
+        """The settings that define the meaning of an offset."""
         return {name: getattr(self, name) for name in self.position_fields}
 
     def pinned(self, spark: SparkSession, site: Site) -> Self:
-        """This source with all it would have to guess made explicit, such as an inferred schema.
+        """This source with inferred settings made explicit, such as a schema.
 
-        Raises `Invalid`, with paths relative to the source, if that cannot be found out.
+        Raises `Invalid`, with paths relative to the source, if they cannot be inferred.
         """
         return self
 
     def columns(self, spark: SparkSession, site: Site) -> StructType | None:
-        """The columns of its events, if they can be told without a look outside; None if they cannot."""
+        """The columns of its events, if they are known without access to an external system; else None."""
         from pyspark.sql.types import StructType
 
-        from penstock.processors.base import visible
+        from penstock.frames.hidden import visible
 
         found = self.read(spark, Batch(), site).schema
         return StructType([found[name] for name in visible(found.names)])
 
     @abstractmethod
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
-        """The stream of events, with `$event` as its last column if the source knows anything of them.
+        """The streaming frame of events, with `$event` as its last column if the source provides metadata.
 
-        `$event` is made by `penstock.processors.known.event_of`. Plans only, runs nothing.
+        `$event` is made by `penstock.frames.known.event_of`. Plans only, runs nothing.
         """
 
-    def reread(self, spark: SparkSession, site: Site, first: int, next: int) -> DataFrame | None:
-        """The events from an offset on, before another, as a frame that has an end; None if it cannot."""
+    def reread(self, spark: SparkSession, site: Site, first: int, end: int) -> DataFrame | None:
+        """The events from offset `first` to before `end` as a batch frame; None if they are not kept."""
         return None
 
     def reads(self, site: Site) -> StreamPlace | None:
-        """The stream that it reads, where its flow keeps a cursor; None if it reads none."""
+        """The stream that the source reads, where its flow keeps a cursor; None if it reads none."""
         return None
 
     def oldest(self, site: Site) -> int | None:
-        """The first offset that can be read again; None if events may go as soon as they were read."""
+        """The first offset that can be read again; None if events may be removed once they were read."""
         return None
 
     def reason(self, row: str) -> tuple[str, str] | None:
@@ -113,16 +88,26 @@ class Source(Component):
 
 
 class Sink(Component):
-    """Where events go."""
+    """A sink for events."""
 
     guarantee: ClassVar[Guarantee]
-    """What a batch that is delivered again, after a crash or a failure elsewhere, does outside."""
+    """The effect of a batch that is delivered again, after a crash or a failure of another sink."""
 
     meta: ClassVar[bool] = False
     """Whether its frames have the hidden column `$event` after the visible ones."""
 
+    takes: ClassVar[Takes] = "frame"
+    """The form of `Events` that its writer reads. A flow's only sink gets its events computed that way."""
+
+    by_row: ClassVar[bool] = True
+    """Whether `shape` works row by row, so that a streaming query can do it."""
+
+    def shape(self, df: DataFrame, site: Site) -> DataFrame:
+        """The columns of a frame in the form that the sink takes. Plans only, runs nothing."""
+        return df
+
     def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
-        """What is wrong with this sink for events of `schema`; paths relative to the sink."""
+        """The problems of this sink with events of `schema`; paths are relative to the sink."""
         yield from ()
 
     @abstractmethod
@@ -132,10 +117,10 @@ class Sink(Component):
 
 @dataclass(frozen=True)
 class DeliveryId:
-    """Names a batch for good: the same id is the same events, also after a crash.
+    """The permanent name of a batch: the same id means the same events, also after a crash.
 
-    `lineage` is the life of the checkpoint: a pipeline that starts anew counts its batches from zero
-    again, under another lineage.
+    `lineage` identifies the checkpoint: a pipeline that starts over counts its batches from zero again, under
+    another lineage.
     """
 
     pipeline: str
@@ -153,36 +138,52 @@ class Rejected:
     code: str
     message: str
     event: Mapping[str, Any] | None = None
-    """What its hidden column `$event` says, if the sink was given that."""
+    """The hidden column `$event`, if the sink gets it."""
 
 
 @dataclass(frozen=True)
 class Delivered:
-    """A batch that a sink has acknowledged: how many events it took, and those it did not."""
+    """A batch that a sink has acknowledged: the number of events it took, and those it rejected."""
 
     events: int
-    rejected: Sequence[Rejected] = ()
+    rejected: Iterable[Rejected] = ()
+
+
+class Events(ABC):
+    """The events of a batch for one sink, in its shape. They are already computed: reading them is cheap."""
+
+    @abstractmethod
+    def frame(self) -> DataFrame:
+        """The events as a Spark frame."""
+
+    @abstractmethod
+    def table(self) -> pa.Table:
+        """The events as a table in this process."""
 
 
 class SinkWriter(ABC):
     """Delivers batches. Used by one thread at a time, except for `cancel` and `waiting`."""
 
     waiting: bool = False
-    """Whether `write` is held up by a sink that is there and has no room: that is no fault of it."""
+    """Whether `write` waits for a sink that is up and has no room, which is no failure."""
+
+    permitted: Callable[[], None] = staticmethod(lambda: None)
+    """Raises if this process must not write any more (invariant 6). To be called right before a batch
+    becomes visible, if that is a separate step."""
 
     @abstractmethod
-    def write(self, df: DataFrame, delivery: DeliveryId) -> Delivered:
-        """Deliver a batch; to return is to acknowledge it.
+    def write(self, events: Events, delivery: DeliveryId) -> Delivered:
+        """Deliver a batch; returning acknowledges it.
 
         Raises `Retryable`, `Fatal` or `Backpressure`; anything else counts as retryable, unless Spark itself
         says that it would fail again.
         """
 
     def cancel(self) -> None:  # noqa: B027 (most never wait)
-        """Give up: a `write` that waits for the other side raises, and so does every later one."""
+        """Cancel: a `write` that waits for an external system raises, and so does every later one."""
 
     def close(self) -> None:  # noqa: B027 (most hold nothing)
-        """Let go of what the writer holds."""
+        """Release the resources of the writer."""
 
 
 def write_counted(df: DataFrame, write: Callable[[DataFrame], None]) -> Delivered:

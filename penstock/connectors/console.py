@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from penstock.connectors.base import Delivered, DeliveryId, Sink, SinkWriter, Site
+from penstock.connectors.base import Delivered, DeliveryId, Events, Sink, SinkWriter
+from penstock.frames.site import Site
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -16,15 +17,21 @@ if TYPE_CHECKING:
 class ConsoleSink(Sink):
     """Prints events as JSON lines: on the terminal with `penstock run`, else in the worker's log.
 
-    Each batch is cut after `max_rows` events, which standard error tells: this is for looking, not for
-    keeping. Delivery is at-least-once: a batch that is repeated is printed again.
+    Each batch is cut after `max_rows` events, with a note on standard error: this is for inspection, not for
+    storage. Delivery is at-least-once: a batch that is repeated is printed again.
     """
 
     type: Literal["console"] = "console"
     max_rows: int = Field(default=20, ge=1, description="Events printed of each batch.")
 
     guarantee: ClassVar = "at-least-once"
+    takes: ClassVar = "table"
     example: ClassVar = "type: console\nmax_rows: 5\n"
+
+    def shape(self, df: DataFrame, site: Site) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        return df.select(f.to_json(f.struct("*")).alias("event"))
 
     def open(self, site: Site) -> SinkWriter:
         return _Writer(self.max_rows)
@@ -34,14 +41,12 @@ class _Writer(SinkWriter):
     def __init__(self, max_rows: int) -> None:
         self.max_rows = max_rows
 
-    def write(self, df: DataFrame, delivery: DeliveryId) -> Delivered:
-        from pyspark.sql import functions as f
-
-        rows = [row[0] for row in df.select(f.to_json(f.struct("*"))).collect()]
+    def write(self, events: Events, delivery: DeliveryId) -> Delivered:
+        rows = events.table().column(0).to_pylist()
         if rows:
             print("\n".join(rows[: self.max_rows]), file=sys.stdout, flush=True)
         if len(rows) > self.max_rows:
-            # Not on standard output: what reads that expects JSON.
+            # Not on standard output, whose readers expect JSON.
             more = f"… batch {delivery.batch}: {len(rows) - self.max_rows} more events"
             print(more, file=sys.stderr, flush=True)
         return Delivered(len(rows))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from penstock.connectors.base import Site, Source
-from penstock.connectors.python_source import inflight, register
+from penstock.connectors.base import Source
+from penstock.frames.python_source import inflight, register
+from penstock.frames.site import Site
 from penstock.specs.policies import Batch
 from penstock.sql.frames import column
 

@@ -1,4 +1,4 @@
-"""What Spark reads the events of the `generate` source through."""
+"""The Python Data Source behind the `generate` source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from penstock.connectors.python_source import LONGEST_WAIT_S
+from penstock.frames.python_source import LONGEST_WAIT_S
 
 NEVER = 2**62
 
@@ -64,7 +64,7 @@ class GenerateReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self.max_events * self.max_inflight)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """All of `count` is there to be read; the pace is kept by waiting."""
+        """All of `count` can be read; waiting keeps the pace."""
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         n = start["n"]
@@ -86,7 +86,7 @@ class GenerateReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.begin is not None and n > self.begin[1]
 
     def _wait(self, n: int, most: int) -> int:
-        """How many events are due. Sleeps until a batch is full or its first event has waited enough."""
+        """The number of due events. Sleeps until a batch is full or its first event has waited enough."""
         if self.rate is None:
             return most
         if self.begin is None:

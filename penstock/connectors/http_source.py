@@ -6,16 +6,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from penstock.connectors.base import Site, Source
-from penstock.connectors.logs import place_of
-from penstock.connectors.stream_source import (
-    ALL,
-    columns_of,
-    oldest_in,
-    read_stream,
-    reread_stream,
-    stream_position,
-)
+from penstock.connectors.base import Source
+from penstock.connectors.stream.source import ALL
+from penstock.frames.logs import place_of
+from penstock.frames.site import Site
+from penstock.frames.streams.read import columns_of, oldest_in, read_stream, reread_stream, stream_position
 from penstock.specs.policies import Batch
 from penstock.specs.stream import TIMESTAMPS, Timestamps
 from penstock.sql.schemas import parse_schema
@@ -79,8 +74,8 @@ schema: id BIGINT, customer STRING, amount DOUBLE
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
         return read_stream(spark, batch, site, self.reads(site), "earliest", "skip", metadata=False)
 
-    def reread(self, spark: SparkSession, site: Site, first: int, next: int) -> DataFrame:
-        return reread_stream(spark, self.reads(site), first, next, metadata=False)
+    def reread(self, spark: SparkSession, site: Site, first: int, end: int) -> DataFrame:
+        return reread_stream(spark, self.reads(site), first, end, metadata=False)
 
     def oldest(self, site: Site) -> int | None:
         return oldest_in(self.reads(site))

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from penstock.connectors.base import Delivered, DeliveryId, Sink, SinkWriter, Site, Source, write_counted
+from penstock.connectors.base import Delivered, DeliveryId, Events, Sink, SinkWriter, Source, write_counted
 from penstock.errors import Invalid, Problem
+from penstock.frames.site import Site
+from penstock.spark.driver import java_errors
 from penstock.specs.policies import Batch
 from penstock.sql.schemas import parse_schema
 
@@ -37,15 +39,12 @@ class SparkSource(Source):
         return self
 
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
-        from py4j.protocol import Py4JJavaError
-        from pyspark.errors import PySparkException
-
         reader = spark.readStream.format(self.format).options(**self.options)
         if self.schema_ is not None:
             reader = reader.schema(parse_schema(spark, self.schema_, field="schema"))
         try:
             return reader.load()
-        except (PySparkException, Py4JJavaError) as error:  # not all of Spark's have a class in Python
+        except java_errors() as error:
             raise Invalid(_problem(error, self.format)) from None
 
     def trigger(self, batch: Batch) -> dict[str, Any]:
@@ -76,11 +75,11 @@ class _Writer(SinkWriter):
     def __init__(self, name: str, options: dict[str, str]) -> None:
         self.format, self.options = name, options
 
-    def write(self, df: DataFrame, delivery: DeliveryId) -> Delivered:
+    def write(self, events: Events, delivery: DeliveryId) -> Delivered:
         def append(counted: DataFrame) -> None:
             counted.write.format(self.format).options(**self.options).mode("append").save()
 
-        return write_counted(df, append)
+        return write_counted(events.frame(), append)
 
 
 def _problem(error: Any, name: str) -> Problem:

@@ -1,1 +1,1 @@
-"""Deciding what runs where: the registry, the coordinator, workers and the life of a flow."""
+"""Control: the registry, the coordinator, workers and the lifecycle of a flow."""

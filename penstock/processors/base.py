@@ -1,7 +1,7 @@
 """What processors are: steps over rows, over Arrow batches, or over whole frames.
 
 Every frame between the source and the sinks has one hidden column, `$event`, after the visible ones: what is
-known of an event beside its columns. It is never NULL (`penstock.processors.known` makes it). A step that
+known of an event beside its columns. It is never NULL (`penstock.frames.known` makes it). A step that
 cannot process an event makes a note of it in the hidden column `$note`; a row with a note is no event any
 more, and the engine takes it out right after the step.
 """
@@ -20,39 +20,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from penstock.connectors.base import Site
+    from penstock.frames.site import Site
     from penstock.specs.policies import Batch
-
-EVENT = "$event"
-EVENT_TYPE = (
-    "STRUCT<offset: BIGINT, time: TIMESTAMP, key: STRING, headers: MAP<STRING, STRING>,"
-    " sinks: ARRAY<STRING>, batch: STRING, sample: BIGINT, place: BIGINT, latest: BIGINT>"
-)
-"""`offset`, `time`, `key` and `headers` are those of the stream the event came from, if it came from one.
-`sinks` are the only ones that shall get it; null: all. Events with the same `batch` stay together. In a test
-run, `sample` is the number of the sample that the event was made of.
-
-The first step that remembers events sets `place`, by which the events of a micro-batch are in the order in
-which they were read, and `latest`, the latest time of all events read before, in milliseconds."""
-
-NOTE = "$note"
-NOTE_TYPE = (
-    "STRUCT<kind: STRING, step: STRING, code: STRING, message: STRING, row: STRING,"
-    f" event: {EVENT_TYPE}, taken: BIGINT, given: BIGINT, ms: DOUBLE>"
-)
-"""`kind` is `fault` (an event for the dead letters), `late` (one for a window's side stream), `log` (a line
-for the log) or `stats` (how many events a Python step took and gave, in how many milliseconds). `row` is
-what the step was given, as JSON."""
-
-TIME = "$time"
-"""The time of an event, between the two halves of a step that remembers events."""
-
-HIDDEN = (EVENT, NOTE, TIME)
+    from penstock.streams.home import StreamPlace
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What a step may know of its flow while it is planned, in the driver."""
+    """The facts about its flow that a step gets while it is planned, in the driver."""
 
     step: str
     site: Site
@@ -71,7 +46,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Desk:
-    """What a step may know of the task it works in."""
+    """The facts about its task that a step gets."""
 
     step: str
     flow: str
@@ -92,7 +67,7 @@ class BadEvent:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a step made of a batch: the visible columns, then `$event`."""
+    """The output of a step for a batch: the visible columns, then `$event`."""
 
     batch: pa.RecordBatch
     bad: Sequence[BadEvent] = ()
@@ -129,8 +104,12 @@ class Processor(Component):
         """Whether it reaches outside as it is declared."""
         return self.network
 
+    def reads(self, site: Site) -> StreamPlace | None:
+        """The stream that it reads beside its input, where it keeps a cursor; None if it reads none."""
+        return None
+
     def state_of(self) -> dict[str, Any]:
-        """What decides the meaning of what it remembers: a change of this loses it."""
+        """The settings that define the meaning of the step's state: a change of them loses the state."""
         return {}
 
     def delay_ms(self) -> int:
@@ -152,14 +131,14 @@ class RowProcessor(Processor):
 
     @abstractmethod
     def apply(self, df: DataFrame) -> DataFrame:
-        """The transformed frame. Raises `Invalid`, with paths relative to this step, for what is wrong."""
+        """The transformed frame. Raises `Invalid` for errors, with paths relative to this step."""
 
 
 class BatchProcessor(Processor):
     """A step in Python over Arrow batches, in Spark's Python workers.
 
     The engine gives it one batch of the flow after the other. An exception of its work makes the engine look
-    for the smallest part of the batch that fails; a `penstock.connectors.faults.Fault` fails the flow.
+    for the smallest part of the batch that fails; a `penstock.frames.faults.Fault` fails the flow.
     """
 
     @abstractmethod
@@ -172,7 +151,7 @@ class BatchProcessor(Processor):
 
 
 class FrameProcessor(Processor):
-    """A step over whole frames: it sees `$event` and must keep it, or make it anew, as the last column."""
+    """A step over whole frames: it sees `$event` and must keep it, or make a new one, as the last column."""
 
     def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The events that `apply` is to get; with `$note` after `$event` for those that it must not get.
@@ -184,8 +163,3 @@ class FrameProcessor(Processor):
     @abstractmethod
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The transformed frame; with `$note` after `$event` where it makes notes."""
-
-
-def visible(names: Sequence[str]) -> list[str]:
-    """The columns that people see."""
-    return [name for name in names if name not in HIDDEN]

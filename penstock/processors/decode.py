@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import BadEvent, Desk, Outcome, Stage, Work
-from penstock.processors.columns import (
+from penstock.frames.columns import (
     as_one,
     as_struct,
     declared,
@@ -19,6 +18,7 @@ from penstock.processors.columns import (
     shown,
     without_rows,
 )
+from penstock.processors.base import BadEvent, Desk, Outcome, Stage, Work
 from penstock.processors.formats.registry import registry_for
 from penstock.processors.formats.spec import FormatProcessor, needed
 from penstock.specs.stream import TIMESTAMPS, Timestamps

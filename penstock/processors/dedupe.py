@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from penstock.processors.base import EVENT, NOTE, TIME, FrameProcessor, Stage
-from penstock.processors.event_time import SYSTEM, TIME_FIELD, passed_by, timed
-from penstock.processors.keys import key_columns
-from penstock.processors.noting import noted
+from penstock.frames.hidden import EVENT, NOTE, TIME
+from penstock.frames.noting import noted
+from penstock.processors.base import FrameProcessor, Stage
+from penstock.processors.support.event_time import SYSTEM, TIME_FIELD, passed_by, timed
+from penstock.processors.support.keys import key_columns
+from penstock.spark.driver import transform_with_state
 from penstock.spark.java_classes import java_class
 from penstock.specs.durations import SpanText, parse_duration
 from penstock.sql.names import quote
@@ -24,9 +26,11 @@ SOURCE = Path(__file__).with_name("java") / "Dedupe.java"
 SHARES = 64
 """The number of groups that keys are divided into, by their hash: enough for the tasks of a large flow."""
 
-SHARE, KEY, AT, OFFSET, PLACE = "penstock_share", "$key", "$at", "$offset", "$place"
-"""What `Dedupe.java` needs to know of an event, before its columns. State is kept by the share and the key,
-whose names have to be such that Avro knows them."""
+SHARE, KEY, AT, OFFSET, PLACE = "$share", "$key", "$at", "$offset", "$place"
+"""The columns of an event that `Dedupe.java` reads, before the event's own columns."""
+
+GROUP = "penstock_share"
+"""The name of the share in the state store, whose keys are written as Avro, which takes no `$` in a name."""
 
 
 class DedupeProcessor(FrameProcessor):
@@ -92,18 +96,16 @@ time: at
         return made.select(*(_marked(df, name) for name in df.columns if name != TIME))
 
     def _deduped(self, df: DataFrame) -> DataFrame:
-        from pyspark.sql import DataFrame
+        from pyspark.sql import functions as f
 
-        spark: Any = df.sparkSession
-        api = spark._jvm.org.apache.spark.sql
-        rows = api.Encoders.row(df._jdf.schema())
-        keys = api.Encoders.row(df.select(f"{quote(KEY)}.*")._jdf.schema())
-        shares = api.Encoders.row(df.select(quote(SHARE))._jdf.schema())
-        step = java_class(df.sparkSession, SOURCE)(parse_duration(self.within), keys)
-        when = quote(TIME) if df.isStreaming else getattr(api.streaming.TimeMode, "None")()
-        groups = getattr(df.groupBy(quote(SHARE))._jgd, "as")(shares, rows)
-        made = groups.transformWithState(step, when, api.streaming.OutputMode.Append(), rows)
-        return DataFrame(made, df.sparkSession)
+        made = java_class(df.sparkSession, SOURCE)
+        return transform_with_state(
+            df,
+            f.col(quote(SHARE)).alias(GROUP),
+            df.select(f"{quote(KEY)}.*"),
+            lambda keys: made(parse_duration(self.within), keys),
+            quote(TIME) if df.isStreaming else None,
+        )
 
 
 def _comparable(column: Column, df: DataFrame) -> Column:

@@ -9,8 +9,8 @@ import pydantic_core
 from pydantic import Field
 
 from penstock.errors import Invalid, Problem
+from penstock.frames.columns import found, index_of, joined, put_together, shown, without_rows
 from penstock.processors.base import BadEvent, Desk, Outcome, Stage, Work
-from penstock.processors.columns import found, index_of, joined, put_together, shown, without_rows
 from penstock.processors.formats.registry import Registry, registry_for
 from penstock.processors.formats.spec import FormatProcessor, needed
 
@@ -121,8 +121,8 @@ fields: [id, amount, country]
             case "avro":
                 from penstock.processors.formats import avro
 
-                id, text = self._registered(desk)
-                return avro.avro_encoder(self.avro_schema() or avro.parse(text, "registry"), id)
+                schema_id, text = self._registered(desk)
+                return avro.avro_encoder(self.avro_schema() or avro.parse(text, "registry"), schema_id)
             case "protobuf":
                 from penstock.processors.formats import protobuf
 
@@ -133,8 +133,8 @@ fields: [id, amount, country]
         if self.registry is None or self.registry.subject is None:
             return None, ""
         registry: Registry = registry_for(self.registry, desk)
-        id, text = registry.latest(self.registry.subject)
-        return (id if self.framed else None), text
+        schema_id, text = registry.latest(self.registry.subject)
+        return (schema_id if self.framed else None), text
 
     def _check_names(self, names: Sequence[str]) -> None:
         problems = [

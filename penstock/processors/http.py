@@ -12,8 +12,7 @@ from cachetools import LRUCache
 from pydantic import Field, PrivateAttr
 
 from penstock.errors import Invalid, Problem, Retryable
-from penstock.processors.base import BadEvent, BatchProcessor, Desk, Outcome, Stage, Work
-from penstock.processors.columns import (
+from penstock.frames.columns import (
     as_one,
     as_struct,
     declared,
@@ -24,9 +23,18 @@ from penstock.processors.columns import (
     shown,
     without_rows,
 )
-from penstock.processors.http_client import Answer, Cache, Call, Request, Retry, Service, given_answers
-from penstock.processors.rates import bucket, bucket_file
-from penstock.processors.templates import Event, checked, filled, filled_json
+from penstock.processors.base import BadEvent, BatchProcessor, Desk, Outcome, Stage, Work
+from penstock.processors.support.http_client import (
+    Answer,
+    Cache,
+    Call,
+    Request,
+    Retry,
+    Service,
+    given_answers,
+)
+from penstock.processors.support.rates import bucket, bucket_file
+from penstock.processors.support.templates import Event, checked, filled, filled_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from penstock.errors import Invalid, Problem
+from penstock.frames.columns import as_arrow, as_struct, declared
 from penstock.processors.base import BatchProcessor, Desk, Stage, Work
-from penstock.processors.columns import as_arrow, as_struct, declared
-from penstock.processors.files import read_file
 from penstock.processors.js.sandbox import META, Limits, Program, Sandbox, Unloadable, make_program
+from penstock.processors.support.files import read_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from penstock.connectors.logs import place_of
-from penstock.connectors.stream_source import columns_of, read_stream
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import EVENT, NOTE, TIME, FrameProcessor, Stage, visible
-from penstock.processors.event_time import LATEST, SYSTEM, TIME_FIELD, passed_by, timed
-from penstock.processors.keys import comparable
-from penstock.processors.known import event_of
-from penstock.processors.noting import noted, shown
+from penstock.frames.hidden import EVENT, NOTE, TIME, visible
+from penstock.frames.known import event_of
+from penstock.frames.logs import place_of
+from penstock.frames.noting import noted, shown
+from penstock.frames.site import Site, reader_of
+from penstock.frames.streams.read import columns_of, read_stream
+from penstock.processors.base import FrameProcessor, Stage
+from penstock.processors.support.event_time import LATEST, SYSTEM, TIME_FIELD, passed_by, timed
+from penstock.processors.support.keys import comparable
 from penstock.specs.durations import DurationText, SpanText, parse_duration
 from penstock.specs.positions import PositionText
 from penstock.sql.joins import join_condition
@@ -93,6 +95,9 @@ kind: left
         fields = ("stream", "on", "within", "kind", "time", "stream_time")
         return {name: getattr(self, name) for name in fields}
 
+    def reads(self, site: Site) -> StreamPlace:
+        return place_of(site, self.stream, field="stream")
+
     def delay_ms(self) -> int:
         # Spark counts what is as old as the watermark as late.
         return self._slack_ms + 1
@@ -124,7 +129,7 @@ kind: left
         """The events with their partners."""
         from pyspark.sql import functions as f
 
-        place = place_of(stage.site, self.stream, field="stream")
+        place = self.reads(stage.site)
         name = self.into or place.id
         columns = visible(df.columns)
         if same(name, case_sensitive(df)) in [same(column, case_sensitive(df)) for column in columns]:
@@ -159,7 +164,7 @@ kind: left
         spark = df.sparkSession
         if not df.isStreaming:
             return _given(spark, columns_of(spark, place), stage.given or [])
-        site = replace(stage.site, flow=f"{stage.site.flow}/{stage.step}")
+        site = replace(stage.site, flow=reader_of(stage.site, stage.step))
         return read_stream(spark, stage.batch, site, place, self.position, "skip", metadata=False)
 
     def _condition(self, left: DataFrame, right: DataFrame, name: str) -> Column:

@@ -12,8 +12,7 @@ from cachetools import LRUCache
 from pydantic import Field, PrivateAttr, model_validator
 
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import BadEvent, BatchProcessor, Desk, Outcome, Refused, Stage, Work
-from penstock.processors.columns import (
+from penstock.frames.columns import (
     as_arrow,
     as_one,
     as_struct,
@@ -25,6 +24,7 @@ from penstock.processors.columns import (
     shown,
     without_rows,
 )
+from penstock.processors.base import BadEvent, BatchProcessor, Desk, Outcome, Refused, Stage, Work
 from penstock.processors.tables.database import DatabaseTable
 from penstock.processors.tables.file import FileTable
 from penstock.processors.tables.fit import given_table
@@ -160,7 +160,7 @@ refresh_ms: 60000
         if self.database is not None:
             self.database.check()
         elif self.file is not None and self.file.kind is None:
-            message = f"the format of {self.file.path} cannot be told from its name"
+            message = f"the format of {self.file.path} is not clear from its name"
             hint = "add format: csv, json or parquet"
             raise Invalid(Problem(code="missing_field", message=message, path="file.format", hint=hint))
         elif self.file is not None and not Path(self.file.path).expanduser().is_file():

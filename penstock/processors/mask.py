@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import RowProcessor
+from penstock.spark.driver import compile_pattern
 from penstock.specs.base import Spec
 from penstock.sql.names import Path, case_sensitive, find, leaf_type, paths, quote
 from penstock.sql.problems import told, unknown_column
@@ -72,7 +73,7 @@ class MaskProcessor(RowProcessor):
     The result is text; NULL stays NULL. A field inside a struct is masked in its place, and of an array every
     element. The same value always has the same hash and, under the same secret, the same token, so events can
     still be joined and counted by them. A plain hash of something short, such as a phone number, can be found
-    by trying all of them: use a salt that nobody knows, or tokens.
+    by trying all of them: use a secret salt, or tokens.
     """
 
     example: ClassVar[str] = """\
@@ -132,9 +133,8 @@ def _trouble(df: DataFrame, masking: Masking, path: Path | None, seen: dict[Path
 def _bad_pattern(df: DataFrame, pattern: str) -> Problem | None:
     from pyspark.errors import IllegalArgumentException
 
-    session: Any = df.sparkSession
     try:
-        session._jvm.java.util.regex.Pattern.compile(pattern)
+        compile_pattern(df.sparkSession, pattern)
     except IllegalArgumentException as error:
         why = str(error).splitlines()[0]
         message = f"this is not a regular expression: {why[:1].lower()}{why[1:]}"

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import EVENT, EVENT_TYPE, NOTE, FrameProcessor, Stage
-from penstock.processors.noting import noted, shown_schema
+from penstock.frames.hidden import EVENT, EVENT_TYPE, NOTE
+from penstock.frames.noting import noted, shown_schema
+from penstock.processors.base import FrameProcessor, Stage
 from penstock.sql.names import Path, case_sensitive, find, leaf_type, paths, quote
 from penstock.sql.problems import unknown_column
 from penstock.sql.schemas import parse_schema

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from penstock.errors import Invalid, Problem
+from penstock.frames.columns import as_arrow, as_struct, declared
 from penstock.processors.base import BatchProcessor, Desk, Stage, Work
-from penstock.processors.columns import as_arrow, as_struct, declared
-from penstock.processors.files import read_file
+from penstock.processors.support.files import read_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +64,7 @@ inline: |
 
     def output(self, schema: StructType, stage: Stage) -> StructType:
         """The columns of the schema, or the same as before."""
-        from penstock.processors.python_code import function_in
+        from penstock.processors.support.python_code import function_in
 
         if not stage.site.allow_python:
             raise Invalid(
@@ -84,7 +84,7 @@ inline: |
 
     def open(self, desk: Desk) -> Work:
         """The function of the user."""
-        from penstock.processors.python_code import PythonWork, function_in
+        from penstock.processors.support.python_code import PythonWork, function_in
 
         function = function_in(self._code, self._name, self._field)
         return PythonWork(self._code, self._name, function, self._output)

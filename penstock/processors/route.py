@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from penstock.errors import Invalid, Problem, did_you_mean
-from penstock.processors.base import EVENT, NOTE, FrameProcessor, Stage, visible
-from penstock.processors.noting import noted, shown
+from penstock.frames.hidden import EVENT, NOTE, visible
+from penstock.frames.noting import noted, shown
+from penstock.processors.base import FrameProcessor, Stage
 from penstock.specs.base import Spec
 from penstock.sql.frames import condition
 from penstock.sql.names import quote
@@ -103,13 +104,13 @@ default: drop
         if isinstance(self.default, list):
             places["default"] = self.default
         for path, ids in places.items():
-            for i, id in enumerate(ids):
-                if id not in sinks:
+            for i, sink in enumerate(ids):
+                if sink not in sinks:
                     yield Problem(
                         code="unknown_sink",
-                        message=f"there is no sink '{id}'",
+                        message=f"there is no sink '{sink}'",
                         path=f"{path}[{i}]",
-                        hint=did_you_mean(id, sinks),
+                        hint=did_you_mean(sink, sinks),
                     )
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from penstock.errors import Invalid
-from penstock.processors.base import EVENT, FrameProcessor, Stage, visible
-from penstock.processors.keys import comparable
-from penstock.processors.noting import shown_schema
+from penstock.frames.hidden import EVENT, visible
+from penstock.frames.noting import shown_schema
+from penstock.processors.base import FrameProcessor, Stage
+from penstock.processors.support.keys import comparable
 from penstock.sql.names import case_sensitive, find, leaf_type, paths, quote
 from penstock.sql.problems import unknown_column
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field, PrivateAttr
 
 from penstock.processors.base import BatchProcessor, Desk, Outcome, Stage, Work
-from penstock.processors.rates import OwnBucket, bucket, bucket_file
+from penstock.processors.support.rates import OwnBucket, bucket, bucket_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

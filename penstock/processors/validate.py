@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from penstock.connectors.faults import Fault
 from penstock.errors import Invalid, Problem
-from penstock.processors import json_schemas
-from penstock.processors.base import EVENT, NOTE, FrameProcessor, Stage, visible
-from penstock.processors.columns import found, index_of
-from penstock.processors.files import read_file
-from penstock.processors.noting import noted, row_of, shown, shown_schema
+from penstock.frames.columns import found, index_of
+from penstock.frames.faults import Fault
+from penstock.frames.hidden import EVENT, NOTE, visible
+from penstock.frames.noting import noted, row_of, shown, shown_schema
+from penstock.processors.base import FrameProcessor, Stage
+from penstock.processors.support import json_schemas
+from penstock.processors.support.files import read_file
 from penstock.specs.base import Spec
 from penstock.sql.frames import condition
 from penstock.sql.names import quote
@@ -151,7 +152,7 @@ on_fail: tag
 
         # Spark reads from the types what kind of function it is, and does not find them in this module.
         violations.__annotations__ = {"texts": pa.Array, "return": pa.Array}
-        # Else Spark would evaluate it anew for each place where its result is used.
+        # Else Spark would evaluate it again for each use of its result.
         untyped: Any = arrow_udf
         check: Any = untyped(violations, returnType="array<string>").asNondeterministic()
         made: Column = check(self._json(df))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from penstock.connectors.logs import place_of
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import EVENT, NOTE, TIME, FrameProcessor, Stage, visible
-from penstock.processors.event_time import SYSTEM, TIME_FIELD, end_marks, passed_by, timed
-from penstock.processors.keys import key_columns
-from penstock.processors.known import event_of
-from penstock.processors.noting import noted, shown
+from penstock.frames.hidden import EVENT, NOTE, TIME, visible
+from penstock.frames.known import event_of
+from penstock.frames.logs import place_of
+from penstock.frames.noting import noted, shown
+from penstock.processors.base import FrameProcessor, Stage
+from penstock.processors.support.event_time import SYSTEM, TIME_FIELD, end_marks, passed_by, timed
+from penstock.processors.support.keys import key_columns
 from penstock.specs.durations import DurationText, SpanText, parse_duration
 from penstock.sql.frames import aggregate, aggregated
 from penstock.sql.names import case_sensitive, quote, same
@@ -143,13 +145,13 @@ aggregates:
         from pyspark.sql import functions as f
 
         self._check_late(stage)
-        df = timed(df, stage, self.time)
+        made = timed(df, stage, self.time, divided=self._divided)
+        df = made.drop(WINDOW)
         time = f.col(quote(TIME))
         note = f.when(time.isNull(), noted(df, stage.step, "no_time", f.lit(f"'{self.time}' is NULL")))
         inputs = aggregated(shown(df), list(self._aggregates(df).values())) if self.aggregates else []
-        made = df
         if inputs:
-            made = df.withColumn(MADE, tried(df, *(c.alias(str(i)) for i, c in enumerate(inputs))))
+            made = made.withColumn(MADE, tried(df, *(c.alias(str(i)) for i, c in enumerate(inputs))))
             message = f.lit("an aggregate cannot be computed of this event")
             note = note.when(f.col(quote(MADE)).isNull(), noted(df, stage.step, "aggregate_failed", message))
         message = f.lit("the windows of this event are closed")
@@ -160,6 +162,18 @@ aggregates:
         note = note.when(self._is_closed(self._last_end(time)), late)
         return made.withColumn(NOTE, note).drop(MADE)
 
+    def _divided(self, df: DataFrame) -> tuple[DataFrame, Sequence[str]]:
+        """The events by window and keys, as Spark keeps them: it need not shuffle them once more."""
+        from pyspark.sql import functions as f
+
+        keys = list(key_columns(df, self.keys))
+        if self.kind != "tumbling" or not keys or not set(keys) <= set(df.columns):
+            return df, ()
+        # Spark would drop an event without a time here, before there is a note of it.
+        time = f.coalesce(f.col(quote(TIME)), f.timestamp_seconds(f.lit(0)))
+        window = self._window(time).alias(WINDOW, metadata=df.schema[TIME].metadata)
+        return df.withColumn(WINDOW, window), (WINDOW, *keys)
+
     def _is_closed(self, end: Column) -> Column:
         """Whether what ends at a time, in milliseconds, was closed when an event was read."""
         return passed_by(parse_duration(self.allowed_lateness), end)
@@ -168,9 +182,10 @@ aggregates:
         """The windows, or their events."""
         from pyspark.sql import functions as f
 
-        keys, aggregates = key_columns(df, self.keys), self._aggregates(df)
-        self._check_names(df, [*keys, *aggregates])
-        window = self._window()
+        known = df.drop(WINDOW)
+        keys, aggregates = key_columns(known, self.keys), self._aggregates(known)
+        self._check_names(known, [*keys, *aggregates])
+        window = f.col(quote(WINDOW)) if WINDOW in df.columns else self._window(f.col(quote(TIME)))
         if self.kind in ("hopping", "sliding"):
             df = df.withColumn(WINDOW, window)
             df = df.filter(~self._is_closed(f.unix_millis(quote(WINDOW, "end"))))
@@ -179,7 +194,7 @@ aggregates:
         if self.kind == "session" and not keys:
             # Spark has no sessions without a key, and would see through a constant.
             groups.append(f.unix_micros(quote(TIME)).bitwiseAND(f.lit(0)).alias(ALL))
-        columns = [name for name in visible(df.columns) if name != WINDOW]
+        columns = visible(known.columns)
         together = _rows(columns) if self.emit == "events" else tried(df, *_numbered(aggregates))
         windows = df.groupBy(*groups).agg(together.alias(MADE))
         bounds = [
@@ -193,15 +208,13 @@ aggregates:
             return _events(windows, stage.step, columns, list(keys))
         return _values(windows, stage.step, list(aggregates), list(keys))
 
-    def _window(self) -> Column:
+    def _window(self, time: Column) -> Column:
         from pyspark.sql import functions as f
 
         if self.kind == "session":
-            return f.session_window(quote(TIME), f"{self._size_ms} milliseconds")
+            return f.session_window(time, f"{self._size_ms} milliseconds")
         size, slide, offset = self._size_ms, self._slide_ms, self._offset_ms
-        return f.window(
-            quote(TIME), f"{size} milliseconds", f"{slide} milliseconds", f"{offset} milliseconds"
-        )
+        return f.window(time, f"{size} milliseconds", f"{slide} milliseconds", f"{offset} milliseconds")
 
     def _last_end(self, time: Column) -> Column:
         """When the last window of an event ends, in milliseconds."""
@@ -289,7 +302,7 @@ def _events(windows: DataFrame, step: str, columns: list[str], keys: list[str]) 
     """The events of each window, one after the other."""
     from pyspark.sql import functions as f
 
-    id = f.concat_ws(
+    window_id = f.concat_ws(
         "/",
         f.lit(step),
         f.unix_millis(START).cast("string"),
@@ -297,7 +310,10 @@ def _events(windows: DataFrame, step: str, columns: list[str], keys: list[str]) 
         f.to_json(f.array(*(f.col(quote(key)).cast("string") for key in keys))),
     )
     each = windows.select(
-        f.col(START), f.col(END), id.alias(ALL), f.explode(f.array_sort(quote(MADE), _by_time)).alias(MADE)
+        f.col(START),
+        f.col(END),
+        window_id.alias(ALL),
+        f.explode(f.array_sort(quote(MADE), _by_time)).alias(MADE),
     )
     rows = [f.col(quote(MADE, "row", name)).alias(name) for name in columns]
     event = f.col(quote(MADE, "event")).withField("batch", f.col(quote(ALL)))

@@ -22,11 +22,11 @@ from penstock import __version__
 from penstock.settings import Settings
 from penstock.spark.java import java_release
 
-MAKER = "penstock.engine.training"
+MAKER = "penstock.engine.runtime.training"
 """The module that makes an archive, run as a process: it needs flows to learn from."""
 
 LOOK_S = 30.0
-"""How often a worker looks whether the machine is idle."""
+"""Seconds between two checks whether the machine is idle."""
 
 IDLE_LOAD = 0.5
 """The machine counts as idle below this load, by core, over a minute."""
@@ -60,7 +60,7 @@ class ClassArchive:
         return self.path.exists()
 
     def options(self) -> list[str]:
-        """Options of a JVM that uses the archive. That it does not fit is no news to anyone."""
+        """Options of a JVM that uses the archive, without a warning if the archive does not fit."""
         if not self.ready:
             return []
         with contextlib.suppress(OSError):
@@ -82,7 +82,7 @@ class ClassArchive:
             )
 
     def make_when_idle(self) -> None:
-        """Make the archive once this machine has little to do. Returns at once."""
+        """Make the archive once this machine is idle. Returns at once."""
         if not self.ready:
             threading.Thread(target=self._wait_and_make, name="class archive", daemon=True).start()
 
@@ -111,6 +111,6 @@ def _jars() -> Path | None:
 
 
 def _key(release: str, jars: Path) -> str:
-    """Changes with everything that an archive depends on."""
+    """A key that changes with everything that an archive depends on."""
     files = sorted((entry.name, entry.stat().st_size) for entry in os.scandir(jars))
     return hashlib.sha256(repr((__version__, release, str(jars), files)).encode()).hexdigest()[:16]

@@ -1,9 +1,9 @@
-"""A process that has imported what Spark's Python processes need, and forks one whenever Spark wants one.
+"""A process that has imported the modules of Spark's Python processes, and forks one on request.
 
 Spark starts several Python processes for each flow. A new interpreter spends about a second of processor time
 on imports; a fork of this process spends some milliseconds, and shares its memory. What Spark is given as its
 Python is `penstock.spark.launcher`, which asks this server. Where the server cannot be used the launcher
-becomes an ordinary Python, so nothing depends on it but speed.
+becomes an ordinary Python, so only speed depends on it.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ PRELOADED = (
     "pyspark.sql.streaming.python_streaming_source_runner",
     "pyspark.sql.pandas.types",
     "penstock.connectors.generate_reader",
-    "penstock.connectors.stream_reader",
-    "penstock.engine.python_step",
-    "penstock.processors.ticker",
+    "penstock.engine.plan.python_steps",
 )
 """Modules that processes of flows import. One that is missing here costs time, nothing else."""
 
@@ -174,14 +172,14 @@ def _preload() -> None:
     for name in PRELOADED:
         try:
             importlib.import_module(name)
-        except Exception:  # the process that needs it reports it, to whoever can act on it
+        except Exception:  # the process that needs the module reports the error
             traceback.print_exc()
     gc.collect()
-    gc.freeze()  # or each collection of a forked process would copy the memory that it shares
+    gc.freeze()  # else each collection in a forked process would copy shared memory
 
 
 def _become(request: bytes, streams: list[int], connection: socket.socket) -> NoReturn:
-    """Be the Python that Spark has called for."""
+    """Become the Python process that Spark has requested."""
     code = 1
     try:
         words = [os.fsdecode(word) for word in request.split(b"\0")]
@@ -202,7 +200,7 @@ def _become(request: bytes, streams: list[int], connection: socket.socket) -> No
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
     except (BrokenPipeError, ConnectionResetError, EOFError):
-        code = 0  # Spark has hung up: the flow has ended
+        code = 0  # Spark has closed the connection: the flow has ended
     except BaseException:
         traceback.print_exc()
     finally:

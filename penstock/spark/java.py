@@ -18,7 +18,7 @@ JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
 
 def require_java() -> None:
-    """Refuse to start, with the line that helps, on a machine without a fitting Java."""
+    """Raise an error with the command that helps on a machine without a suitable Java."""
     found = _major(java_release())
     if found is not None and found >= JAVA_NEEDED:
         return
@@ -34,7 +34,7 @@ def require_java() -> None:
 
 
 def java_release() -> str | None:
-    """What the Java that Spark will take says of its version and build; None if there is none."""
+    """The version and build of the Java that Spark will use; None if there is none."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     return _release(java) if java else None

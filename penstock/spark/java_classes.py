@@ -1,11 +1,16 @@
-"""Classes in Java that steps bring along, compiled by the compiler that Spark carries.
+"""Java classes of steps and connectors, compiled by the compiler that Spark includes.
 
-A step with state of its own is far slower in Python. A source is compiled once per session, in about a
-second, and Spark hands its classes on to the executors.
+Some work is far slower in Python: a step with state of its own, a reader of files. The sources of a directory
+are compiled once, which takes seconds, and kept in the cache of this machine. Spark hands the classes on to
+the executors.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
+import shutil
 import tempfile
 import threading
 import zipfile
@@ -13,35 +18,70 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
 PACKAGE = "penstock"
+
+CACHE = "spark.penstock.cache"
+"""The property of a session that has the directory where jars are kept; without it they are not."""
 
 _lock = threading.Lock()
 
 
 def java_class(spark: SparkSession, source: Path) -> Any:
-    """The class that a Java file of the package `penstock` declares, ready for drivers and executors."""
+    """The class that a Java file of the package `penstock` declares, ready for drivers and executors.
+
+    It may use the other Java files in its directory.
+    """
     jvm: Any = spark._jvm
     with _lock:
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
         if loader.getResource(f"{PACKAGE}/{source.stem}.class") is None:
-            jar = _compiled(spark, source)
+            jar = _jar(spark, sorted(source.parent.glob("*.java")))
             context: Any = spark.sparkContext
             context._jsc.addJar(str(jar))
             loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
     return getattr(getattr(jvm, PACKAGE), source.stem)
 
 
-def _compiled(spark: SparkSession, source: Path) -> Path:
-    """A jar with the classes of a source, among the temporary files of the session's context."""
+def called(spark: SparkSession, function: Any, *arguments: Column) -> Column:
+    """The result of a function of Java, which is a `UserDefinedFunction`, as a column."""
+    from pyspark.sql import Column
+
+    session: Any = spark
+    columns: Any = arguments
+    return Column(function.apply(session._jvm.PythonUtils.toSeq([column._jc for column in columns])))
+
+
+def _jar(spark: SparkSession, sources: list[Path]) -> Path:
+    """A jar with the classes of some sources: the one that was kept, or a new one."""
+    digest = hashlib.sha256(spark.version.encode())
+    for source in sources:
+        digest.update(source.read_bytes())
+    cache = spark.conf.get(CACHE, "")
+    kept = Path(cache or "") / f"java-{digest.hexdigest()[:16]}.jar"
+    if cache and kept.exists():
+        return kept
+    made = _compiled(spark, sources)
+    if cache:
+        with contextlib.suppress(OSError):  # no directory that can be written
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            part = kept.with_suffix(f".{os.getpid()}")
+            shutil.copyfile(made, part)
+            part.replace(kept)  # another process sees all of it or nothing
+    return made
+
+
+def _compiled(spark: SparkSession, sources: list[Path]) -> Path:
+    """A jar with the classes of some sources, among the temporary files of the session's context."""
     jvm: Any = spark._jvm
     context: Any = spark.sparkContext
     directory = Path(tempfile.mkdtemp(dir=context._temp_dir))
     compiler = jvm.org.codehaus.janino.CompilerFactory().newCompiler()
     compiler.setDestinationDirectory(jvm.java.io.File(str(directory)), False)
-    files = context._gateway.new_array(jvm.java.io.File, 1)
-    files[0] = jvm.java.io.File(str(source))
+    files = context._gateway.new_array(jvm.java.io.File, len(sources))
+    for i, source in enumerate(sources):
+        files[i] = jvm.java.io.File(str(source))
     compiler.compile(files)
     jar = directory.with_suffix(".jar")
     with zipfile.ZipFile(jar, "w") as target:

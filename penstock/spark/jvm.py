@@ -1,4 +1,4 @@
-"""Fewer questions to the JVM: a class that py4j has found once is not looked up again."""
+"""Fewer calls to the JVM: py4j caches the classes that it has found."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
 def remember_classes() -> None:
     """Let py4j keep the packages, classes and static methods that it has found.
 
-    Without this each dot in `jvm.org.apache.spark…` is a question of its own, and one about a package makes
-    Java search all jars for a class of that name. Planning a small flow asks about a thousand of them.
+    Without this each dot in `jvm.org.apache.spark…` is a separate call, and a call about a package makes Java
+    search all jars for a class of that name. Planning a small flow makes about a thousand of them.
     """
     for view in (JVMView, JavaPackage, JavaClass):
         if not hasattr(view.__getattr__, "asks"):

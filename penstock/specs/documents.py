@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
@@ -29,6 +30,7 @@ POSITION = "Where it begins: earliest, latest, offset:N or time:ISO 8601."
 STATUS = "What it should do once it is saved"
 
 
+@lru_cache(maxsize=4096)
 def derive_id(name: str) -> str:
     """The stable id of a name: lower case, spaces become underscores."""
     return re.sub(r"\s", "_", name.strip().lower())
@@ -38,7 +40,7 @@ class Metadata(Spec):
     """Who a document is."""
 
     name: str = Field(
-        description="Unique within its kind; the id is derived from it and stable for life.",
+        description="Unique within its kind; the id is derived from it and can't be changed later.",
         json_schema_extra={"pattern": f"^{NAME.pattern}$"},
     )
     description: str = Field(default="", description="Notes for the people who operate it.")
@@ -266,7 +268,7 @@ def runs(document: Mapping[str, Any]) -> bool:
         return _named(spec.get("stream")) and not has_own_stream("sink", spec)
     if kind == "Source":
         publishes = _named(spec.get("stream")) or spec.get("auto_create_stream") is True
-        # One of an unknown type counts as one that pulls: its validation tells what is wrong.
+        # One of an unknown type counts as one that pulls: its validation reports the error.
         pushed = bool(getattr(_component("source", spec), "push", False))
         return publishes and not pushed and not has_own_stream("source", spec)
     return False

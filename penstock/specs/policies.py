@@ -21,6 +21,12 @@ class Batch(Spec):
         ge=1,
         description="A transaction that makes a batch larger than this fails the pipeline.",
     )
+    max_tx_ms: int = Field(
+        default=60_000,
+        ge=0,
+        description="A transaction that has not ended this long after its first event was appended is "
+        "processed without the rest, and counted.",
+    )
     max_inflight: Literal["auto"] | int = Field(
         default="auto", description="Batches processed at once. `auto` lets the source decide."
     )

@@ -50,7 +50,7 @@ class Wal(Spec):
     )
     sync: bool = Field(default=False, description="`true`: fsync before the acknowledgement (group commit).")
     on_full: Literal["drop_oldest", "block"] = Field(
-        default="drop_oldest", description="What a cap does to data nobody has read yet."
+        default="drop_oldest", description="What a cap does to unread events."
     )
     batch: WalBatch = Field(default_factory=WalBatch, description="Grouping before a flush.")
 

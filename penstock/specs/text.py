@@ -186,7 +186,7 @@ def _values(text: str | bytes) -> list[Any]:
     try:
         return [_json(text)]
     except (ValueError, RecursionError):
-        pass  # it may be YAML; if it is not, YAML's message tells the place
+        pass  # it may be YAML; if it is not, YAML's error has the place
     try:
         return list(yaml.load_all(text, Loader=_Loader))
     except (yaml.YAMLError, RecursionError, ValueError, LookupError) as error:
@@ -198,7 +198,7 @@ def _json(text: str | bytes) -> Any:
     value = json.loads(
         text, object_pairs_hook=_object, parse_int=_int, parse_float=_float, parse_constant=_float
     )
-    json.dumps(value, ensure_ascii=False).encode()  # refuses halves of characters, which nobody can store
+    json.dumps(value, ensure_ascii=False).encode()  # refuses lone surrogates, which cannot be stored
     level, depth = [value], 0
     while level:
         depth += 1

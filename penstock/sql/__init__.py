@@ -1,1 +1,1 @@
-"""SQL written by users: what it may do, and how its errors are told."""
+"""User SQL: what it may do, and how its errors are reported."""

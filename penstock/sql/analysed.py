@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from penstock.errors import Invalid
-from penstock.sql import functions, plans
+from penstock.spark import plans
+from penstock.sql import functions
 from penstock.sql.problems import ROW_BY_ROW_HINT, refuse
 
 ROW_BY_ROW = frozenset(

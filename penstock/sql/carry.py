@@ -1,36 +1,41 @@
 """Row by row plans that carry along what the user's SQL does not see, and survive events that it fails on.
 
 A step is planned on the visible columns alone. Then the plan that Spark has resolved is built again with
-more in it: the hidden column of every event goes through each node, and what a projection or a condition
-computes stands inside Catalyst's `TryEval`, so that an event it raises on is marked instead of failing the
-batch. Working on the resolved plan, not on the text, keeps every meaning of the query as it is.
+more in it: the hidden column of every event goes through each node, and what a node computes stands inside
+Catalyst's `TryEval`, so that an event it raises on is marked instead of failing the batch. A marked event
+passes the nodes above once, whatever they do to others, such as joins and generators. Working on the
+resolved plan, not on the text, keeps every meaning of the query as it is. A query whose expressions cannot
+be tried where they stand is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from penstock.sql import plans
+from penstock.spark import plans
+from penstock.spark.catalyst import Catalyst, id_of, resolved
+from penstock.spark.spool import silent
+from penstock.sql.harmless import Judge, harmless
 from penstock.sql.names import quote
-from penstock.sql.rows import to_json
+from penstock.sql.rows import EXACT
 
 MARK = "$input"
 """The alias under which a step's input is found again in the plan."""
 
-TRIED = "$tried"
+TRIED, MATCHED, ROW = "$tried", "$matched", "$row"
 FAILED = "$failed"
-"""The column that tells which events a step has failed on, and what it was given."""
-
-HARMLESS = frozenset({"AttributeReference", "Literal"})
-"""What cannot raise."""
+"""The column with the input of a step for events on which the step has failed."""
 
 TRANSPARENT = frozenset({"SubqueryAlias", "View", "ResolvedHint", "PipeOperator"})
 """Nodes of one child that only name it: every reference to it is resolved by now."""
+
+EXPLODING = frozenset({"Explode", "PosExplode", "Inline"})
+"""Generators that make a row of each element of a collection."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class _Built:
     given: tuple[Any, ...] = ()
     """What the part was given, as far as it is still there: to tell of an event that fails above."""
     failed: Any = None
-    """The attribute that says whether an event has failed by now; None where none can have."""
+    """The attribute with what a failed event was given, NULL for others; None where none can have failed."""
 
 
 def carry(df: DataFrame, hidden: str, step: Callable[[DataFrame], DataFrame]) -> DataFrame:
@@ -53,34 +58,33 @@ def carry(df: DataFrame, hidden: str, step: Callable[[DataFrame], DataFrame]) ->
     as JSON, while the visible columns mean nothing; else null.
     """
     shown = df.select(*(f.col(quote(name)) for name in df.columns if name != hidden)).alias(MARK)
-    result: Any = step(shown)
-    builder = _Builder(df.sparkSession, hidden)
-    plan = result._jdf.queryExecution().analyzed()
+    result = step(shown)
+    spark = Catalyst(df.sparkSession)
+    plan = resolved(result)
     own = list(plans.elements(plan.output()))
-    built = builder.build(builder.inlined(plan))
-    frame = DataFrame(builder.dataset(builder.passing(own, built, built.plan)), df.sparkSession)
-    columns = [builder.column(a).alias(name) for a, name in zip(own, result.columns, strict=True)]
-    columns.append((builder.column(built.hidden) if built.hidden else f.lit(None)).alias(hidden))
+    builder = _Builder(spark, hidden)
+    built = builder.build(spark.inlined(plan))
+    frame = spark.frame(builder.passing(own, built))
+    columns = [spark.column(a).alias(name) for a, name in zip(own, result.columns, strict=True)]
+    columns.append((spark.column(built.hidden) if built.hidden else f.lit(None)).alias(hidden))
     if built.failed:
-        given = to_json(*(builder.column(a) for a in built.given))
-        columns.append(f.when(builder.column(built.failed), given).alias(FAILED))
+        columns.append(spark.column(built.failed).alias(FAILED))
     return frame.select(*columns)
 
 
 class _Builder:
-    """Builds a resolved plan again. Catalyst's classes are called by their own names."""
+    """Builds a resolved plan again."""
 
-    def __init__(self, session: Any, hidden: str) -> None:
-        self.session, self.jvm, self.name = session, session._jvm, hidden
-        self.logical = self.jvm.org.apache.spark.sql.catalyst.plans.logical
-        self.expressions = self.jvm.org.apache.spark.sql.catalyst.expressions
-        self.utils = self.jvm.org.apache.spark.sql.classic.ExpressionUtils
-
-    def inlined(self, plan: Any) -> Any:
-        """The plan without common table expressions: each use has its own copy."""
-        if plans.name(plan) == "WithCTE" or plan.containsPattern(self._pattern("CTE")):
-            return self.jvm.org.apache.spark.sql.catalyst.optimizer.InlineCTE(True, False, False).apply(plan)
-        return plan
+    def __init__(self, spark: Catalyst, hidden: str) -> None:
+        self.spark, self.name, self.judge = spark, hidden, Judge(spark)
+        self.read = False
+        """Whether the plan has read the input."""
+        self.makers: dict[str, Callable[[Any, list[_Built]], _Built]] = {
+            "Union": self.union,
+            "Expand": self.expand,
+            "Generate": self.generate,
+            "Join": self.join,
+        }
 
     def build(self, node: Any) -> _Built:
         name = plans.name(node)
@@ -92,165 +96,174 @@ class _Builder:
             return self.projection(node)
         if name == "Filter":
             return self.condition(node)
+        if name == "LateralJoin" and (flat := self.judge.flattened(node)) is not None:
+            return self.build(flat)
         return self.other(node, name)
 
     def input(self, node: Any) -> _Built:
         shown = node.child()
         below = shown.child()
+        if self.read:  # what the steps before report must be reported once
+            below = silent(self.spark.session, below)
+        self.read = True
         hidden = next(a for a in plans.elements(below.output()) if a.name() == self.name)
-        shown = self.project([*plans.elements(shown.projectList()), hidden], below)
+        shown = self.spark.project([*plans.elements(shown.projectList()), hidden], below)
         return _Built(shown, hidden, tuple(plans.elements(node.output())))
 
     def projection(self, node: Any) -> _Built:
         below = self.build(node.child())
         wanted = list(plans.elements(node.projectList()))
         if below.hidden is None:
-            return replace(below, plan=self.project(wanted, below.plan))
-        risky = [i for i, e in enumerate(wanted) if not _harmless(e)]
-        if not risky:
-            return replace(below, plan=self.passing(wanted, below, below.plan))
-        plan, tried = self.tried([wanted[i].child() for i in risky], below)
-        taken = list(wanted)
-        for ordinal, i in enumerate(risky):
-            taken[i] = self.field(tried, ordinal, wanted[i])
-        failed = self.failed(below, tried)
-        made = self.passing([*taken, failed], replace(below, failed=None), plan)
-        return replace(below, plan=made, failed=failed.toAttribute())
+            return replace(below, plan=self.spark.project(wanted, below.plan))
+        risky = [i for i, e in enumerate(wanted) if not harmless(e)]
+        below, values = self.attempt([wanted[i].child() for i in risky], below)
+        for i, value in zip(risky, values, strict=True):
+            wanted[i] = self.spark.alias_like(value, wanted[i])
+        return replace(below, plan=self.passing(wanted, below))
 
     def condition(self, node: Any) -> _Built:
         below = self.build(node.child())
         if below.hidden is None:
-            return replace(below, plan=self.logical.Filter(node.condition(), below.plan))
-        plan, tried = self.tried([node.condition()], below)
-        failed = self.failed(below, tried)
-        before = _id(below.failed) if below.failed else None
-        output = [a for a in plans.elements(below.plan.output()) if _id(a) != before]
-        plan = self.project([*output, tried, failed], plan)
-        true = self.expressions.GetStructField(tried, 0, self.jvm.scala.Option.empty())
-        kept = self.logical.Filter(self.expressions.Or(failed.toAttribute(), true), plan)
-        return replace(below, plan=kept, failed=failed.toAttribute())
+            return replace(below, plan=self.spark.filter(node.condition(), below.plan))
+        below, (true,) = self.attempt([node.condition()], below)
+        return replace(below, plan=self.spark.filter(self.or_failed(below, true), below.plan))
 
     def other(self, node: Any, name: str) -> _Built:
-        """A node that makes or joins rows: it carries the hidden column, and is not tried."""
-        children = [self.carried(child) for child in plans.elements(node.children())]
+        """A node that makes, joins or moves rows."""
+        children = [self.build(child) for child in plans.elements(node.children())]
         reading = [child for child in children if child.hidden is not None]
         if not reading:
             return _Built(node, None)
-        if name == "Union":
-            return self.union(children)
-        if name == "Expand":
-            return self.expand(node, children[0])
-        plan = node.withNewChildren(self.seq([child.plan for child in children]))
-        used: set[int] = set()
-        if name == "Generate":  # an array is not repeated for each of its elements
-            used = {_id(a) for a in plans.elements(node.generator().references().toSeq())}
-        given = tuple(a for a in plans.elements(node.output()) if _id(a) not in used)
-        return _Built(plan, reading[0].hidden, given)
+        if name in self.makers:
+            return self.makers[name](node, children)
+        if name == "LateralJoin":
+            self.judge.require(node, [node.right().plan()], reading[0].failed)
+        else:
+            self.judge.require(node, [], None)
+        given = tuple(plans.elements(node.output()))
+        plan = node.withNewChildren(self.spark.seq([child.plan for child in children]))
+        return replace(reading[0], plan=plan, given=given)
 
-    def carried(self, node: Any) -> _Built:
-        """A part of the plan below a node that rows with a mark could not pass: nothing in it is tried."""
-        name = plans.name(node)
-        if name == "SubqueryAlias" and node.alias() == MARK:
-            return self.input(node)
-        if name in TRANSPARENT:
-            return self.carried(next(plans.elements(node.children())))
-        if name in ("Project", "Filter"):
-            below = self.carried(node.child())
-            if name == "Filter":
-                return replace(below, plan=self.logical.Filter(node.condition(), below.plan))
-            wanted = list(plans.elements(node.projectList()))
-            return replace(below, plan=self.project([*wanted, *filter(None, [below.hidden])], below.plan))
-        return self.other(node, name)
-
-    def union(self, children: list[_Built]) -> _Built:
+    def union(self, node: Any, children: list[_Built]) -> _Built:
+        spark = self.spark
         kind = next(child.hidden.dataType() for child in children if child.hidden is not None)
+        fails = any(child.failed is not None for child in children)
         sides = []
-        for child in children:
-            output = list(plans.elements(child.plan.output()))
-            if child.hidden is not None:
-                hidden = child.hidden
-                output = [a for a in output if _id(a) != _id(hidden)]
-            else:
-                hidden = self.alias(self.unknown(kind), self.name)
-            sides.append(self.project([*output, hidden], child.plan))
-        plan = self.logical.Union(self.seq(sides), False, False)
+        for original, child in zip(plans.elements(node.children()), children, strict=True):
+            hidden = child.hidden or spark.alias(self.unknown(kind), self.name)
+            told = [child.failed or spark.alias(spark.no_text(), FAILED)] if fails else []
+            sides.append(spark.project([*plans.elements(original.output()), hidden, *told], child.plan))
+        plan = spark.union(sides)
         output = list(plans.elements(plan.output()))
-        return _Built(plan, output[-1], tuple(output[:-1]))
+        failed = output.pop() if fails else None
+        return _Built(plan, output.pop(), tuple(output), failed)
 
-    def expand(self, node: Any, below: _Built) -> _Built:
-        rows = [self.seq([*plans.elements(row), below.hidden]) for row in plans.elements(node.projections())]
+    def expand(self, node: Any, children: list[_Built]) -> _Built:
+        """Several rows of each event: a marked one passes as the first of them."""
+        spark, below = self.spark, children[0]
+        rows = [list(plans.elements(row)) for row in plans.elements(node.projections())]
+        risky = [(row, i) for row in rows for i, e in enumerate(row) if not harmless(e)]
+        below, values = self.attempt([row[i] for row, i in risky], below)
+        for (row, i), value in zip(risky, values, strict=True):
+            row[i] = value
         output = list(plans.elements(node.output()))
-        plan = self.logical.Expand(self.seq(rows), self.seq([*output, below.hidden]), below.plan)
-        return _Built(plan, below.hidden, tuple(output))
-
-    def tried(self, computed: list[Any], below: _Built) -> tuple[Any, Any]:
-        """The plan below with one more column: all of `computed`, or null if any of it raises."""
-        named: list[Any] = []
-        for i, expression in enumerate(computed):
-            named += [self.literal(str(i)), expression]
-        struct = self.expressions.CreateNamedStruct(self.seq(named))
-        made = self.alias(self.expressions.TryEval(struct), TRIED)
-        return self.project([*plans.elements(below.plan.output()), made], below.plan), made.toAttribute()
-
-    def failed(self, below: _Built, tried: Any) -> Any:
-        """Whether an event has failed by now, as a column."""
-        here = self.expressions.IsNull(tried)
+        number = spark.attribute(spark.alias(spark.literal(0), ROW))
+        beside = [a for a in (below.hidden, below.failed) if a is not None]
+        numbered = [[*row, *beside, spark.literal(i)] for i, row in enumerate(rows)]
+        plan = spark.expand(numbered, [*output, *beside, number], below.plan)
         if below.failed is not None:
-            here = self.expressions.Or(below.failed, here)
-        return self.alias(here, FAILED)
+            first = spark.equal(number, spark.literal(0))
+            plan = spark.filter(spark.either(spark.is_null(below.failed), first), plan)
+        return replace(below, plan=plan, given=tuple(output))
 
-    def field(self, tried: Any, ordinal: int, named: Any) -> Any:
-        """A tried value under the name and the id that the nodes above know."""
-        value = self.expressions.GetStructField(tried, ordinal, self.jvm.scala.Option.empty())
-        return self.expressions.Alias(
-            value, named.name(), named.exprId(), named.qualifier(),
-            self.jvm.scala.Option.apply(named.metadata()), self.seq([]),
-        )  # fmt: skip
+    def generate(self, node: Any, children: list[_Built]) -> _Built:
+        """A generator: a marked event passes with NULLs for what others make."""
+        spark, below, generator = self.spark, children[0], node.generator()
+        # An array is not repeated for each of its elements.
+        used = {id_of(a) for a in plans.elements(generator.references().toSeq())}
+        given = tuple(a for a in plans.elements(node.output()) if id_of(a) not in used)
+        inputs = list(plans.elements(generator.children()))
+        if below.failed is None and all(map(harmless, inputs)):
+            plan = node.withNewChildren(spark.seq([below.plan]))
+        elif plans.name(generator) in EXPLODING:
+            below, (collection,) = self.attempt(inputs, below)
+            plan = below.plan
+            if not node.outer():
+                plan = spark.filter(self.or_failed(below, spark.has_elements(collection)), plan)
+            none = spark.null(collection.dataType())
+            collection = spark.when(spark.is_null(below.failed), collection, none)
+            generator = generator.withNewChildren(spark.seq([collection]))
+            plan = spark.generate(generator, node.generatorOutput(), plan)
+        else:
+            self.judge.require(node, [], below.failed)
+            plan = node.withNewChildren(spark.seq([below.plan]))
+        return replace(below, plan=plan, given=given)
 
-    def alias(self, expression: Any, name: str) -> Any:
-        fresh = self.expressions.NamedExpression.newExprId()
-        return self.expressions.Alias(
-            expression, name, fresh, self.seq([]), self.jvm.scala.Option.empty(), self.seq([])
-        )
+    def join(self, node: Any, children: list[_Built]) -> _Built:
+        """A join with literals: a marked event passes without a partner."""
+        spark, first = self.spark, children[0].hidden is not None
+        below, other = children if first else reversed(children)
+        given, found = tuple(plans.elements(node.output())), node.condition()
+        condition = found.get() if found.isDefined() else None
+        if condition is not None:
+            own = {id_of(a) for a in plans.elements(below.plan.output())}
+            below, values = self.attempt(self.judge.parts(condition, own), below)
+            condition = self.judge.with_parts(condition, own, values)
+            self.judge.require_condition(node, condition)
+        kind = plans.name(node.joinType())
+        if below.failed is not None:
+            sound = spark.is_null(below.failed)
+            condition = sound if condition is None else spark.both(sound, condition)
+            if kind == "LeftSemi":
+                self.judge.require(node, [], below.failed)
+        matched = None
+        if below.failed is not None and kind in ("Inner", "Cross"):
+            kind = "LeftOuter" if first else "RightOuter"
+            matched = spark.alias(spark.literal(True), MATCHED)
+            other = replace(
+                other, plan=spark.project([*plans.elements(other.plan.output()), matched], other.plan)
+            )
+        sides = (below.plan, other.plan) if first else (other.plan, below.plan)
+        plan = spark.join(*sides, kind, condition, like=node)
+        if matched is not None:
+            has_partner = spark.negated(spark.is_null(spark.attribute(matched)))
+            plan = spark.filter(self.or_failed(below, has_partner), plan)
+        return replace(below, plan=plan, given=given)
+
+    def attempt(self, computed: Sequence[Any], below: _Built) -> tuple[_Built, list[Any]]:
+        """The plan below with the values of expressions; an event on which any of them raises is marked."""
+        if not computed:
+            return below, []
+        spark = self.spark
+        struct = spark.struct((str(i), expression) for i, expression in enumerate(computed))
+        made = spark.alias(spark.tried(struct), TRIED)
+        before = list(plans.elements(below.plan.output()))
+        tried = spark.attribute(made)
+        told = spark.to_json(spark.struct((a.name(), a) for a in below.given), EXACT)
+        failed = spark.when(spark.is_null(tried), told, spark.no_text())
+        if below.failed is not None:
+            failed = spark.when(spark.is_null(below.failed), failed, below.failed)
+            before = [a for a in before if id_of(a) != id_of(below.failed)]
+        failed = spark.alias(failed, FAILED)
+        plan = spark.project([*plans.elements(below.plan.output()), made], below.plan)
+        plan = spark.project([*before, tried, failed], plan)
+        values = [spark.field(tried, i) for i in range(len(computed))]
+        return replace(below, plan=plan, failed=spark.attribute(failed)), values
+
+    def or_failed(self, below: _Built, condition: Any) -> Any:
+        """Whether a condition is true, or the event is marked."""
+        spark = self.spark
+        return spark.either(spark.negated(spark.is_null(below.failed)), condition)
 
     def unknown(self, kind: Any) -> Any:
         """The hidden column of a row that does not come from the input: a struct whose fields are NULL."""
         if kind.typeName() != "struct":
-            return self.expressions.Literal(None, kind)
-        named: list[Any] = []
-        for field in kind.fields():
-            named += [self.literal(field.name()), self.expressions.Literal(None, field.dataType())]
-        return self.expressions.CreateNamedStruct(self.seq(named))
+            return self.spark.null(kind)
+        return self.spark.struct((each.name(), self.spark.null(each.dataType())) for each in kind.fields())
 
-    def literal(self, value: str) -> Any:
-        return getattr(getattr(self.expressions, "Literal$"), "MODULE$").apply(value)
-
-    def project(self, wanted: list[Any], below: Any) -> Any:
-        return self.logical.Project(self.seq(wanted), below)
-
-    def column(self, attribute: Any) -> Column:
-        return Column(self.utils.column(attribute))
-
-    def dataset(self, plan: Any) -> Any:
-        return self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(self.session._jsparkSession, plan)
-
-    def seq(self, items: list[Any]) -> Any:
-        return self.jvm.PythonUtils.toSeq(items)
-
-    def passing(self, wanted: list[Any], below: _Built, plan: Any) -> Any:
+    def passing(self, wanted: Sequence[Any], below: _Built) -> Any:
         """A projection that lets what is carried pass."""
-        known = {_id(a) for a in wanted}
-        carried = {_id(a): a for a in (below.hidden, below.failed, *below.given) if a is not None}
-        return self.project([*wanted, *(a for id, a in carried.items() if id not in known)], plan)
-
-    def _pattern(self, name: str) -> Any:
-        return getattr(self.jvm.org.apache.spark.sql.catalyst.trees.TreePattern, name)()
-
-
-def _harmless(expression: Any) -> bool:
-    name = plans.name(expression)
-    return name in HARMLESS or (name == "Alias" and plans.name(expression.child()) in HARMLESS)
-
-
-def _id(named: Any) -> int:
-    return int(named.exprId().id())
+        known = {id_of(a) for a in wanted}
+        carried = {id_of(a): a for a in (below.hidden, below.failed, *below.given) if a is not None}
+        more = [a for attribute_id, a in carried.items() if attribute_id not in known]
+        return self.spark.project([*wanted, *more], below.plan)

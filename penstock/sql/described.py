@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from penstock.sql import functions, plans
+from penstock.spark import plans
+from penstock.sql import functions
 
 WORD = re.compile(r"[a-z_][a-z0-9_]*")
 EXAMPLE = re.compile(r"^\s*> (?P<query>.+?);?\s*$", re.MULTILINE)

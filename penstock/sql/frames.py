@@ -12,11 +12,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Invalid, Problem
+from penstock.spark import plans
+from penstock.spark.catalyst import Catalyst, resolved
 from penstock.sql import analysed, guard
 from penstock.sql.problems import told
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+TOLERANT = {"sum": "try_sum", "avg": "try_avg", "mean": "try_avg"}
+"""Aggregates that may become too large for their type, and those that are NULL then."""
 
 VIEW_LOCK = threading.Lock()
 """Held while a view of the input exists, so that flows compiled at once never see each other's."""
@@ -27,21 +32,17 @@ def run_query(df: DataFrame, text: str, *, field: str = "query", table: str = "i
 
     Raises `Invalid` at `field` for SQL that is wrong, reaches outside the event or needs state.
     """
-    from pyspark.sql import DataFrame
-
-    session: Any = df.sparkSession
+    spark = Catalyst(df.sparkSession)
     with told(field, df.columns):
-        dataset = session._jvm.org.apache.spark.sql.classic.Dataset
-        plan = parser(session).parsePlan(text)
-        guard.check_query(session._jvm, plan, table)
+        plan = spark.parser().parsePlan(text)
+        guard.check_query(spark.jvm, plan, table)
         with VIEW_LOCK:
             df.createOrReplaceTempView(table)
             try:
-                frame: Any = dataset.ofRows(session._jsparkSession, plan)
+                result = spark.frame(plan)
             finally:
-                session.catalog.dropTempView(table)
-        analysed.check_query(session._jvm, frame.queryExecution().analyzed(), table)
-        result = DataFrame(frame, session)
+                df.sparkSession.catalog.dropTempView(table)
+        analysed.check_query(spark.jvm, resolved(result), table)
     twice = [name for name, count in Counter(c.lower() for c in result.columns).items() if count > 1]
     if twice:
         message = f"the result has more than one column '{twice[0]}'"
@@ -55,15 +56,12 @@ def column(df: DataFrame, text: str, *, field: str) -> Column:
 
     Raises `Invalid` at `field` for an expression that is wrong or does not make one value from one event.
     """
-    from pyspark.sql import Column
-
-    session: Any = df.sparkSession
+    spark = Catalyst(df.sparkSession)
     with told(field, df.columns):
-        expression = parser(session).parseExpression(text)
-        guard.check_expression(session._jvm, expression)
-        made = Column(session._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
-        frame: Any = df.select(made.alias("value"))
-        analysed.check_column(frame._jdf.queryExecution().analyzed())
+        expression = spark.parser().parseExpression(text)
+        guard.check_expression(spark.jvm, expression)
+        made = spark.column(expression)
+        analysed.check_column(resolved(df.select(made.alias("value"))))
     return made
 
 
@@ -85,31 +83,39 @@ def aggregate(df: DataFrame, text: str, *, field: str) -> Column:
 
     Raises `Invalid` at `field` for one that is wrong, or that cannot be computed as events come in.
     """
-    from pyspark.sql import Column
-
-    session: Any = df.sparkSession
+    spark = Catalyst(df.sparkSession)
     with told(field, df.columns, row_by_row=False):
-        expression = parser(session).parseExpression(text)
-        guard.check_expression(session._jvm, expression)
-        made = Column(session._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
-        frame: Any = df.agg(made.alias("value"))
-        analysed.check_aggregate(frame._jdf.queryExecution().analyzed())
-    return made
+        expression = spark.parser().parseExpression(text)
+        guard.check_expression(spark.jvm, expression)
+        plan = resolved(df.agg(spark.column(expression).alias("value")))
+        analysed.check_aggregate(plan)
+    (named,) = plans.elements(plan.aggregateExpressions())
+    return spark.column(spark.replaced(named.child(), lambda call: _checked(call, spark)))
+
+
+def _checked(call: Any, spark: Catalyst) -> Any | None:
+    """A sum or an average that fails when its result is asked for if it is too large, not when it grows.
+
+    Spark raises in the middle of a batch, where no expression around it can catch that.
+    """
+    from pyspark.sql import functions as f
+
+    if plans.name(call) != "AggregateExpression":
+        return None
+    function, condition = call.aggregateFunction(), call.filter()
+    tolerant = TOLERANT.get(str(function.prettyName()))
+    if tolerant is None or function.dataType().typeName() in ("float", "double"):
+        return call
+    value = spark.column(function.child())
+    if condition.isDefined():
+        value = f.when(spark.column(condition.get()), value)
+    result = getattr(f, tolerant)(value)
+    overflown = (f.count(value) > 0) & result.isNull()
+    message = f.raise_error(f.lit(f"{function.prettyName()} is too large for its type"))
+    return spark.expression(f.when(overflown, message).otherwise(result))
 
 
 def aggregated(df: DataFrame, aggregates: Sequence[Column]) -> list[Column]:
     """What aggregates compute of each event before they put it together, as far as it may raise."""
-    from pyspark.sql import Column
-
-    session: Any = df.sparkSession
-    frame: Any = df.agg(*aggregates)
-    utils = session._jvm.org.apache.spark.sql.classic.ExpressionUtils
-    found = analysed.aggregate_inputs(frame._jdf.queryExecution().analyzed())
-    return [Column(utils.column(expression)) for expression in found]
-
-
-def parser(session: Any) -> Any:
-    """Catalyst's own parser under the settings of a session."""
-    # The parser takes its settings, such as ANSI mode, from the thread's active session.
-    session._jvm.SparkSession.setActiveSession(session._jsparkSession)
-    return session._jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser()
+    spark = Catalyst(df.sparkSession)
+    return [spark.column(found) for found in analysed.aggregate_inputs(resolved(df.agg(*aggregates)))]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.sql import plans
+from penstock.spark import plans
 
 DENIED = {
     "reflect": "it calls Java methods",

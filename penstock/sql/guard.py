@@ -11,7 +11,8 @@ import re
 from typing import Any
 
 from penstock.errors import Invalid, did_you_mean, nearest
-from penstock.sql import functions, plans
+from penstock.spark import plans
+from penstock.sql import functions
 from penstock.sql.problems import NOT_A_QUERY, ROW_BY_ROW_HINT, refuse
 
 PLANS = frozenset(

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Invalid, Problem
-from penstock.sql import plans
-from penstock.sql.frames import condition, parser
+from penstock.spark import plans
+from penstock.spark.catalyst import Catalyst, resolved
+from penstock.sql.frames import condition
 from penstock.sql.problems import told
 from penstock.sql.tries import or_null
 
@@ -21,23 +22,21 @@ def join_condition(left: DataFrame, right: DataFrame, text: str, *, field: str) 
     Raises `Invalid` at `field` if it is wrong, or if nothing in it has to be equal on both sides: every event
     would have to be compared with every other.
     """
-    from pyspark.sql import Column
     from pyspark.sql import functions as f
 
-    session: Any = left.sparkSession
+    spark = Catalyst(left.sparkSession)
     both = left.select("*", *(f.lit(None).cast(c.dataType).alias(c.name) for c in right.schema.fields))
     condition(both, text, field=field)
-    utils = session._jvm.org.apache.spark.sql.classic.ExpressionUtils
     with told(field, both.columns):
-        parts = list(_conjuncts(parser(session).parseExpression(text)))
+        parts = list(_conjuncts(spark.parser().parseExpression(text)))
     made, keys = [], 0
     for part in parts:
-        sides = _sides(part, utils)
+        sides = _sides(part, spark)
         if sides and (_splits(sides, left, right) or _splits(sides, right, left)):
             keys += 1
             made.append(or_null(left, sides[0]) == or_null(left, sides[1]))
         else:
-            made.append(or_null(left, Column(utils.column(part))))
+            made.append(or_null(left, spark.column(part)))
     if not keys:
         message = "nothing has to be equal on both sides"
         hint = f"begin with one such condition: id = {right.columns[0]}.id AND …"
@@ -56,12 +55,10 @@ def _conjuncts(expression: Any) -> Iterator[Any]:
         yield expression
 
 
-def _sides(expression: Any, utils: Any) -> tuple[Column, Column] | None:
-    from pyspark.sql import Column
-
+def _sides(expression: Any, spark: Catalyst) -> tuple[Column, Column] | None:
     if plans.name(expression) != "EqualTo":
         return None
-    return Column(utils.column(expression.left())), Column(utils.column(expression.right()))
+    return spark.column(expression.left()), spark.column(expression.right())
 
 
 def _splits(sides: tuple[Column, Column], one: DataFrame, other: DataFrame) -> bool:
@@ -73,8 +70,8 @@ def _of(df: DataFrame, column: Column) -> bool:
     from pyspark.errors import AnalysisException
 
     try:
-        frame: Any = df.select(column)
+        frame = df.select(column)
     except AnalysisException:
         return False
-    (expression,) = plans.elements(frame._jdf.queryExecution().analyzed().projectList())
+    (expression,) = plans.elements(resolved(frame).projectList())
     return not expression.references().isEmpty()  # a constant is of neither

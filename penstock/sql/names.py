@@ -26,7 +26,7 @@ def case_sensitive(df: DataFrame) -> bool:
 
 
 def same(name: str, sensitive: bool) -> str:
-    """What two names have in common if they are one name."""
+    """The normalized form of a name: equal for names of the same column."""
     return name if sensitive else name.lower()
 
 

@@ -1,4 +1,4 @@
-"""How Spark's errors are told: a code, a short sentence with its place, and a hint."""
+"""Spark's errors as problems: a code, a short sentence with its place, and a hint."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from penstock.errors import Invalid, Problem, nearest
+from penstock.spark.driver import java_errors
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -50,7 +51,7 @@ NOT_A_QUERY = Problem(
 
 
 def refuse(code: str, message: str, hint: str | None = None, at: tuple[int, int] | None = None) -> Invalid:
-    """A refusal of users' SQL; whoever knows the field adds its path."""
+    """A refusal of user SQL; the caller adds the path of the field."""
     return Invalid(Problem(code=code, message=message + place(at), hint=hint))
 
 
@@ -82,7 +83,6 @@ def unknown_column(column: str, columns: Sequence[str], at: tuple[int, int] | No
 @contextmanager
 def told(field: str, columns: Sequence[str], *, row_by_row: bool = True) -> Iterator[None]:
     """Turns every failure of Spark and every refusal into `Invalid` at `field`."""
-    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
@@ -91,7 +91,7 @@ def told(field: str, columns: Sequence[str], *, row_by_row: bool = True) -> Iter
         raise Invalid(*(at_field(p, field) for p in error.problems)) from None
     except PySparkException as error:
         raise Invalid(at_field(translate(error, columns, row_by_row=row_by_row), field)) from None
-    except (Py4JError, RecursionError) as error:
+    except java_errors(RecursionError) as error:
         raise Invalid(at_field(_breakdown(error), field)) from None
 
 

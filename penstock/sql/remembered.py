@@ -1,7 +1,7 @@
 """What Spark keeps of a stream between two batches, read off the plan.
 
 Spark refuses to go on with state whose types have changed, or, where it keeps bytes, misreads it. Which types
-those are is only seen in the optimised plan: columns that nobody uses are not kept.
+those are is only seen in the optimised plan: unused columns are not kept.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from penstock.sql import plans
+from penstock.spark import plans
+from penstock.spark.catalyst import optimised
 from penstock.sql.analysed import aggregate_calls
 
 if TYPE_CHECKING:
@@ -20,9 +21,7 @@ KEYED = frozenset({"Deduplicate", "DeduplicateWithinWatermark"})
 
 def remembered(df: DataFrame) -> list[str]:
     """A line for each input of a streaming frame, and for each operator with state what types it keeps."""
-    session: Any = df.sparkSession
-    analysed = df._jdf.queryExecution().analyzed()
-    return list(_lines(session._jsparkSession.sessionState().optimizer().execute(analysed)))
+    return list(_lines(optimised(df)))
 
 
 def _lines(node: Any) -> Iterator[str]:

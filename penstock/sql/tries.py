@@ -1,8 +1,10 @@
-"""Expressions that may raise, evaluated so that the event they raise on can be told."""
+"""Expressions that may raise, evaluated so that the failing event can be identified."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from penstock.spark.catalyst import Catalyst
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -17,10 +19,5 @@ def tried(df: DataFrame, *columns: Column) -> Column:
 
 def or_null(df: DataFrame, column: Column) -> Column:
     """The column, or null for an event that it raises on."""
-    from pyspark.sql import Column
-
-    session: Any = df.sparkSession
-    untyped: Any = column
-    utils = session._jvm.org.apache.spark.sql.classic.ExpressionUtils
-    attempt = session._jvm.org.apache.spark.sql.catalyst.expressions.TryEval(utils.expression(untyped._jc))
-    return Column(utils.column(attempt))
+    spark = Catalyst(df.sparkSession)
+    return spark.column(spark.tried(spark.expression(column)))

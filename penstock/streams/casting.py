@@ -1,4 +1,4 @@
-"""Arrow columns turned into other types without loss: what does not convert becomes null and is marked.
+"""Lossless conversion of Arrow columns: values that do not convert become null and are marked.
 
 The schema of a stream may change under the events it holds, and a producer may send Arrow data of its own
 types; both come through here. Values stay what they are: numbers become numbers and text becomes bytes, but
@@ -43,9 +43,9 @@ def is_wider(old: pa.DataType, new: pa.DataType) -> bool:
 
 
 def convert(array: pa.Array, to: pa.DataType, leaf: Leaf | None = None) -> tuple[pa.Array, Lost]:
-    """`array` as `to`, and which of its values could not come along.
+    """`array` converted to `to`, and the mask of values that could not be converted.
 
-    `leaf` converts what is not nested, if it should be done in another way than by a safe cast.
+    `leaf` converts values that are not nested, in place of a safe cast.
     """
     have = array.type
     if have == to:
@@ -69,7 +69,7 @@ def convert(array: pa.Array, to: pa.DataType, leaf: Leaf | None = None) -> tuple
 
 
 def cast(array: pa.Array, to: pa.DataType) -> tuple[pa.Array, Lost]:
-    """The values of a type that is not nested in another one, where they mean the same there."""
+    """Values of a type that is not nested, converted to another where they keep their meaning."""
     if not _related(array.type, to):
         return pa.nulls(len(array), to), _marks(array.is_valid())
     made = _cast(array, to)
@@ -141,7 +141,7 @@ def _cast(array: pa.Array, to: pa.DataType) -> pa.Array:
     try:
         if is_.is_decimal(to):
             # Arrow refuses integers by the type alone if it could be too narrow, and a decimal that is scaled
-            # beyond 128 bits becomes a wrong number without a word: through a wide type both are right.
+            # beyond 128 bits silently becomes a wrong number: through a wide type both are right.
             narrow = array if is_.is_integer(array.type) else array.cast(pa.decimal128(38, array.type.scale))
             source = narrow.cast(pa.decimal256(76, to.scale))
         made = source.cast(to)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 BACKWARDS_US = 60_000_000
-"""A clock that went back by less than this is waited for by repeating the last time."""
+"""If the clock goes back by less than this, the last time is repeated until it has caught up."""
 
 
 def now_us() -> int:

@@ -1,15 +1,17 @@
 """The bounded buffer before a storage, and the group commit behind it.
 
-Appends of all threads wait in one buffer; a thread takes what is there, writes it with one call and one sync,
-and tells each of them its offsets. While it writes, the next group gathers.
+Appends of all threads wait in one buffer; a thread takes all of them, writes them with one call and one sync,
+and reports to each its offsets. While it writes, the next group gathers.
 """
 
 from __future__ import annotations
 
 import collections
 import contextlib
+import itertools
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
@@ -19,23 +21,24 @@ import pyarrow as pa
 import structlog
 
 from penstock.errors import Backpressure
+from penstock.streams.events import Event
 from penstock.streams.frames import Body, encode_body, slices
 from penstock.streams.storage import FLUSH_S, Append, Appended, Full, Producer, Refusal, Storage
 
 logger = structlog.get_logger()
 
 IDLE_S = 10.0
-"""A committer with nothing to do ends after so long; the next append starts another."""
+"""Seconds after which an idle committer ends; the next append starts another."""
 
 RETRY_S = 0.02
-"""How often a committer looks for room in a stream that is full."""
+"""Seconds between two attempts to write to a full stream."""
 
 MOST_USUAL, FORGOTTEN = 1_000.0, 0.9
-"""A group that has as many appends as the last ones had waits no longer: who shares a write mostly waits for
-its answer before the next append, so nobody else will come. How many that were is forgotten bit by bit."""
+"""A group that has as many appends as the last ones had waits no longer: most callers wait for their answer
+before the next append, so no more will come. The remembered number decays."""
 
 LOOK_S = 0.25
-"""How often who waits looks whether the stream has other settings now."""
+"""Seconds between two checks for changed settings while an append waits."""
 
 
 Marks = Sequence[tuple[int, int, str, bool]]
@@ -43,7 +46,7 @@ Marks = Sequence[tuple[int, int, str, bool]]
 
 
 class Dropped(Exception):
-    """Events were not taken, as the stream's settings say, and counted."""
+    """Events were dropped, as the stream's settings say, and counted."""
 
     def __init__(self, reason: str, events: int, retry_after: float) -> None:
         super().__init__(f"{events} events were dropped: {reason.replace('_', ' ')}")
@@ -55,8 +58,8 @@ class Closed(Exception):
 
 
 @dataclass(eq=False)
-class Pending:
-    """An append on its way. Either `batch` or `bodies` holds the events."""
+class Entry(ABC):
+    """An append in the buffer. One of `batch`, `bodies` and `event` holds the events."""
 
     events: int
     bytes: int
@@ -65,16 +68,38 @@ class Pending:
     producer: Producer | None = None
     tx: tuple[tuple[int, int, str, bool], ...] = ()
     flush: bool = False
+    event: Event | None = None
     since: float = field(default_factory=time.monotonic)
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The columns of the events; None if they were encoded elsewhere."""
+        if self.event is not None:
+            return self.event.form.schema
+        return None if self.batch is None else self.batch.schema
+
+    @abstractmethod
+    def tell(self, result: Appended) -> None:
+        """Acknowledge the append."""
+
+    @abstractmethod
+    def refuse(self, error: BaseException) -> None:
+        """Fail the append with an error."""
+
+
+@dataclass(eq=False)
+class Pending(Entry):
+    """An append whose result threads wait for."""
+
     future: Future[Appended] = field(default_factory=Future)
 
     def tell(self, result: Appended) -> None:
-        """Acknowledge it. Who has cancelled the future is not told, and disturbs nobody."""
+        """Acknowledge the append, unless its future was cancelled."""
         with contextlib.suppress(InvalidStateError):
             self.future.set_result(result)
 
     def refuse(self, error: BaseException) -> None:
-        """Tell that it was not taken."""
+        """Fail the append with an error."""
         with contextlib.suppress(InvalidStateError):
             self.future.set_exception(error)
 
@@ -84,44 +109,44 @@ class Committer:
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
-        self._queue: collections.deque[Pending] = collections.deque()
+        self._queue: collections.deque[Entry] = collections.deque()
         self._held_events = self._held_bytes = 0
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closing = False
         self._full: str | None = None
-        self._wanted = False  # whether somebody waits for room, so that nothing may linger
+        self._wanted = False  # whether an append waits for room, so that no group may linger
         self._usual = MOST_USUAL
 
-    def submit(self, pending: Pending, wait_s: float | None) -> Pending:
-        """Take an append into the buffer. A full one acts as the stream's mode says, for at most `wait_s`."""
-        self.storage.refresh()
+    def submit(self, entry: Entry, wait_s: float | None) -> None:
+        """Add an append to the buffer. A full one acts by the stream's mode, for at most `wait_s` seconds."""
         with self._changed:
-            if self._is_full(pending):
-                self._wait_for_room(pending, wait_s)
+            if not self._queue or self._is_full(entry):
+                self.storage.refresh()  # once for each group: its limits are those of now
+            if self._is_full(entry):
+                self._wait_for_room(entry, wait_s)
             if self._closing:
                 raise Closed
-            self._held_events += pending.events
-            self._held_bytes += pending.bytes
-            self._queue.append(pending)
+            self._held_events += entry.events
+            self._held_bytes += entry.bytes
+            self._queue.append(entry)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._commit_all, name="committer", daemon=True)
                 self._thread.start()
-            if len(self._queue) == 1 or pending.flush or self._is_complete():
-                self._changed.notify_all()  # else the committer would not do anything yet
-        return pending
+            if len(self._queue) == 1 or entry.flush or self._is_complete():
+                self._changed.notify_all()  # else the committer would keep waiting
 
-    def withdraw(self, pending: Pending) -> bool:
-        """Take an append back; false if it is being written, or was."""
+    def withdraw(self, entry: Entry) -> bool:
+        """Remove an append from the buffer; false if it is being written, or was."""
         with self._changed:
-            if pending not in self._queue:
+            if entry not in self._queue:
                 return False
-            self._queue.remove(pending)
-            self._release(pending)
+            self._queue.remove(entry)
+            self._release(entry)
             return True
 
     def settled(self, pending: Pending, wait_s: float | None) -> Appended:
-        """Wait for an append; take it back if the stream has had no room for it for so long."""
+        """Wait for an append; withdraw it if the stream has had no room for it for `wait_s` seconds."""
         while True:
             left = None if wait_s is None else pending.since + wait_s - time.monotonic()
             try:
@@ -134,12 +159,12 @@ class Committer:
 
     @property
     def fill(self) -> dict[str, Any]:
-        """How full the buffer of this process is."""
+        """The fill level of this process's buffer."""
         with self._changed:
             return {"events": self._held_events, "bytes": self._held_bytes, "full": self._full}
 
     def close(self) -> None:
-        """Write what waits, and end."""
+        """Write the buffered appends, and end the thread."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -149,50 +174,50 @@ class Committer:
 
     # Room
 
-    def _is_full(self, pending: Pending) -> bool:
+    def _is_full(self, entry: Entry) -> bool:
         buffer = self.storage.spec.buffer
         if not self._held_events:
             return False  # one append may be larger than the buffer, or it could never be made
         return (
-            self._held_events + pending.events > buffer.max_events
-            or self._held_bytes + pending.bytes > buffer.max_bytes
+            self._held_events + entry.events > buffer.max_events
+            or self._held_bytes + entry.bytes > buffer.max_bytes
         )
 
-    def _wait_for_room(self, pending: Pending, wait_s: float | None) -> None:
+    def _wait_for_room(self, entry: Entry, wait_s: float | None) -> None:
         self._wanted = True
         self._changed.notify_all()
-        while self._is_full(pending) and not self._closing:
+        while self._is_full(entry) and not self._closing:
             buffer = self.storage.spec.buffer
             patience = {"drop": 0.0, "timeout": buffer.timeout_ms / 1000}.get(buffer.mode)
             leaves = wait_s is not None and (patience is None or wait_s < patience)
             patience = wait_s if leaves else patience
-            left = LOOK_S if patience is None else pending.since + patience - time.monotonic()
+            left = LOOK_S if patience is None else entry.since + patience - time.monotonic()
             if left <= 0:
                 if leaves:
                     raise self._backpressure()
-                raise self._drop(pending, "buffer_full" if buffer.mode == "drop" else "timeout")
+                raise self._drop(entry, "buffer_full" if buffer.mode == "drop" else "timeout")
             self._changed.wait(min(left, LOOK_S))
             self.storage.refresh()
 
     def _backpressure(self) -> Backpressure:
         return Backpressure(f"the buffer is full ({self._full or 'busy'})", self.retry_after)
 
-    def _drop(self, pending: Pending, reason: str) -> Dropped:
-        """Give up an append, and say so where it can be seen (invariant 5)."""
+    def _drop(self, entry: Entry, reason: str) -> Dropped:
+        """Drop an append, and count and log it (invariant 5)."""
         if reason == "timeout":
-            self.storage.count(dropped_timeout=pending.events)
+            self.storage.count(dropped_timeout=entry.events)
         else:
-            self.storage.count(dropped_buffer_full=pending.events)
-        return Dropped(reason, pending.events, self.retry_after)
+            self.storage.count(dropped_buffer_full=entry.events)
+        return Dropped(reason, entry.events, self.retry_after)
 
-    def _release(self, *done: Pending) -> None:
-        self._held_events -= sum(pending.events for pending in done)
-        self._held_bytes -= sum(pending.bytes for pending in done)
+    def _release(self, *done: Entry) -> None:
+        self._held_events -= sum(entry.events for entry in done)
+        self._held_bytes -= sum(entry.bytes for entry in done)
         self._changed.notify_all()
 
     @property
     def retry_after(self) -> float:
-        """Seconds after which a producer that was refused may try again."""
+        """Seconds after which a refused producer may retry."""
         return 5.0 if self._full else 1.0
 
     # Groups
@@ -214,7 +239,7 @@ class Committer:
                 self._full = None
 
     def _await_work(self) -> bool:
-        """Wait for a group that is complete; false if it is time to end."""
+        """Wait for a complete group; false if the committer is to end."""
         idle_s = 0.0
         while True:
             if self._queue:
@@ -230,22 +255,22 @@ class Committer:
                 self._changed.release()
                 try:
                     self.storage.flush()
-                except Exception as error:  # the next write will tell whoever waits for it
+                except Exception as error:  # the next write reports it to its callers
                     logger.error("a stream was not flushed", error=str(error))
                 finally:
                     self._changed.acquire()
 
     def _linger_s(self) -> float:
-        """How much longer the first append waits for others."""
+        """Seconds for which the first append still waits for others."""
         batch = self.storage.spec.wal.batch
         if self._closing or self._wanted or self._is_complete():
             return 0.0
-        if any(pending.flush for pending in self._queue):
+        if any(entry.flush for entry in self._queue):
             return 0.0
         return batch.max_ms / 1000 - (time.monotonic() - self._queue[0].since)
 
     def _is_complete(self) -> bool:
-        """Whether enough waits to be written at once, or no more fits."""
+        """Whether the buffered appends fill a group, or no more fit."""
         batch, buffer = self.storage.spec.wal.batch, self.storage.spec.buffer
         return (
             self._held_events >= min(batch.max_events, buffer.max_events)
@@ -253,11 +278,11 @@ class Committer:
             or len(self._queue) >= max(2.0, self._usual)
         )
 
-    def _take(self) -> list[Pending]:
-        """The next group: all that waits, up to what is written at once."""
+    def _take(self) -> list[Entry]:
+        """The next group: all buffered appends, up to the limit of one write."""
         self._wanted = False
         batch = self.storage.spec.wal.batch
-        group: list[Pending] = []
+        group: list[Entry] = []
         events = size = 0
         while self._queue and (not group or (events < batch.max_events and size < batch.max_bytes)):
             group.append(self._queue.popleft())
@@ -265,7 +290,7 @@ class Committer:
         self._usual = max(len(group), self._usual * FORGOTTEN)
         return group
 
-    def _commit(self, group: list[Pending]) -> None:
+    def _commit(self, group: list[Entry]) -> None:
         self.storage.refresh()
         runs = list(self._runs(group))
         results = self.storage.write([append for append, _ in runs])
@@ -278,80 +303,93 @@ class Committer:
             self.storage.count(duplicates=repeated)
         for (_, members), result in zip(runs, results, strict=True):
             if isinstance(result, Refusal):
-                for pending in members:
-                    pending.refuse(result)
+                for entry in members:
+                    entry.refuse(result)
                 continue
             if result.duplicate:
                 members[0].tell(result)
                 continue
             first = result.first
-            for pending in members:
-                pending.tell(Appended(first, first + pending.events))
-                first += pending.events
+            for entry in members:
+                entry.tell(Appended(first, first + entry.events))
+                first += entry.events
         with self._changed:
             self._release(*group)
 
-    def _runs(self, group: list[Pending]) -> Iterator[tuple[Append, list[Pending]]]:
-        """The appends of a group. Neighbours of one form share a frame; a producer's stands alone."""
-        run: list[Pending] = []
-        for pending in group:
-            joins = pending.producer is None and not pending.bodies
-            if run and not (joins and _same_schema(run[0], pending)):
+    def _runs(self, group: list[Entry]) -> Iterator[tuple[Append, list[Entry]]]:
+        """The appends of a group. Neighbours of one schema share a frame; numbered batches stay separate."""
+        run: list[Entry] = []
+        for entry in group:
+            joins = entry.producer is None and not entry.bodies
+            if run and not (joins and _same_schema(run[0], entry)):
                 yield self._append(run), run
                 run = []
-            run.append(pending)
+            run.append(entry)
             if not joins:
                 yield self._append(run), run
                 run = []
         if run:
             yield self._append(run), run
 
-    def _append(self, run: list[Pending]) -> Append:
+    def _append(self, run: list[Entry]) -> Append:
         wal = self.storage.spec.wal
         first = run[0]
-        if first.bodies or first.batch is None:
+        if first.schema is None:
             return Append(first.bodies, first.producer, first.tx)
-        batches = [pending.batch for pending in run if pending.batch is not None]
+        batches = list(_batches(run))
         batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
         marks: list[tuple[int, int, str, bool]] = []
         at = 0
-        for pending in run:
-            marks += [(at + begin, at + end, id, closed) for begin, end, id, closed in pending.tx]
-            at += pending.events
+        for entry in run:
+            marks += [
+                (at + begin, at + end, transaction, closed) for begin, end, transaction, closed in entry.tx
+            ]
+            at += entry.events
         bodies = [
             encode_body(part, wal.compression)
             for part in slices(batch, wal.batch.max_events, wal.batch.max_bytes)
         ]
         return Append(bodies, first.producer, tuple(marks))
 
-    def _put_back(self, group: list[Pending], full: Full) -> None:
-        """There is no room: wait for it, or give up what has waited long enough."""
+    def _put_back(self, group: list[Entry], full: Full) -> None:
+        """Put a group back that found no room, and drop appends that have waited long enough."""
         buffer = self.storage.spec.buffer
         self._full = full.reason
         now = time.monotonic()
         at_once = buffer.mode == "drop"
         with self._changed:
             kept = []
-            for pending in group:
-                late = buffer.mode == "timeout" and now - pending.since >= buffer.timeout_ms / 1000
+            for entry in group:
+                late = buffer.mode == "timeout" and now - entry.since >= buffer.timeout_ms / 1000
                 if at_once or late:
-                    pending.refuse(self._drop(pending, "timeout" if late else "buffer_full"))
-                    self._release(pending)
+                    entry.refuse(self._drop(entry, "timeout" if late else "buffer_full"))
+                    self._release(entry)
                 elif self._closing:
-                    pending.refuse(Closed())
-                    self._release(pending)
+                    entry.refuse(Closed())
+                    self._release(entry)
                 else:
-                    kept.append(pending)
+                    kept.append(entry)
             self._queue.extendleft(reversed(kept))
         if kept:
             time.sleep(RETRY_S)
 
-    def _fail(self, group: list[Pending], error: BaseException) -> None:
+    def _fail(self, group: list[Entry], error: BaseException) -> None:
         with self._changed:
-            for pending in group:
-                pending.refuse(error)
+            for entry in group:
+                entry.refuse(error)
             self._release(*group)
 
 
-def _same_schema(one: Pending, other: Pending) -> bool:
-    return one.batch is not None and other.batch is not None and one.batch.schema.equals(other.batch.schema)
+def _same_schema(one: Entry, other: Entry) -> bool:
+    if one.event is not None and other.event is not None and one.event.form is other.event.form:
+        return True
+    return one.schema is not None and other.schema is not None and one.schema.equals(other.schema)
+
+
+def _batches(run: list[Entry]) -> Iterator[pa.RecordBatch]:
+    """The events of appends as record batches: neighbouring single events make one together."""
+    for form, entries in itertools.groupby(run, key=lambda entry: entry.event and entry.event.form):
+        if form is None:
+            yield from (entry.batch for entry in entries if entry.batch is not None)
+        else:
+            yield form.batch([entry.event.value for entry in entries if entry.event is not None])

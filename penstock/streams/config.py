@@ -1,8 +1,7 @@
-"""What a stream's directory says of itself.
+"""The settings file in a stream's directory.
 
-The registry is where a stream is declared; whoever saves it there writes this file. So every process that
-has the directory can read and append under the same settings, and a change is seen by all of them at
-their next append.
+A stream is declared in the registry, and saving it there writes this file. So every process with access to
+the directory reads and appends under the same settings, and sees a change at its next append.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ FILE = "stream.json"
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """A stream as its log needs to know it."""
+    """The settings of a stream's log."""
 
     id: str
     spec: StreamSpec
     memory: Path | None = None
-    """Where a transient stream keeps its segments."""
+    """The directory in memory for the segments of a transient stream."""
     free_bytes: int = 0
     """Appends are refused when the volume has less room than this."""
     dead_letters: Path | None = None
-    """The directory of the stream for what does not fit the schema."""
+    """The directory of the stream for misfits."""
 
     @property
     def transient(self) -> bool:
-        """Whether events are gone after a restart."""
+        """Whether events are lost in a restart."""
         return not self.spec.wal.enabled
 
     def to_json(self) -> dict[str, Any]:
@@ -49,13 +48,13 @@ class StreamConfig:
 
 
 def write_config(directory: Path, config: StreamConfig, files: Files | None = None) -> bool:
-    """Make the directory of a stream, or change its settings; false if it was so already."""
+    """Create the directory of a stream, or change its settings; false if nothing changed."""
     files = files or Files()
     files.make_directory(directory)
     try:
         if read_config(directory) == config:
             return False
-    except (OSError, ValueError):  # none yet, or not readable: written anew
+    except (OSError, ValueError):  # missing or unreadable: written again
         pass
     text = json.dumps(config.to_json(), indent=2).encode()
     files.replace(directory / FILE, text, durable=True)
@@ -75,6 +74,6 @@ def read_config(directory: Path) -> StreamConfig:
 
 
 def config_version(directory: Path) -> tuple[int, int]:
-    """Changes when the settings do; costs one system call."""
-    found = os.stat(directory / FILE)
+    """A value that changes with the settings; costs one system call."""
+    found = os.stat(f"{directory}/{FILE}")  # to join paths takes longer than the call
     return found.st_mtime_ns, found.st_ino

@@ -1,7 +1,7 @@
 """Counters of a stream, shared by all processes and kept over restarts.
 
-A mapped file holds them twice, each copy with a number and a checksum. The older one is written over, so
-that a reader without a lock, and whoever comes after a kill or a power loss, finds a sound one.
+A mapped file holds them twice, each copy with a number and a checksum. The older copy is overwritten, so that
+a reader without a lock, or after a kill or a power loss, finds a valid one.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ NAMES = (
     "duplicates",
     "skipped_by_readers",
     "lost_restart",
+    "unended_transactions",
 )
 """In the order of the file: new ones go to the end."""
 
@@ -43,7 +44,7 @@ TRIES = 20
 
 
 class Counters:
-    """Numbers that only grow. Where nothing can be written, nothing is counted."""
+    """Counters that only grow. In a read-only directory nothing is counted."""
 
     def __init__(self, path: Path, files: Files | None = None) -> None:
         self._fd: int | None = None
@@ -62,7 +63,7 @@ class Counters:
         if self._map is None or self._fd is None or not self._writable:
             return
         with self._mutex:
-            fcntl.flock(self._fd, fcntl.LOCK_EX)  # of this file alone, and never held for long
+            fcntl.flock(self._fd, fcntl.LOCK_EX)  # covers this file only, and is held briefly
             try:
                 number, place, values = self._latest()
                 for name, count in counts.items():
@@ -82,7 +83,7 @@ class Counters:
         return dict(zip(NAMES, values, strict=False))
 
     def _latest(self) -> tuple[int, int, list[int]]:
-        """Number, place and values of the last copy; all zero if none is sound."""
+        """Number, position and values of the last copy; all zero if none is valid."""
         assert self._map is not None
         for _ in range(TRIES):  # both may be in the middle of a change while they are read
             data, found = self._map[:SIZE], []
@@ -98,7 +99,7 @@ class Counters:
         return 0, PLACES[0], [0] * (_COPY.size // 8 - 1)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._map is not None:
             self._map.close()
         if self._fd is not None:

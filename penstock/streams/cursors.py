@@ -1,4 +1,4 @@
-"""Cursors: each reader's progress in a small file of its own."""
+"""Cursors: the progress of each reader, in one small file per reader."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Cursors:
         return [cursor for cursor in found if cursor is not None]
 
     def move(self, cursor: Cursor, *, durable: bool, whole: bool = True) -> None:
-        """Keep a reader's progress; raises `Fenced` if a later epoch has done so (invariant 6).
+        """Store a reader's progress; raises `Fenced` if a later epoch has done so (invariant 6).
 
         For `durable` and `whole` see `Files.replace`.
         """
@@ -53,7 +53,7 @@ class Cursors:
             self._files.remove(self._path(reader))
 
     def set_aside(self) -> list[Path]:
-        """Keep the cursors that cannot be read under another name; their readers begin anew."""
+        """Rename unreadable cursors; their readers start over."""
         kept = []
         with self._locked():
             for path in sorted(self._directory.glob(f"*{SUFFIX}")):
@@ -64,7 +64,7 @@ class Cursors:
         return kept
 
     def keep(self) -> None:
-        """Return when no power loss can take a cursor back any more."""
+        """Return when all cursors are safe from a power loss."""
         if self._directory.is_dir():
             self._files.sync_directory(self._directory)
 
@@ -89,7 +89,7 @@ def encode_cursor(cursor: Cursor) -> bytes:
 
 
 def read_cursor(path: Path) -> Cursor | None:
-    """The cursor in a file, or None if there is no sound one."""
+    """The cursor in a file, or None if there is no valid one."""
     try:
         checksum, _, text = path.read_bytes().rstrip(b"\n").partition(b" ")
         if int(checksum, 16) != google_crc32c.value(text):

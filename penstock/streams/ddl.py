@@ -1,8 +1,8 @@
 """Reads Spark DDL into Arrow fields without a JVM.
 
-sqlglot cuts the text into tokens. The grammar above them is Spark's own for column lists and is followed
-here word by word: sqlglot's parser also takes what Spark refuses, such as `TEXT` or `DATETIME`, and a stream
-must not be saved with a schema its readers cannot use.
+sqlglot cuts the text into tokens. The grammar above them is Spark's own for column lists and is followed here
+word by word: sqlglot's parser also accepts types that Spark refuses, such as `TEXT` or `DATETIME`, and a
+stream must not be saved with a schema its readers cannot use.
 """
 
 from __future__ import annotations

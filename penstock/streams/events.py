@@ -1,4 +1,4 @@
-"""The physical form of events: record batches as the log keeps them, and what readers make of them.
+"""The physical form of events: record batches as the log stores them, and conversions for readers.
 
 A stored batch has the payload (`value` of a raw stream, the columns of a typed one) and, only if an event of
 it has one, `_key` and `_headers`. A stream's schema may have changed since: `conform` brings old events
@@ -7,8 +7,9 @@ into the present form.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -24,7 +25,34 @@ RAW = pa.schema([(VALUE, pa.binary())])
 """The payload of a raw stream."""
 
 META = pa.schema([(KEY, pa.binary()), (HEADERS, pa.map_(pa.string(), pa.string()))])
-"""What an event may carry beside its payload."""
+"""The metadata columns of an event."""
+
+
+class Form(Protocol):
+    """Reads the events of a stream from JSON, and makes record batches of them."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the batches."""
+
+    def load(self, text: bytes) -> Any:
+        """The event in a JSON text; raises `Mismatch` if it does not fit the stream."""
+
+    def batch(self, events: list[Any]) -> pa.RecordBatch:
+        """Loaded events as a record batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event that fits its stream, and is not a record batch yet.
+
+    A batch of one event costs as much as a batch of dozens, so those who append together share one.
+    """
+
+    form: Form
+    value: Any
+    bytes: int
+    """The size of its JSON text."""
 
 
 def payload_schema(ddl: str | None) -> pa.Schema:

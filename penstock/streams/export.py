@@ -1,4 +1,4 @@
-"""Writing the events of a stream into a file that others can read."""
+"""Export of a stream's events to a file in a common format."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ FORMATS: tuple[str, ...] = get_args(Format)
 
 OFFSET, TIME = "_offset", "_time"
 GROUP_EVENTS, GROUP_BYTES = 100_000, 32 * 1024 * 1024
-"""What is written at once: single events would make poor row groups."""
+"""The size of one write: single events would make poor row groups."""
 
 Lost = Callable[[int, int, str], None]
-"""Told a range of offsets that could not be exported, and why."""
+"""Called with a range of offsets that could not be exported, and why."""
 
 
 def export(
     log: Log,
     ddl: str | None,
     target: IO[bytes] | Path,
-    format: str = "ndjson",
+    file_format: str = "ndjson",
     *,
     start: int | None = None,
     stop: int | None = None,
@@ -44,21 +44,21 @@ def export(
     progress: Progress = lambda done, total: None,
     lost: Lost = lambda first, next, reason: None,
 ) -> int:
-    """Write the events from one offset until another (or the present end); returns how many they were.
+    """Write the events from one offset to another (or the current end); returns their number.
 
     A typed stream has its columns, a raw one (`ddl` is None) `value`, `key` and `headers`. `details` adds
     `_offset` and `_time`, and `_key` and `_headers` to a typed one. A file appears when it is complete.
     """
-    if format not in FORMATS:
-        hint = did_you_mean(format, FORMATS)
-        message = f"'{format}' is no format of an export"
+    if file_format not in FORMATS:
+        hint = did_you_mean(file_format, FORMATS)
+        message = f"'{file_format}' is not an export format"
         raise Invalid(Problem(code="unknown_format", message=message, path="format", hint=hint))
     bounds = log.bounds()
     begin = bounds.first if start is None else start
     end = bounds.next if stop is None else min(stop, bounds.next)
     shape = _Shape(ddl, details)
     count = 0
-    with _opened(target) as file, _WRITERS[format](file, shape) as writer:
+    with _opened(target) as file, _WRITERS[file_format](file, shape) as writer:
         for table in _groups(log, begin, end, shape, progress, lost):
             writer.write(table)
             count += table.num_rows
@@ -82,7 +82,7 @@ def _opened(target: IO[bytes] | Path) -> Iterator[IO[bytes]]:
 def _groups(
     log: Log, begin: int, end: int, shape: _Shape, progress: Progress, lost: Lost
 ) -> Iterator[pa.Table]:
-    """The events in tables of a good size."""
+    """The events in tables of limited size."""
     group: list[pa.RecordBatch] = []
     events = size = 0
     for chunk in log.read(begin, end) if begin < end else ():
@@ -146,7 +146,7 @@ class _Writer(ABC):
         """Write some events."""
 
     def close(self) -> None:
-        """Write what comes at the end."""
+        """Write the end of the file."""
         return None
 
 

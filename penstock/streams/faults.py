@@ -1,4 +1,4 @@
-"""What can be wrong with the log of a stream, and how it is told."""
+"""Faults in the log of a stream, and the report of them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pyarrow as pa
 from penstock.streams.frames import decode_body
 
 Progress = Callable[[int, int], None]
-"""Told how many bytes of how many are done."""
+"""Called with the number of bytes done, and their total."""
 
 HARMLESS = ("tail", "torn_tail", "index")
-"""Kinds of faults that take nothing away from readers: the log mends them itself when it is next used."""
+"""Kinds of faults that lose no events: the log repairs them itself when it is next used."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong: in which file, with which offsets (`next` is exclusive), and in words.
+    """A fault: its file, its offsets (`next` is exclusive), and a description.
 
     Kinds: `damaged`, `body` (intact, but no Arrow), `order` (offsets that do not follow), `missing`,
     `lost` (left out by a repair), `index`, `tail`, `torn_tail`, `cursor`, `database` and `settings`.
@@ -32,13 +32,13 @@ class Fault:
 
     @property
     def harmless(self) -> bool:
-        """Whether no reader misses anything because of it."""
+        """Whether no reader misses an event because of the fault."""
         return self.kind in HARMLESS
 
 
 @dataclass
 class Report:
-    """What a log holds, and everything that is wrong with it."""
+    """The contents of a log in numbers, and all its faults."""
 
     events: int = 0
     bytes: int = 0
@@ -47,21 +47,21 @@ class Report:
 
     @property
     def sound(self) -> bool:
-        """Whether a repair has nothing to do."""
+        """Whether there is nothing to repair."""
         return all(fault.harmless or fault.kind == "lost" for fault in self.faults)
 
-    def add(self, kind: str, place: str, first: int, next: int, message: str) -> None:
-        """Note a fault; neighbours of one kind become one."""
+    def add(self, kind: str, place: str, first: int, end: int, message: str) -> None:
+        """Add a fault; adjacent faults of one kind are merged."""
         last = self.faults[-1] if self.faults else None
         same = last is not None and (last.kind, last.place, last.message) == (kind, place, message)
         if last is not None and same and last.next == first:
             self.faults.pop()
             first = last.first
-        self.faults.append(Fault(kind, place, first, next, message))
+        self.faults.append(Fault(kind, place, first, end, message))
 
 
 def body_fault(data: bytes | memoryview, count: int) -> str | None:
-    """What is wrong with a body whose checksum was right."""
+    """The fault of a body whose checksum is right; None if there is none."""
     try:
         batch = decode_body(data)
         batch.validate()

@@ -1,7 +1,7 @@
 """The file layer: every change the log makes to a disk goes through here.
 
-One place to see what is written, synced, renamed and removed in which order; and one place where tests
-put a disk that fails, tears a write, forgets what was not synced, or a process that dies at a named step.
+This is the one place that shows the order of writes, syncs, renames and removals, and in which tests simulate
+a disk that fails, tears a write or forgets unsynced data, or a process that dies at a named step.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,7 @@ class Files:
         return fd, True
 
     def write(self, fd: int, data: bytes | pa.Buffer, position: int) -> None:
-        """Write all of `data`, or raise. A short write is gone on with: the reason of it comes then."""
+        """Write all of `data`, or raise. A short write is continued: the next call raises the reason."""
         view = memoryview(data)
         while view:
             done = self.pwrite(fd, view, position)
@@ -68,11 +69,13 @@ class Files:
 
     def sync_directory(self, directory: Path) -> None:
         """Return when the disk has the names of the files in a directory."""
-        fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-        try:
+        with _opened(directory) as fd:
             os.fsync(fd)
-        finally:
-            os.close(fd)
+
+    def sync_file(self, path: Path) -> None:
+        """Return when the content of a finished file is on disk."""
+        with _opened(path) as fd:
+            self.sync(fd)
 
     def make_directory(self, directory: Path) -> None:
         """Make a directory and those above it, and return when the disk has their names."""
@@ -87,8 +90,18 @@ class Files:
         directory.mkdir(exist_ok=True)
 
     def rename(self, source: Path, target: Path) -> None:
-        """Give a file another name, replacing who has it."""
+        """Rename a file, replacing an existing one of that name."""
         source.replace(target)
+
+    def rename_durably(self, source: Path, target: Path) -> None:
+        """Give a file or a directory another name, and return when the disk has it with its content."""
+        for path in [source, *source.rglob("*")]:
+            if path.is_dir():
+                self.sync_directory(path)
+            else:
+                self.sync_file(path)
+        os.rename(source, target)
+        self.sync_directory(target.parent)
 
     def remove(self, path: Path) -> None:
         """Remove a file; it may be gone already."""
@@ -96,7 +109,7 @@ class Files:
             path.unlink()
 
     def free_bytes(self, directory: Path) -> int:
-        """How much more fits on the volume."""
+        """The free space on the volume in bytes."""
         found = os.statvfs(directory)
         return found.f_bavail * found.f_frsize
 
@@ -121,6 +134,16 @@ class Files:
         if durable:
             self.step("directory sync")
             self.sync_directory(path.parent)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """A file or a directory, open for reading."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def aside(path: Path) -> Path:

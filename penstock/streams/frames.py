@@ -37,7 +37,7 @@ LARGEST = 1 << 30
 
 @dataclass(frozen=True)
 class Header:
-    """What is known of a frame without reading it."""
+    """The header of a frame."""
 
     base: int
     time_us: int
@@ -110,7 +110,7 @@ class Frame:
 
 
 def parse_header(data: bytes, at: int = 0) -> Header | None:
-    """The header at a place, or None if there is no whole and sound one."""
+    """The header at a position, or None if there is no complete and valid one."""
     if len(data) - at < HEADER_SIZE or data[at : at + 4] != MAGIC:
         return None
     _, told, base, time_us, count, meta, body, checksum, raw, flags = _HEADER.unpack_from(data, at)
@@ -120,7 +120,7 @@ def parse_header(data: bytes, at: int = 0) -> Header | None:
 
 
 def is_sound(header: Header, rest: bytes) -> bool:
-    """Whether what follows a header is whole and unchanged."""
+    """Whether the rest of a frame is complete and unchanged."""
     whole = len(rest) == header.meta_size + header.body_size
     return whole and google_crc32c.value(rest) == header.checksum
 
@@ -145,7 +145,7 @@ def decode_body(data: bytes | memoryview) -> pa.RecordBatch:
 
 
 def slices(batch: pa.RecordBatch, max_events: int, max_bytes: int) -> Iterator[pa.RecordBatch]:
-    """A batch in parts of at most so many events and about so many bytes."""
+    """A batch in parts of at most `max_events` events and about `max_bytes` bytes."""
     parts = max(1, -(-batch.nbytes // max_bytes))
     step = max(1, min(max_events, -(-batch.num_rows // parts)))
     if batch.num_rows <= step:

@@ -1,4 +1,4 @@
-"""The meaning of an acknowledgement of a stream, in words."""
+"""The delivery guarantee of a stream's acknowledgement, as text."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from penstock.specs.stream import DEFAULT_LIMIT, StreamSpec
 
 
 def guarantee(spec: StreamSpec) -> str:
-    """The promise that these settings make."""
+    """The guarantee that these settings give."""
     return f"{_durability(spec)} {_retention(spec)} {_pressure(spec)}"
 
 
 def combined(sentences: Mapping[str, str]) -> str:
-    """One promise for several streams, by their ids: each of them is named if they differ."""
+    """One guarantee for several streams, by their ids: each stream is named if they differ."""
     if len(set(sentences.values())) == 1:
         return next(iter(sentences.values()))
     return " ".join(f"In '{stream}': {sentence}" for stream, sentence in sentences.items())
@@ -61,7 +61,7 @@ def _pressure(spec: StreamSpec) -> str:
 
 
 def duration(ms: int) -> str:
-    """A time as a person says it."""
+    """A duration in words."""
     for unit, length in (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1_000)):
         if ms >= length and ms % length == 0:
             count = ms // length
@@ -70,7 +70,7 @@ def duration(ms: int) -> str:
 
 
 def size(count: int) -> str:
-    """A number of bytes as a person says it."""
+    """A number of bytes in words."""
     for unit, length in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= length:
             return f"{count / length:.4g} {unit}"

@@ -1,4 +1,4 @@
-"""Where the logs of an installation lie."""
+"""The directories of an installation's logs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHARED_MEMORY = Path("/dev/shm")
 
 @dataclass(frozen=True)
 class StreamPlace:
-    """A stream and where its log lies."""
+    """A stream and the directory of its log."""
 
     id: str
     spec: StreamSpec
@@ -25,7 +25,7 @@ class StreamPlace:
 
 @dataclass(frozen=True)
 class StreamHome:
-    """The directories of streams: `<root>/<id>/<life>`, so that a namesake of a deleted one starts empty."""
+    """The directories of streams: `<root>/<id>/<life>`, so that no id inherits a deleted stream."""
 
     root: Path
     memory: Path
@@ -40,23 +40,23 @@ class StreamHome:
         memory = SHARED_MEMORY / name if SHARED_MEMORY.is_dir() else settings.home / "memory"
         return cls(root, memory, settings.streams.free_bytes)
 
-    def directory(self, id: str, uid: str) -> Path:
+    def directory(self, stream: str, uid: str) -> Path:
         """The directory of a stream."""
-        return self.root / id / uid[:8]
+        return self.root / stream / uid[:8]
 
-    def ensure(self, id: str, uid: str, spec: StreamSpec) -> Path:
-        """Make the log of a stream, or change its settings. Typed streams get one for what does not fit."""
-        directory = self.directory(id, uid)
+    def ensure(self, stream: str, uid: str, spec: StreamSpec) -> Path:
+        """Create the log of a stream, or change its settings. Typed streams also get one for misfits."""
+        directory = self.directory(stream, uid)
         dead = None
         if spec.schema_ is not None:
-            dead = self.ensure(dead_id(id), uid, StreamSpec())
-        config = StreamConfig(id, spec, self.memory / id / uid[:8], self.free_bytes, dead)
+            dead = self.ensure(dead_id(stream), uid, StreamSpec())
+        config = StreamConfig(stream, spec, self.memory / stream / uid[:8], self.free_bytes, dead)
         write_config(directory, config)
         return directory
 
-    def remove(self, id: str, uid: str) -> None:
-        """Remove the log of a stream that is gone."""
-        for name in (id, dead_id(id)):
+    def remove(self, stream: str, uid: str) -> None:
+        """Remove the log of a deleted stream."""
+        for name in (stream, dead_id(stream)):
             for root in (self.root, self.memory):
                 shutil.rmtree(root / name / uid[:8], ignore_errors=True)
                 parent = root / name
@@ -64,12 +64,12 @@ class StreamHome:
                     parent.rmdir()
 
     def forget_transient(self) -> None:
-        """Remove what transient streams held before a restart."""
+        """Remove the events that transient streams held before a restart."""
         shutil.rmtree(self.memory, ignore_errors=True)
         for spill in self.root.glob("*/*/spill"):
             shutil.rmtree(spill, ignore_errors=True)
 
 
 def dead_id(stream: str) -> str:
-    """The id of the stream for what does not fit the schema of another."""
+    """The id of the stream for events that do not fit the schema of another."""
     return f"{stream}.dead"

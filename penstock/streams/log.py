@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.specs.positions import Position
-from penstock.streams.committer import Committer, Marks, Pending
+from penstock.streams.committer import Committer, Entry, Marks, Pending
 from penstock.streams.frames import Body
 from penstock.streams.storage import Appended, Bounds, Cursor, Damaged, Producer, Span, Storage
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.05
-"""How long a reader that waits for events pauses between two looks: soon after an event, and much later."""
+"""Seconds between two polls of a reader that waits for events: soon after an event, and much later."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Log:
         flush: bool = True,
         wait_s: float | None = None,
     ) -> Appended:
-        """Append events and wait until the promise of the stream holds for them.
+        """Append events and wait until the guarantee of the stream holds for them.
 
         `flush` writes at once, without waiting for others to share the write. See `submit` for the rest.
         """
@@ -73,42 +73,46 @@ class Log:
         flush: bool = False,
         wait_s: float | None = None,
     ) -> Pending:
-        """Hand over events; `future` has their offsets once the promise of the stream holds for them.
+        """Submit events; `future` gets their offsets once the guarantee of the stream holds for them.
 
-        A full buffer acts as the stream's mode says: `block` waits, and `drop` and `timeout` raise
-        `Dropped`, the latter after a while. Whoever cannot wait so long gets `Backpressure` after `wait_s`
-        seconds (None: never).
+        A full buffer acts as the stream's mode says: `block` waits, and `drop` and `timeout` raise `Dropped`,
+        the latter after its timeout. `Backpressure` is raised after `wait_s` seconds (None: never).
         """
         pending = Pending(batch.num_rows, batch.nbytes, batch, (), producer, tuple(tx), flush)
-        return self._committer.submit(pending, wait_s)
+        self.put(pending, wait_s)
+        return pending
 
     def submit_bodies(
         self, bodies: Sequence[Body], *, producer: Producer | None = None, wait_s: float | None = None
     ) -> Pending:
-        """Hand over events that were encoded elsewhere, to be written at once."""
+        """Submit events that were encoded elsewhere, to be written at once."""
         events, size = sum(b.count for b in bodies), sum(b.raw_bytes for b in bodies)
-        return self._committer.submit(
-            Pending(events, size, bodies=bodies, producer=producer, flush=True), wait_s
-        )
+        pending = Pending(events, size, bodies=bodies, producer=producer, flush=True)
+        self.put(pending, wait_s)
+        return pending
 
-    def withdraw(self, pending: Pending) -> bool:
-        """Take an append back; false if it is being written, or was."""
-        return self._committer.withdraw(pending)
+    def put(self, entry: Entry, wait_s: float | None) -> None:
+        """Put an append into the buffer; see `submit` for a full one."""
+        self._committer.submit(entry, wait_s)
+
+    def withdraw(self, entry: Entry) -> bool:
+        """Remove an append from the buffer; false if it is being written, or was."""
+        return self._committer.withdraw(entry)
 
     @property
     def retry_after(self) -> float:
-        """Seconds after which a producer that was refused may try again."""
+        """Seconds after which a refused producer may retry."""
         return self._committer.retry_after
 
     @property
     def fill(self) -> dict[str, Any]:
-        """How full the buffer of this process is."""
+        """The fill level of this process's buffer."""
         return self._committer.fill
 
     # Reading
 
     def bounds(self) -> Bounds:
-        """What can be read now."""
+        """The range of offsets that can be read now."""
         return self.storage.bounds()
 
     def unread(self) -> int:
@@ -128,7 +132,7 @@ class Log:
         return bounds.first if position.kind == "earliest" else bounds.next
 
     def read(self, start: int, stop: int | None = None) -> Iterator[Chunk]:
-        """The events from an offset on until another, or the present end; what is lost is told as such."""
+        """The events from one offset to another, or the current end; lost ranges are yielded as such."""
         stop = self.bounds().next if stop is None else stop
         if start >= stop:
             return
@@ -152,10 +156,10 @@ class Log:
             batch = batch.slice(begin - span.base, end - begin)
         return Chunk(begin, end, span.time_us, batch)
 
-    def wait(self, next: int, seconds: float) -> bool:
+    def wait(self, offset: int, seconds: float) -> bool:
         """Wait until there are events at an offset; false if none came in that many seconds."""
         deadline = time.monotonic() + seconds
-        while self.bounds().next <= next:
+        while self.bounds().next <= offset:
             now = time.monotonic()
             if now >= deadline:
                 return False
@@ -166,10 +170,10 @@ class Log:
         return True
 
     def move_cursor(self, cursor: Cursor) -> None:
-        """Keep a reader's progress."""
+        """Store a reader's progress."""
         self.storage.move_cursor(cursor)
 
     def close(self) -> None:
-        """Write what waits, then let go of the storage."""
+        """Write the buffered appends, then close the storage."""
         self._committer.close()
         self.storage.close()

@@ -1,4 +1,4 @@
-"""The logs that a process has open: one of each, whoever asks."""
+"""The open logs of a process: one instance for each stream."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 def open_storage(directory: Path) -> Storage:
     """The storage in a stream's directory, of the kind its settings name."""
     if read_config(directory).spec.storage == "sqlite":
-        from penstock.streams.sqlite import SqliteStorage
+        from penstock.streams.sqlite.storage import SqliteStorage
 
         return SqliteStorage(directory)
-    from penstock.streams.local import LocalStorage
+    from penstock.streams.local.storage import LocalStorage
 
     return LocalStorage(directory)
 
 
 class Pool:
-    """Opens logs when they are first asked for."""
+    """Opens logs on first use."""
 
     def __init__(self) -> None:
         self._logs: dict[Path, Log] = {}
@@ -43,26 +43,26 @@ class Pool:
             return found
 
     def _drop_deleted(self) -> None:
-        """Let go of streams that were deleted by another process."""
+        """Close streams that were deleted by another process."""
         for directory in [known for known in self._logs if not known.is_dir()]:
             self._logs.pop(directory).close()
 
     def full(self) -> dict[Path, str]:
-        """The streams that have no room for what this process wants to append, and why."""
+        """The streams without room for this process's appends, and why."""
         with self._mutex:
             logs = dict(self._logs)
         found = {directory: log.fill["full"] for directory, log in logs.items()}
         return {directory: why for directory, why in found.items() if why is not None}
 
     def drop(self, directory: Path) -> None:
-        """Close a log, because its directory goes."""
+        """Close a log whose directory is about to be deleted."""
         with self._mutex:
             found = self._logs.pop(directory, None)
         if found is not None:
             found.close()
 
     def close(self) -> None:
-        """Close them all."""
+        """Close all logs."""
         with self._mutex:
             logs, self._logs = list(self._logs.values()), {}
         for log in logs:

@@ -34,14 +34,14 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Window:
-    """What is remembered of a producer: its epoch, and its batches with the lowest number first."""
+    """The window of a producer: its epoch, and its last batches, the lowest number first."""
 
     epoch: int
     batches: tuple[Batch, ...] = ()
 
     @classmethod
     def parse(cls, epoch: int, batches: Iterable[Iterable[Any]]) -> Window:
-        """A window from what `fields` has written."""
+        """A window from the output of `fields`."""
         return cls(epoch, tuple(Batch(*each) for each in batches))
 
     def fields(self) -> list[Any]:
@@ -66,7 +66,7 @@ class Window:
 
     @property
     def following(self) -> int:
-        """A number that was not used yet."""
+        """The next unused number."""
         return self.batches[-1].number + 1 if self.batches else 0
 
     @property
@@ -106,36 +106,36 @@ class Producers:
         return window is not None and producer.epoch > window.epoch
 
     def note_epoch(self, producer: Producer) -> Batch:
-        """A producer came with a later epoch, but with a batch it had appended before, which is returned."""
+        """Record the later epoch of a producer that repeats a batch; returns that batch."""
         window = self.known[producer.id] = Window(producer.epoch, self.known[producer.id].batches)
         batch = window.find(producer.batch)
         assert batch is not None
         return batch
 
     def note(self, producer: str, epoch: int, batch: Batch) -> None:
-        """A producer has appended."""
+        """Record an appended batch."""
         self.known[producer] = self.known.pop(producer, Window(epoch)).add(epoch, batch)
         if len(self.known) > MOST:
             del self.known[next(iter(self.known))]
 
     def note_meta(self, meta: dict[str, Any]) -> None:
-        """Take in the meta of a frame."""
+        """Update the state from the meta of a frame."""
         if "windows" in meta:
-            self.known = {id: Window.parse(*fields) for id, fields in meta["windows"].items()}
-        for first, next, producer, epoch, number, *digest in meta.get("producers", ()):
-            self.note(producer, epoch, Batch(number, first, next, *digest))
+            self.known = {producer: Window.parse(*fields) for producer, fields in meta["windows"].items()}
+        for first, end, producer, epoch, number, *digest in meta.get("producers", ()):
+            self.note(producer, epoch, Batch(number, first, end, *digest))
 
     def state(self) -> dict[str, Any]:
-        """All of it, for the head of a new segment."""
-        return {"windows": {id: window.fields() for id, window in self.known.items()}}
+        """The whole state as JSON, for the head of a new segment."""
+        return {"windows": {producer: window.fields() for producer, window in self.known.items()}}
 
 
-def appended_by(id: str, epoch: int, batch: Batch) -> list[Any]:
-    """What the meta of a frame says of its producer."""
-    fields = [batch.first, batch.next, id, epoch, batch.number]
+def appended_by(producer: str, epoch: int, batch: Batch) -> list[Any]:
+    """The entry of a batch in the meta of a frame."""
+    fields = [batch.first, batch.next, producer, epoch, batch.number]
     return [*fields, batch.digest] if batch.digest else fields
 
 
 def highest(cursors: Iterable[Any]) -> int:
-    """The highest offset that a reader has dealt with."""
+    """The highest offset among cursors."""
     return max((cursor.next for cursor in cursors), default=0)

@@ -25,7 +25,7 @@ def text_or_base64(value: bytes | None) -> str | dict[str, str] | None:
 
 
 def plain_values(array: pa.Array) -> list[Any]:
-    """The values as JSON knows them.
+    """The values as JSON values.
 
     Decimals and binary (base64) are strings, times are ISO 8601; NaN and the infinities, for which JSON has
     no numbers, are the strings `NaN`, `Infinity` and `-Infinity`; maps are objects.

@@ -1,4 +1,4 @@
-"""Schemas of typed streams: Spark DDL as Arrow, and the changes of it that stored events can follow."""
+"""Schemas of typed streams: Spark DDL as Arrow, and the changes that are compatible with stored events."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def arrow_schema(ddl: str) -> pa.Schema:
 
 
 def same_or_wider(old: pa.Schema, new: pa.Schema) -> list[Problem]:
-    """The changes from `old` to `new` that stored events cannot follow.
+    """The changes from `old` to `new` that are incompatible with stored events.
 
     Columns may be left out, added if they may be null, and widened, such as INT to BIGINT.
     """

@@ -1,8 +1,8 @@
-"""What a log stands on: the small interface behind which events are kept.
+"""The storage interface of a log.
 
-`local` keeps them in segment files, `sqlite` in one database file. An offset is given to every event when
-it is written, dense and in order (invariant 2); what `write` has returned for is kept until retention
-removes it (invariant 1).
+`local` keeps them in segment files, `sqlite` in one database file. Every event is assigned an offset when it
+is written, dense and in order (invariant 2); events for which `write` has returned are kept until retention
+removes them (invariant 1).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.specs.stream import StreamSpec
 from penstock.streams.frames import Body
 
 FLUSH_S = 1.0
-"""What was acknowledged without a sync is synced this much later: the most that a power loss takes."""
+"""Seconds after which events acknowledged without a sync are synced: the most that a power loss takes."""
 
 
 EXPECTED = -1
@@ -28,7 +28,7 @@ EXPECTED = -1
 
 @dataclass(frozen=True)
 class Producer:
-    """Who appends, and the number of the batch, so that a repeated batch is recognised (see producers.py).
+    """A producer and the number of its batch, so that a repeated batch is recognised (see producers.py).
 
     A later `epoch` of the same producer fences the earlier ones (invariant 6). `digest` identifies the
     content of the batch. A flow has none: Spark may compute the same batch again with other content, such as
@@ -52,20 +52,20 @@ class Append:
 
     @property
     def events(self) -> int:
-        """How many they are."""
+        """The number of events."""
         return sum(body.count for body in self.bodies)
 
     @property
     def bytes(self) -> int:
-        """Their size in memory."""
+        """Their size in memory in bytes."""
         return sum(body.raw_bytes for body in self.bodies)
 
 
 @dataclass(frozen=True)
 class Appended:
-    """Where events were written: offsets `first` to `next`, the latter exclusive.
+    """The offsets at which events were written: `first` to `next`, the latter exclusive.
 
-    `duplicate` tells that the producer had appended this batch before: these are its offsets from then, and
+    `duplicate` means that the producer had appended this batch before: these are its earlier offsets, and
     nothing was written now.
     """
 
@@ -76,9 +76,9 @@ class Appended:
 
 @dataclass(frozen=True)
 class Span:
-    """Events that lie together: all that can be known without reading them.
+    """Consecutive events: everything that is known without reading them.
 
-    With `lost`, they were there and cannot be read any more, and this is why.
+    With `lost`, the events can no longer be read, for that reason.
     """
 
     base: int
@@ -87,12 +87,23 @@ class Span:
     raw_bytes: int
     lost: str | None = None
     token: object = None
-    """Where the storage finds them."""
+    """The place of the events in the storage."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The bytes of a file, from `at` to `end`, that are the frame of a span."""
+
+    path: str
+    at: int
+    end: int
+    shape: bytes
+    """The schema of the stored events, as an Arrow message."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What can be read: offsets `first` to `next`, the latter exclusive."""
+    """The offsets that can be read: `first` to `next`, the latter exclusive."""
 
     first: int
     next: int
@@ -100,7 +111,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Cursor:
-    """A reader's durable progress: the next offset it has not dealt with.
+    """A reader's durable progress: the next offset to read.
 
     One that `expect` has made has the epoch `EXPECTED`: its reader has not run yet.
     """
@@ -110,7 +121,7 @@ class Cursor:
     epoch: int = 0
     at: float = 0.0
     skipped: int = 0
-    """Events it could not get, because they were evicted or damaged."""
+    """Events that the reader missed, because they were evicted or damaged."""
 
     @property
     def has_run(self) -> bool:
@@ -120,7 +131,7 @@ class Cursor:
 
 @dataclass(frozen=True)
 class Usage:
-    """How much a log holds."""
+    """The size of a log."""
 
     bytes: int
     segments: int
@@ -139,7 +150,7 @@ class Refusal(Exception):
 
 
 class Fenced(Refusal):
-    """A newer epoch of the same producer or reader is at work: the one that gets this must stop."""
+    """A newer epoch of the same producer or reader is active: the older one must stop."""
 
     code = "fenced"
     hint = "a later epoch has taken over: stop"
@@ -175,7 +186,7 @@ class BatchTooOld(Refusal):
 
 
 class Full(Exception):
-    """There is no room now, and `reason` says which limit was met. Room may come: wait, or give up."""
+    """The log is full; `reason` names the limit. Room may become free: wait, or give up."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason.replace("_", " "))
@@ -183,7 +194,7 @@ class Full(Exception):
 
 
 class WriteFailed(Exception):
-    """The disk refused. Nothing of the append will be seen by a reader."""
+    """A write to disk failed. No reader will see any event of the append."""
 
 
 class Storage(ABC):
@@ -192,20 +203,20 @@ class Storage(ABC):
     spec: StreamSpec
 
     def refresh(self) -> None:
-        """Take up settings that were changed, without waiting. Every write does so anyway."""
+        """Apply changed settings, without waiting. Every write does so too."""
         return None
 
     @abstractmethod
     def bounds(self) -> Bounds:
-        """What can be read now."""
+        """The offsets that can be read now."""
 
     def last_bounds(self) -> Bounds:
-        """What could be read when the last writer ended, also if it is lost by now."""
+        """The offsets that could be read when the last writer ended, even if events are lost by now."""
         return self.bounds()
 
     @abstractmethod
     def write(self, appends: Sequence[Append]) -> list[Appended | Refusal]:
-        """Write in order, and return when the promise of the stream's settings holds.
+        """Write in order, and return when the guarantee of the stream's settings holds.
 
         An append that is refused because of its producer is refused alone. Raises `Full` or `WriteFailed`,
         and then nothing was written.
@@ -213,14 +224,18 @@ class Storage(ABC):
 
     @abstractmethod
     def spans(self, start: int) -> Iterator[Span]:
-        """What lies from an offset on, until the end of what can be read now. The first may begin before."""
+        """The spans from an offset up to the current end. The first span may begin before the offset."""
 
     @abstractmethod
     def fetch(self, span: Span) -> pa.RecordBatch:
         """The events of a span; raises `Damaged` if their checksum is wrong."""
 
+    def place(self, span: Span) -> Place | None:
+        """Where the frame of a span lies; None if the storage keeps no frames in files, or it is lost."""
+        return None
+
     @abstractmethod
-    def transactions(self, first: int, next: int) -> list[tuple[int, int, str, bool]]:
+    def transactions(self, first: int, end: int) -> list[tuple[int, int, str, bool]]:
         """The marks of transactions in a range: first offset, next offset, id, whether it ends there."""
 
     @abstractmethod
@@ -229,15 +244,15 @@ class Storage(ABC):
 
     @abstractmethod
     def flush(self) -> None:
-        """Have on disk what was acknowledged without waiting for it."""
+        """Sync events that were acknowledged without a sync."""
 
     @abstractmethod
     def maintain(self) -> None:
-        """Do what time asks for: close an old segment, remove what retention says, sync what waits."""
+        """Do periodic work: close an old segment, apply retention, sync."""
 
     @abstractmethod
     def usage(self) -> Usage:
-        """How much is kept."""
+        """The current size of the log."""
 
     @abstractmethod
     def cursors(self) -> list[Cursor]:
@@ -245,21 +260,21 @@ class Storage(ABC):
 
     @abstractmethod
     def move_cursor(self, cursor: Cursor) -> None:
-        """Keep a reader's progress; raises `Fenced` if a later epoch has done so."""
+        """Store a reader's progress; raises `Fenced` if a later epoch has done so."""
 
     def expect(self, reader: str) -> None:
-        """Keep events for a reader that has not run yet: a log without readers takes all events for read."""
+        """Keep events for a reader that has not run yet: without readers all events count as read."""
         if all(cursor.reader != reader for cursor in self.cursors()):
-            with contextlib.suppress(Fenced):  # it has begun meanwhile
+            with contextlib.suppress(Fenced):  # the reader has begun meanwhile
                 self.move_cursor(Cursor(reader, 0, EXPECTED))
 
     @abstractmethod
     def forget_cursor(self, reader: str) -> None:
-        """A reader is gone for good, and nothing waits for it any more."""
+        """Remove a reader, so that no events are kept for it."""
 
     @abstractmethod
     def count(self, **counts: int) -> None:
-        """Add to the stream's counters: what was dropped, and why (invariant 5)."""
+        """Add to the stream's counters of dropped events, by reason (invariant 5)."""
 
     @abstractmethod
     def counts(self) -> Mapping[str, int]:
@@ -267,12 +282,12 @@ class Storage(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of everything; what was written is on its way to the disk."""
+        """Close the storage. Written events may not be synced yet."""
 
 
 class Damaged(Exception):
-    """Events that cannot be read any more."""
+    """Events that can no longer be read."""
 
-    def __init__(self, first: int, next: int, reason: str) -> None:
-        super().__init__(f"offsets {first} to {next - 1} are damaged: {reason}")
-        self.first, self.next, self.reason = first, next, reason
+    def __init__(self, first: int, end: int, reason: str) -> None:
+        super().__init__(f"offsets {first} to {end - 1} are damaged: {reason}")
+        self.first, self.next, self.reason = first, end, reason

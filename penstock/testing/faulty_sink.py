@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from penstock.connectors.base import Delivered, DeliveryId, Rejected, Sink, SinkWriter, Site
+from penstock.connectors.base import Delivered, DeliveryId, Events, Rejected, Sink, SinkWriter
 from penstock.errors import Backpressure, Fatal, Retryable
+from penstock.frames.site import Site
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
 
 
 class FaultySink(Sink):
@@ -26,9 +26,9 @@ class FaultySink(Sink):
 
     Each attempt takes the next word of the script; when there are none left, all goes well. `ok`, `fail`,
     `fatal`, `busy:S` (asks to wait S seconds), `slow:S` (takes S seconds longer), `hang:S` (the same, and
-    cannot be cancelled), `stall:S` (the same, in tasks of Spark), `lose` (writes, then fails as if the answer
-    was lost), `reject` (refuses the first event). How far it came is kept in the directory, so that a script
-    goes on after a crash.
+    cannot be cancelled), `stall:S` (the same, in tasks of Spark), `break:N` (the tasks of the partitions
+    from the Nth on fail), `lose` (writes, then fails as if the answer was lost), `reject` (refuses the first
+    event). How far it came is kept in the directory, so that a script goes on after a crash.
 
     Delivery is at-least-once: a batch that is repeated is one more file.
     """
@@ -49,9 +49,10 @@ class _Writer(SinkWriter):
         self.directory, self.script = directory, script
         self._cancelled = threading.Event()
 
-    def write(self, df: DataFrame, delivery: DeliveryId) -> Delivered:
+    def write(self, events: Events, delivery: DeliveryId) -> Delivered:
         from pyspark.sql import functions as f
 
+        df = events.frame()
         self.directory.mkdir(parents=True, exist_ok=True)
         attempt = _next(self.directory / "attempts")
         word, _, seconds = (self.script[attempt] if attempt < len(self.script) else "ok").partition(":")
@@ -69,6 +70,8 @@ class _Writer(SinkWriter):
             time.sleep(float(seconds))
         if word == "stall":
             df = df.mapInArrow(partial(_stalled, seconds=float(seconds)), df.schema)
+        if word == "break":
+            df = df.mapInArrow(partial(_broken, first=int(seconds)), df.schema)
         rows = [row[0] for row in df.select(f.to_json(f.struct("*"))).collect()]
         rejected = [Rejected(rows.pop(0), "refused", "as the script says")] if word == "reject" else []
         self._keep(rows, delivery, attempt)
@@ -84,6 +87,15 @@ class _Writer(SinkWriter):
         half = file.with_suffix(".half")
         half.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
         half.rename(file)
+
+
+def _broken(batches: Iterator[pa.RecordBatch], first: int) -> Iterator[pa.RecordBatch]:
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    if task is not None and task.partitionId() >= first:
+        raise RuntimeError("as the script says")
+    yield from batches
 
 
 def _stalled(batches: Iterator[pa.RecordBatch], seconds: float) -> Iterator[pa.RecordBatch]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
 from tests.api.kit import Api, judging, open_service, running, working
 
 if TYPE_CHECKING:
@@ -63,3 +63,11 @@ def live(working_server: Api) -> Iterator[Api]:
 @pytest.fixture
 def client(api: Api) -> httpx.Client:
     return api.client
+
+
+@pytest.fixture
+def blocked(tmp_path: Path) -> Path:
+    """A file in the place of a directory: a sink that writes below it fails until it is removed."""
+    file = tmp_path / "file"
+    file.write_text("in the way")
+    return file

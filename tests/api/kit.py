@@ -16,14 +16,14 @@ import httpx
 from penstock.api.app import create_app
 from penstock.api.server import Server
 from penstock.api.web_files import BUILT
-from penstock.control.edits import Planner
+from penstock.control.documents.edits import Planner
+from penstock.control.documents.service import Service
+from penstock.control.fleet.progress import state_directory
+from penstock.control.fleet.start_turns import Turns
+from penstock.control.fleet.worker import Worker
+from penstock.control.questions.rpc import RpcServer
 from penstock.control.registry import Registry
-from penstock.control.rpc import RpcServer
-from penstock.control.service import Service
-from penstock.control.state import state_directory
-from penstock.control.turns import Turns
-from penstock.control.worker import Worker
-from penstock.engine.checkpoints import memory_of
+from penstock.engine.runtime.checkpoints import memory_of
 from penstock.settings import load
 
 if TYPE_CHECKING:

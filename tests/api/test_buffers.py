@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from penstock.control.pulse import Pulse
-from penstock.control.restart import take_up
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
+from penstock.control.fleet.server_start import take_up
+from penstock.control.monitor.pulse import Pulse
 from penstock.errors import Invalid
-from penstock.streams import tail
+from penstock.streams.local import tail
 from penstock.streams.log import Log
 from penstock.streams.storage import Cursor
 from tests.api.kit import Api, codes, judging, open_service, pipeline, running, stream

@@ -77,7 +77,9 @@ TEST = promised(corner_cases=False).include(path="/test")
 def url(api: Api, monkeypatch: pytest.MonkeyPatch) -> str:
     """A server with one document of each kind."""
     for patience in ("SETTLE_S", "PROOF_S"):
-        monkeypatch.setattr(f"penstock.control.service.{patience}", 0.1)  # nothing that is started here runs
+        monkeypatch.setattr(
+            f"penstock.control.documents.service.{patience}", 0.1
+        )  # nothing that is started here runs
     for place, body in BODIES.items():
         api.client.post(f"/{place}", json={**body, "metadata": {"name": EXISTING}})
     return api.url

@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
-from penstock.control import service as service_module
+from penstock.control.documents import service as service_module
 from penstock.streams.storage import Cursor
 from tests.api.kit import Api, begun, codes, pipeline, stream
 from tests.cli.commands import wait_for

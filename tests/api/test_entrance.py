@@ -17,7 +17,7 @@ import pytest
 from penstock.api.app import create_app
 from penstock.api.entrance import Entrance
 from penstock.api.server import Server
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
 from tests.api.kit import judging, stream
 
 HELD_S = 0.5
@@ -99,7 +99,7 @@ def test_an_end_lets_nobody_wait(early: Early) -> None:
 def test_listening_needs_none_of_the_heavy_modules() -> None:
     heavy = ["pyspark", "pyarrow", "pandas", "numpy", "polars", "sqlalchemy", "alembic", "fastapi", "sqlglot"]
     script = (
-        "import sys, penstock.cli.up, penstock.api.server, penstock.control.processes\n"
+        "import sys, penstock.cli.up, penstock.api.server, penstock.control.fleet.processes\n"
         "print([name for name in sys.argv[1:] if name in sys.modules])"
     )
     command = [sys.executable, "-c", script, *heavy]

@@ -9,7 +9,7 @@ import pytest
 import structlog
 from sqlalchemy.exc import OperationalError
 
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
 from penstock.errors import Problem, Unavailable
 from tests.api.kit import HOUR_S, Api, codes, judging, pipeline, running, stream
 
@@ -61,7 +61,7 @@ def test_a_registry_that_does_not_answer(api: Api, monkeypatch: pytest.MonkeyPat
 
 
 def test_no_worker(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.control.judge.WORKER_WAIT_S", 0.1)
+    monkeypatch.setattr("penstock.control.documents.judge.WORKER_WAIT_S", 0.1)
     with running(service) as api:
         for path in ("/validate", "/pipelines", "/bundle"):
             refused = api.client.post(path, json=pipeline("orders", "active"))

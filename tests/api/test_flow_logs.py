@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from penstock.api import feed
-from penstock.control.state import flow_directory
-from penstock.engine.flow_log import FlowLog
+from penstock.control.fleet.progress import flow_directory
+from penstock.engine.runtime.flow_log import FlowLog
 from tests.api.kit import Api, codes, pipeline, stream
 from tests.cli.commands import PATIENCE_S
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
 from tests.api.kit import codes, running
 
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from penstock.control.processes import WorkerStart
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
+from penstock.control.fleet.processes import WorkerStart
 from tests.api.kit import Api, pipeline, running, stream
 
 

@@ -159,6 +159,17 @@ def test_what_does_not_fit_is_told_by_line_and_kept_as_dead_letters(api: Api, ty
     assert api.client.get(f"/streams/{typed}/stats").json()["counters"]["dead_letters"] == 2
 
 
+def test_times_are_integers_where_the_stream_says_so(client: httpx.Client) -> None:
+    document = stream("timed", schema="id INT, at TIMESTAMP", timestamps="epoch_ms")
+    assert client.post("/streams", json=document).status_code == 201
+    lines = ['{"id": 1, "at": 1700000000123}', '{"id": 2, "at": "2026-01-31T12:00:00Z"}']
+    told = post(client, "timed", "\n".join(lines)).json()
+    assert (told["accepted"], [error["code"] for error in told["errors"]]) == (1, ["wrong_type"])
+    assert values(client, "timed") == [{"id": 1, "at": "2023-11-14T22:13:20.123Z"}]
+    assert post(client, "timed", "id,at\n3,0\n", **{"Content-Type": "text/csv"}).json()["accepted"] == 1
+    assert values(client, "timed")[1]["at"] == "1970-01-01T00:00:00Z"
+
+
 def test_atomic_keeps_all_or_nothing(client: httpx.Client, typed: str) -> None:
     answer = post(client, typed, BAD, "?atomic=true")
     assert answer.status_code == 400
@@ -444,6 +455,34 @@ def test_events_for_pipelines_wait_in_their_inputs(client: httpx.Client) -> None
     assert (told["stream"], told["accepted"]) == ("one.in", 2)
     assert told["also"] == [{"stream": "two.in", "first": 0, "next": 2}]
     assert values(client, "one.in") == values(client, "two.in") == ["1", "2"]
+
+
+def test_an_answer_names_the_pipelines_that_kept_what_another_one_refused(client: httpx.Client) -> None:
+    client.post("/sources", json={"metadata": {"name": "shared"}, "spec": {"type": "http"}})
+    small = {"limit": 2, "mode": "block", "timeout_ms": 100}
+    for name, buffer in (("one", {}), ("two", small)):
+        created = client.post("/pipelines", json=pipeline(name, source={"ref": "shared"}, buffer=buffer))
+        assert created.status_code == 201, created.text
+    assert client.post("/ingest/shared?producer=p&batch=1", json=[1, 2]).status_code == 200
+
+    partly = client.post("/ingest/shared?producer=p&batch=2", json=[3])
+    told = partly.json()
+    assert (partly.status_code, told["code"]) == (503, "partly_kept"), partly.text
+    assert partly.headers["retry-after"]
+    assert told["kept"] == [{"stream": "one.in", "first": 2, "next": 3}]
+    assert "'one.in' kept the events, and 'two.in' did not" in told["message"]
+    assert "same producer and batch again" in told["hint"]
+    plain = client.post("/ingest/shared", json=[4])
+    assert plain.status_code == 503
+    assert "nothing was kept" in plain.json()["message"], "the full one is asked first"
+    assert values(client, "one.in") == ["1", "2", "3"]
+
+    wide = {"spec": {"buffer": {"limit": 100}}}
+    assert client.patch("/pipelines/two", json=wide).status_code in (200, 202)
+    again = client.post("/ingest/shared?producer=p&batch=2", json=[3])
+    assert (again.status_code, again.json()["duplicate"]) == (200, False), again.text
+    assert client.post("/ingest/shared?producer=p&batch=2", json=[3]).json()["duplicate"]
+    assert values(client, "one.in") == values(client, "two.in") == ["1", "2", "3"], "each once"
 
 
 def test_what_does_not_fit_a_pipeline_is_kept_beside_its_input(client: httpx.Client) -> None:

@@ -8,12 +8,13 @@ from typing import Any
 import httpx
 import pytest
 
-from penstock.connectors.base import DeliveryId, Site
-from penstock.control.state import flow_directory, flow_name
-from penstock.control.streams import dead_letters_id, input_id
-from penstock.engine.flow import resolve_flow
-from penstock.engine.letters import Letters
-from penstock.engine.notes import Note
+from penstock.connectors.base import DeliveryId
+from penstock.control.fleet.progress import flow_directory, flow_name
+from penstock.control.streams.logs import dead_letters_id, input_id
+from penstock.engine.letters.notes import Note
+from penstock.engine.letters.writer import Letters
+from penstock.engine.plan.flow import resolve_flow
+from penstock.frames.site import Site
 from tests.api.kit import Api, codes, pipeline, stream
 
 PATH = "/pipelines/orders/dead-letters"

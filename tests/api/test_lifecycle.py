@@ -33,7 +33,9 @@ def body(spec: dict[str, Any], status: str | None = None, name: str = "orders") 
 @pytest.fixture(autouse=True)
 def streams(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     for patience in ("SETTLE_S", "PROOF_S"):
-        monkeypatch.setattr(f"penstock.control.service.{patience}", 0.1)  # nothing that is started here runs
+        monkeypatch.setattr(
+            f"penstock.control.documents.service.{patience}", 0.1
+        )  # nothing that is started here runs
     assert client.post("/streams", json=stream("raw")).status_code == 201
 
 
@@ -154,7 +156,7 @@ def held(api: Api, kind: str) -> Record:
     """A document that a worker has taken."""
     service = api.service
     record = service.get(kind, "orders")
-    assert service.flows.assign(record.uid, service.workers()[0].id, 60.0)
+    assert service.flows.assign(record.uid, service.workers()[0].id)
     return record
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from penstock.control.history import STEP_MS
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
+from penstock.control.monitor.history import STEP_MS
 from tests.api.kit import Api, codes, pipeline, running, stream
 from tests.cli.commands import wait_for
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from penstock.control.state import state_directory
+from penstock.control.fleet.progress import state_directory
 from tests.api.kit import Api, codes, pipeline, stream
 from tests.flows import json_rows
 

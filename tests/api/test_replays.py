@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from penstock.control.state import flow_name
+from penstock.control.fleet.progress import flow_name
 from penstock.streams.storage import Cursor
 from tests.api.kit import Api, codes, pipeline, stream
 

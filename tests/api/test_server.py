@@ -13,7 +13,7 @@ import pytest
 
 from penstock.api.app import create_app
 from penstock.api.server import Server
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
 from penstock.errors import PenstockError
 
 PROGRAM = """
@@ -22,7 +22,7 @@ from pathlib import Path
 from penstock.api import server
 from penstock.api.app import create_app
 from penstock.control.registry import Registry
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
 from penstock.settings import load
 
 server.GRACE_S = 100

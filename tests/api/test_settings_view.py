@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from penstock.control.documents.service import Service
 from penstock.control.registry import Registry
-from penstock.control.service import Service
 from penstock.settings import load
 from tests.api.kit import running
 

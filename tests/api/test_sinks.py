@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
-from penstock.control.pulse import Pulse
+from penstock.control.monitor.pulse import Pulse
 from tests.api.kit import Api, codes, pipeline, stream
 from tests.cli.commands import wait_for
 from tests.flows import json_rows
@@ -115,14 +115,6 @@ def test_a_sink_that_is_behind_is_shown_and_catches_up(live: Api, tmp_path: Path
     assert (lake()["gaps"], lake()["lag"], lake()["cursor"]) == ([], 0, 5)
     client.delete("/pipelines/behind").raise_for_status()
     client.delete("/streams/numbers").raise_for_status()
-
-
-@pytest.fixture
-def blocked(tmp_path: Path) -> Path:
-    """A file in the place of a directory: a sink that writes below it fails until it is removed."""
-    file = tmp_path / "file"
-    file.write_text("in the way")
-    return file
 
 
 def lake(blocked: Path, **options: Any) -> dict[str, Any]:

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from penstock.api import feed
-from penstock.control import reading
-from penstock.control.state import flow_name
+from penstock.control.fleet.progress import flow_name
+from penstock.control.streams import pages as reading
 from penstock.streams.storage import Cursor
 from tests.api.kit import Api, codes, open_service, pipeline, running, stream
 

@@ -33,13 +33,13 @@ def penstock(tmp_path: Path) -> Iterator[Penstock]:
 def in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
     """The command in this process and in the same empty directory; it fails if it starts Spark."""
     from penstock.cli.main import app
-    from penstock.engine.session import require_java
+    from penstock.engine.runtime.session import require_java
 
     def refuse(*_: Any) -> None:
         require_java()
         raise AssertionError("the command started Spark")
 
-    monkeypatch.setattr("penstock.engine.session.open_session", refuse)
+    monkeypatch.setattr("penstock.engine.runtime.session.open_session", refuse)
     for name in set(os.environ) - set(quiet_environment()):
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from penstock.cli.main import app
+from penstock.control.documents.service import Service
 from penstock.control.registry import Registry
-from penstock.control.service import Service
 from penstock.settings import load
 from penstock.specs.text import to_yaml
 from tests.api.kit import judging, pipeline, running, stream

@@ -17,7 +17,7 @@ from penstock.cli.kinds import PLURALS, kind_of
 from penstock.cli.main import app
 from penstock.cli.output import Usage
 from penstock.cli.text import plural, rate, when
-from penstock.control.installation import masked
+from penstock.control.monitor.installation import masked
 from penstock.specs.documents import KINDS
 from tests.cli.commands import Penstock, completed, quiet_environment
 

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from penstock.cli.main import app
-from penstock.control.service import Service
-from penstock.control.state import flow_directory
-from penstock.engine.flow_log import FlowLog
+from penstock.control.documents.service import Service
+from penstock.control.fleet.progress import flow_directory
+from penstock.engine.runtime.flow_log import FlowLog
 from tests.api.kit import judging, open_service, pipeline, running
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
 from tests.api.kit import begun, judging, open_service, pipeline, running, stream
 from tests.cli.test_client import penstock, told, write
 

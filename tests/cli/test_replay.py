@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.control.service import Service
-from penstock.control.state import flow_name
+from penstock.control.documents.service import Service
+from penstock.control.fleet.progress import flow_name
 from penstock.streams.storage import Cursor
 from tests.api.kit import pipeline, stream
 from tests.cli.test_client import penstock, told, write

@@ -11,9 +11,9 @@ from typer.testing import CliRunner, Result
 
 from penstock.cli.main import app
 from penstock.connectors.base import DeliveryId
-from penstock.control.service import Service
-from penstock.control.state import flow_directory
-from penstock.engine.ledger import Ledger, Span
+from penstock.control.documents.service import Service
+from penstock.control.fleet.progress import flow_directory
+from penstock.engine.delivery.ledger import Ledger, Span
 from tests.api.kit import judging, open_service, pipeline, running
 
 

@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 from penstock.cli.main import app
 from penstock.cli.text import duration, size
-from penstock.streams.segments import list_segments
+from penstock.streams.local.segments import list_segments
 from penstock.streams.storage import Cursor
 from tests.api.kit import Api, judging, open_service, running, stream
 from tests.cli.commands import Penstock
@@ -264,7 +264,7 @@ def test_damage_is_named_and_mended(api: Api) -> None:
     assert mended["lost"] == [{"first": 1, "next": 2}]
     assert mended["kept"]
     assert told("verify", "typed")["items"][0]["sound"]
-    assert penstock("repair", "typed").stdout.startswith("typed nothing to mend")
+    assert penstock("repair", "typed").stdout.startswith("typed nothing to repair")
     assert penstock("produce", "typed", stdin=lines(4)).stdout.endswith("offsets 3 to 3\n")
 
 

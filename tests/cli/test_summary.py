@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.cli.progress import Summary, show_summary
-from penstock.control.lifecycle import State
+from penstock.control.fleet.lifecycle import State
 
 
 def test_a_summary_tells_of_dead_letters(capsys: pytest.CaptureFixture[str]) -> None:

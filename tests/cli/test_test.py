@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from penstock.cli.main import app
 from penstock.cli.output import Usage
 from penstock.cli.samples import read_events, read_file
-from penstock.engine.samples import Text
+from penstock.engine.trials.samples import Text
 from tests.cli.commands import Penstock
 from tests.cli.conftest import Command
 

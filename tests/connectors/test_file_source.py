@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.connectors.file_source import FileSource
+from penstock.connectors.file.source import FileSource
 from penstock.errors import Invalid
 from tests.flows import NO_STREAMS, Streams, json_rows, keeper, letters, pipeline, run
 
@@ -124,8 +124,56 @@ def test_a_malformed_record_fails_the_pipeline_and_names_it(
     assert state.outcome == "failed"
     assert len(state.attempts) == 1  # bad data is as bad at the next attempt
     assert state.error is not None
-    assert "not a number" in state.error["message"] or "c.json" in state.error["message"]
+    reason = 'column \'id\' is "not a number", not an integer (BIGINT), in {"id": "not a number"}'
+    assert state.error["code"] == "wrong_type"
+    assert state.error["message"].endswith(reason)
     assert json_rows(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("name", ["dateFormat", "TIMESTAMPFORMAT", "allowComments", "encoding", "mode"])
+def test_an_option_that_would_be_another_rule_is_refused(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    source = FileSource(path=str(tmp_path), format="json", schema=COLUMNS, options={name: "x"})
+    with pytest.raises(Invalid) as caught:
+        source.pinned(spark, NO_STREAMS)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.path) == ("unsupported_option", f"options.{name}")
+
+
+def test_documents_of_json_are_files_of_one_object_or_an_array(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text('[{"id": 1,\n "name": "a"},\n {"id": "x"}]')
+    (tmp_path / "in" / "b.json").write_text('{"id": 2,\n "name": "b"}')
+    (tmp_path / "in" / "c.json").write_text('{"id": 3}\n{"id": 4}')
+    streams = Streams(tmp_path)
+    raw = job(tmp_path, {"schema": COLUMNS, "options": {"multiLine": "true"}})
+    state = run(spark, raw, tmp_path / "ck", streams.site())
+    assert state.outcome == "completed", state.error
+    assert sorted(row["id"] for row in json_rows(tmp_path / "out")) == [1, 2]
+    kept = {letter["event"]: letter["code"] for letter in letters(streams)}
+    assert kept == {'{"id": "x"}': "wrong_type", '{"id": 3}\n{"id": 4}': "not_json"}
+
+
+def test_directories_hold_columns_and_a_letter_holds_the_line(spark: SparkSession, tmp_path: Path) -> None:
+    lines = [
+        b'{"id": 1, "price": 1.50}',
+        b' {"id": 2, "price": 1.255, "more": 1.0}\t',
+        b'{"id": "\xff"}',
+        b"",
+    ]
+    for day, text in {"2026-01-31": lines[0], "2026-02-01": b"\n".join(lines[1:])}.items():
+        (tmp_path / "in" / f"day={day}").mkdir(parents=True)
+        (tmp_path / "in" / f"day={day}" / "a.json").write_bytes(text)
+    streams = Streams(tmp_path)
+    raw = job(tmp_path, {"schema": "id BIGINT, price DECIMAL(5,2), day DATE NOT NULL"})
+    state = run(spark, raw, tmp_path / "ck", streams.site())
+    assert state.outcome == "completed", state.error
+    assert json_rows(tmp_path / "out") == [{"id": 1, "price": 1.5, "day": "2026-01-31"}]
+    first, second = sorted(letters(streams), key=lambda letter: str(letter["code"]))
+    assert (first["code"], first["reason"]) == ("invalid_utf8", "byte 9 is not UTF-8")
+    assert first["event"] == '{"id": "\ufffd"}'
+    assert (second["code"], second["event"]) == ("out_of_range", lines[1].decode().strip())
 
 
 @pytest.mark.parametrize("kind", ["json", "csv"])

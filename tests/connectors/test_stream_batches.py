@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.connectors.faults import Fault
-from penstock.connectors.stream_batches import Batch, Batches, Cutter, Limits, Run, Transactions
+from penstock.frames.faults import Fault
+from penstock.frames.streams.batches import Batch, Batches, Cutter, Limits, Run, Transactions
 from penstock.streams.log import Log
 from tests.streams.kit import events, make_stream, opened
 
@@ -147,6 +148,108 @@ def test_a_transaction_that_is_too_large_fails_with_its_own_error(log: Log, clos
     assert Batches(log, loose, "skip").await_end(0, 0.0) == 30
     enough = Batches(log, limits(**sizes, max_tx_bytes=one.nbytes * 3), "skip")
     assert enough.await_end(0, 0.0) == (30 if closed else 10)
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_thousands_of_transactions_overlap(log: Log, ended: bool) -> None:
+    many = 5_000
+    if ended:  # each reaches into the next one
+        log.append(events(many + 1), tx=[(i, i + 2, str(i), True) for i in range(many)])
+    else:  # all are open at once, and end in the order in which they began
+        log.append(events(many), tx=[(i, i + 1, str(i), False) for i in range(many)])
+        log.append(events(many), tx=[(i, i + 1, str(i), True) for i in range(many)])
+    log.append(events(10))
+    plan = Batches(log, limits(max_events=10, max_ms=0), "skip")
+    whole = many + 1 if ended else 2 * many
+    assert plan.await_end(0, 0.0) == whole + 10
+    assert ends(plan.between(0, whole + 10)) == [whole, whole + 10]
+
+
+def test_a_transaction_that_never_ends_is_given_up_and_told_of_once(log: Log) -> None:
+    log.append(events(4))
+    log.append(events(2), tx=[(0, 2, "a", False)])
+    log.append(events(50))
+    one = events(10).nbytes
+    short = limits(max_events=10, max_ms=0, max_tx_ms=400)
+    plan = Batches(log, short, "skip")
+    assert plan.await_end(0, 0.0) == 4
+    assert plan.await_end(4, 60) == 44, "four batches are a micro-batch, once the transaction is given up"
+    assert (plan.unended(44), plan.unended(44)) == ({"a": 4}, {})
+    assert plan.await_end(44, 0.0) == 56
+    log.append(events(3), tx=[(0, 3, "a", True)])
+    assert plan.await_end(56, 0.0) == 59, "the rest of it is a transaction of its own"
+    tight = limits(max_events=10, max_tx_bytes=one * 1.5, max_tx_ms=400)
+    again = Batches(log, tight, "skip")
+    assert ends(again.between(4, 44)) == [14, 24, 34, 44], "a restart does not wait for it either"
+
+
+def test_a_transaction_that_never_ends_is_given_up_however_much_follows(log: Log) -> None:
+    log.append(events(2), tx=[(0, 2, "a", False)])
+    log.append(events(50))
+    small = {"max_events": 10, "max_ms": 0, "max_tx_bytes": 1}
+    with pytest.raises(Fault, match="transaction_too_large"):
+        Batches(log, limits(**small), "skip").await_end(0, 0.0)
+    plan = Batches(log, limits(**small, max_tx_ms=0), "skip")
+    assert (plan.await_end(0, 0.0), plan.unended(40)) == (40, {"a": 0})
+
+
+def test_a_transaction_whose_end_has_been_appended_is_never_given_up(log: Log) -> None:
+    log.append(events(2), tx=[(0, 2, "a", False)])
+    time.sleep(0.05)
+    log.append(events(30))
+    log.append(events(2), tx=[(0, 2, "a", True)])
+    plan = Batches(log, limits(max_events=10, max_ms=0, max_tx_ms=1), "skip")
+    assert (plan.await_end(0, 0.0), plan.unended(34)) == (34, {})
+
+
+class Model:
+    """Transactions as plain intervals, asked offset by offset."""
+
+    def __init__(self) -> None:
+        self.open: dict[str, int] = {}
+        self.ended: list[tuple[int, int]] = []
+
+    def note(self, first: int, next: int, id: str, closed: bool) -> None:
+        begin = min(self.open.pop(id, first), first)
+        if closed:
+            self.ended.append((begin, next))
+        else:
+            self.open[id] = begin
+
+    def may_end(self, offset: int) -> bool:
+        inside = any(begin < offset < end for begin, end in self.ended)
+        return not inside and not any(begin < offset for begin in self.open.values())
+
+    def after(self, offset: int) -> float:
+        last = max([offset, *(end for _, end in self.ended)])
+        return next((float(at) for at in range(offset, last + 1) if self.may_end(at)), math.inf)
+
+    def before(self, offset: int) -> int:
+        return next(at for at in range(offset, -1, -1) if self.may_end(at))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 40), st.integers(1, 15), st.sampled_from("abcdef"), st.booleans()),
+        max_size=20,
+    ),
+    st.integers(0, 45),
+)
+def test_transactions_agree_with_a_plain_model(marks: list[tuple[int, int, str, bool]], below: int) -> None:
+    found, model = Transactions(), Model()
+    for first, count, id, closed in marks:
+        found.note(first, first + count, id, closed)
+        model.note(first, first + count, id, closed)
+    for offset in range(60):
+        assert found.after(offset) == model.after(offset)
+        assert found.before(offset) == model.before(offset)
+    given_up = {id: begin for id, begin in model.open.items() if begin < below}
+    assert found.give_up(below) == given_up
+    model.open = {id: begin for id, begin in model.open.items() if id not in given_up}
+    found.forget(below)
+    for offset in range(below, 60):
+        assert found.after(offset) == model.after(offset)
 
 
 def test_evicted_events_are_a_counted_gap(tmp_path: Path) -> None:

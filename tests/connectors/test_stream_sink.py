@@ -12,11 +12,12 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from penstock.connectors.base import DeliveryId
-from penstock.connectors.faults import Fault
-from penstock.connectors.stream_sink import StreamSink
+from penstock.connectors.stream.sink import StreamSink
+from penstock.engine.delivery.events import FrameEvents
 from penstock.errors import Retryable
-from penstock.processors.base import EVENT
-from penstock.processors.known import event_of
+from penstock.frames.faults import Fault
+from penstock.frames.hidden import EVENT
+from penstock.frames.known import event_of
 from penstock.streams.events import conform, payload_schema, stored_schema
 from penstock.streams.log import Log
 from tests.flows import Streams
@@ -44,7 +45,11 @@ def rows(log: Log, ddl: str | None) -> list[dict[str, Any]]:
 
 
 def write(streams: Streams, df: DataFrame, id: DeliveryId, epoch: int = 1) -> int:
-    return StreamSink(stream="s").open(streams.site(epoch=epoch)).write(df, id).events
+    return StreamSink(stream="s").open(streams.site(epoch=epoch)).write(shaped(streams, df), id).events
+
+
+def shaped(streams: Streams, df: DataFrame) -> FrameEvents:
+    return FrameEvents(StreamSink(stream="s").shape(df, streams.site()))
 
 
 def problems(streams: Streams, ddl: str) -> list[tuple[str, str]]:
@@ -134,7 +139,8 @@ def test_an_event_without_what_the_stream_demands_is_told_apart(
         "SELECT * FROM VALUES (1L, 'x', now()), (CAST(NULL AS BIGINT), 'é', now()), (3L, 'z', NULL) "
         "AS t(id, name, at)"
     )
-    done = StreamSink(stream="s").open(streams.site()).write(with_event(df, "'k'"), delivery(0))
+    events = shaped(streams, with_event(df, "'k'"))
+    done = StreamSink(stream="s").open(streams.site()).write(events, delivery(0))
     assert done.events == 1
     assert [(bad.code, json.loads(bad.row)["name"]) for bad in done.rejected] == [
         ("null_value", "é"),
@@ -199,7 +205,7 @@ def test_a_write_that_waits_for_room_ends_with_the_run(spark: SparkSession, stre
     def fill() -> None:
         try:
             for i in range(50):
-                writer.write(numbers(spark, 100), delivery(i))
+                writer.write(shaped(streams, numbers(spark, 100)), delivery(i))
         except Retryable as error:
             caught.append(error)
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.engine.runtime.flow_log_reader import LogLine, LogReader
 from penstock.errors import Invalid
 from penstock.streams.events import META, RAW
 from penstock.streams.storage import Cursor
@@ -221,6 +222,24 @@ def test_what_turns_out_to_be_damaged_is_a_gap_too(
     assert log.storage.counts()["skipped_by_readers"] == 10
 
 
+def test_a_transaction_that_never_ends_does_not_stop_the_flow_and_is_in_its_log(
+    spark: SparkSession, streams: Streams, tmp_path: Path
+) -> None:
+    log = streams.make("s", schema="id BIGINT")
+    log.append(pa.record_batch({"id": [0, 1]}), tx=[(0, 2, "forgotten", False)])
+    log.append(pa.record_batch({"id": [2]}))
+    raw = to_files(tmp_path / "out")
+    raw["spec"]["batch"] = QUICK | {"max_tx_ms": 500}
+    with running(keeper(spark, raw, tmp_path / "ck", site=streams.site())):
+        wait_for("events", lambda: len(json_rows(tmp_path / "out")) == 3)
+        wait_for("count", lambda: log.storage.counts()["unended_transactions"] == 1)
+        reader = LogReader(tmp_path / "ck" / "state", "warning")
+        found: list[LogLine] = []
+        wait_for("line", lambda: found.extend(reader.look()) or found)
+    assert found[0].fields["code"] == "transaction_unended"
+    assert "'forgotten', from offset 0 on" in found[0].message
+
+
 def test_a_newer_epoch_stops_an_older_one(spark: SparkSession, streams: Streams, tmp_path: Path) -> None:
     log = streams.make("s", schema="id BIGINT")
     log.append(pa.record_batch({"id": [1]}))
@@ -246,7 +265,7 @@ def test_offsets_belong_to_one_life_of_a_stream(streams: Streams) -> None:
 
 
 def test_a_stream_that_does_not_exist_is_told(spark: SparkSession, streams: Streams) -> None:
-    from penstock.engine.plan import plan_flow
+    from penstock.engine.plan.plan import plan_flow
 
     with pytest.raises(Invalid) as caught:
         plan_flow(flow_of(to_files(Path("out")), streams.site()), spark)

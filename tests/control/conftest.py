@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.control import service as service_module
+from penstock.control.documents import service as service_module
+from penstock.control.documents.service import Service
+from penstock.control.fleet.worker import Worker
 from penstock.control.registry import Registry
-from penstock.control.service import Service
-from penstock.control.worker import Worker
 from penstock.settings import load
 
 

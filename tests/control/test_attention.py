@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from penstock.control.attention import GIB, Scene, attention
-from penstock.control.processes import WorkerStart
-from penstock.control.readings import (
+from penstock.control.fleet.processes import WorkerStart
+from penstock.control.monitor.attention import GIB, Scene, attention
+from penstock.control.monitor.snapshot import (
     Attention,
     FlowPulse,
     Lately,
@@ -212,3 +212,10 @@ def test_the_most_urgent_comes_first() -> None:
         free=0,
     )
     assert [each.code for each in told] == ["disk_low", "failed", "backing_off", "paused_with_error"]
+
+
+def test_transactions_without_an_end_are_told_with_their_stream() -> None:
+    one = only(streams=(stream(),), unended={stream().key: (2, NOW.timestamp())})
+    assert (one.severity, one.code, one.since) == ("warning", "transaction_unended", NOW)
+    assert one.message.startswith("2 transactions of stream ")
+    assert "max_tx_ms under batch" in one.advice

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.control.raw import versioned
-from penstock.control.service import Service
+from penstock.control.documents.raw import versioned
+from penstock.control.documents.service import Service
 from penstock.demo import BROKEN, prepare
-from penstock.engine.analysis import Analysis, analyse, offline
+from penstock.engine.plan.analysis import Analysis, analyse, offline
 from penstock.errors import Problem
 from tests.api.kit import open_service
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.control import history as module
-from penstock.control.history import MINUTE_MS, STEP_MS, History, Ring
+from penstock.control.monitor import history as module
+from penstock.control.monitor.history import MINUTE_MS, STEP_MS, History, Ring
 
 T0 = 1_700_000_040_000
 """The beginning of a minute."""

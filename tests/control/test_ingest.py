@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from penstock.control import ingest
-from penstock.control.doors import Doors
-from penstock.control.ingest import Entrances
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
+from penstock.control.streams import ingest
+from penstock.control.streams.doors import Doors
+from penstock.control.streams.ingest import Entrances
 from penstock.errors import Conflict, NotFound
 from tests.api.kit import open_service, pipeline, stream
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.control.meters import Growth, Meter
+from penstock.control.monitor.meters import Growth, Meter
 
 
 def test_a_rate_is_the_mean_of_the_last_seconds() -> None:
@@ -62,6 +62,12 @@ def test_growth_forgets_what_is_long_ago() -> None:
     assert (growth.total, growth.since) == (7, 300)
     growth.mark(1000, 60)
     assert growth.since is None
+
+
+def test_a_counter_that_is_known_to_be_new_has_grown_from_zero() -> None:
+    growth = Growth(baseline=0)
+    growth.mark(5, 3)
+    assert (growth.total, growth.since) == (3, 5)
 
 
 @pytest.mark.parametrize("after", [0, 4])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.control.service import Service
+from penstock.control.documents.service import Service
 from tests.cli.commands import wait_for
 from tests.flows import pipeline
 

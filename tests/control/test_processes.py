@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.control.flows import Flows
-from penstock.control.processes import WorkerProcesses, WorkerStart
+from penstock.control.fleet.assignments import Flows
+from penstock.control.fleet.processes import WorkerProcesses, WorkerStart
 from penstock.control.registry import Registry
 from penstock.settings import load
 
@@ -30,8 +30,9 @@ while True:
         sys.exit(1)
     if given == "vanish":
         sys.exit(7)
-    if given:
-        phase.write_text(given)
+    if given:  # as a whole, as a real one does
+        phase.with_suffix(".new").write_text(given)
+        phase.with_suffix(".new").replace(phase)
     time.sleep(0.02)
 """
 
@@ -49,7 +50,7 @@ def processes(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nshift 2\nexec "{sys.executable}" "{program}" "$@"\n')
     python.chmod(0o755)
-    monkeypatch.setattr("penstock.control.processes.sys.executable", str(python))
+    monkeypatch.setattr("penstock.control.fleet.processes.sys.executable", str(python))
     settings = load({"home": home, "workers": 1}, env={}, cwd=tmp_path).settings
     processes = WorkerProcesses(settings, [])
     processes.start()

@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.control import stream_sampling
-from penstock.control.flows import Report
-from penstock.control.pulse import TOTALS, Pulse
-from penstock.control.readings import FlowPulse, StreamPulse
-from penstock.control.service import Service
-from penstock.control.state import flow_directory, flow_name
-from penstock.engine.ledger import Ledger
+from penstock.control.documents.service import Service
+from penstock.control.fleet.assignments import Report
+from penstock.control.fleet.progress import flow_directory, flow_name
+from penstock.control.monitor import stream_sampling
+from penstock.control.monitor.pulse import TOTALS, Pulse
+from penstock.control.monitor.snapshot import FlowPulse, StreamPulse
+from penstock.engine.delivery.ledger import Ledger
 from penstock.streams.storage import Cursor
 from tests.api.kit import open_service
 from tests.control.registry.kit import document, stream
@@ -39,7 +39,7 @@ class Stage:
 
     def report(self, name: str, phase: str = "running", **ops: Any) -> None:
         record = self.service.registry.get("Pipeline", name)
-        self.service.flows.assign(record.uid, "w", LEASE_S)
+        self.service.flows.assign(record.uid, "w")
         record = self.service.registry.get("Pipeline", name)
         assert record.flow is not None
         report = Report(record.uid, record.flow.epoch, record.revision, phase, ops=ops)
@@ -112,6 +112,19 @@ def test_rates_come_from_what_the_worker_counts(orders: Stage) -> None:
     assert [each.code for each in orders.pulse.latest().attention] == ["dead_letters"]
     orders.report("orders", input_events=10, sinks={})  # as if its counters had been lost
     assert orders.flow().in_rate == 0.0
+
+
+def test_letters_of_a_new_flow_are_recent_those_before_the_server_started_are_not(stage: Stage) -> None:
+    sinks = [{"type": "drop"}]
+    stage.save(document("Pipeline", "old", {"source": {"type": "generate"}, "sinks": sinks}))
+    stage.report("old", dead_letters=5)
+    stage.pulse.look()
+    stage.save(document("Pipeline", "new", {"source": {"type": "generate"}, "sinks": sinks}))
+    stage.report("new", dead_letters=1)
+    assert stage.flow("new").dead_letters == 1
+    found = stage.pulse.latest().attention
+    assert [(each.code, each.id) for each in found] == [("dead_letters", "new")]
+    assert "1 event in the last minutes" in found[0].message
 
 
 def test_what_nobody_runs_has_no_rate(orders: Stage) -> None:
@@ -282,7 +295,7 @@ def test_a_registry_that_is_down_for_a_moment_does_no_harm(
         return running()
 
     monkeypatch.setattr(orders.service.registry, "running", ask)
-    monkeypatch.setattr("penstock.control.pulse.STEP_MS", 50)
+    monkeypatch.setattr("penstock.control.monitor.pulse.STEP_MS", 50)
     pulse.start()
     try:
         time.sleep(0.3)

@@ -6,12 +6,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from penstock.control.flows import Flows
-from penstock.control.raw import merge_patch
+from penstock.control.documents.edit_gate import Reset
+from penstock.control.documents.raw import merge_patch
+from penstock.control.documents.service import Service
+from penstock.control.fleet.assignments import Flows
 from penstock.control.registry.records import Record
-from penstock.control.service import Service
 from penstock.errors import Conflict, Invalid, PreconditionFailed
 from tests.cli.commands import wait_for
 from tests.flows import json_rows, pipeline
@@ -19,6 +21,7 @@ from tests.flows import json_rows, pipeline
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("patient")]
 
 TICKS = {"type": "generate", "rate": 50}
+ACCEPTED = Reset(accepted=True)
 
 
 def status(service: Service, name: str = "orders") -> tuple[str, str]:
@@ -131,6 +134,41 @@ def test_an_edit_that_does_not_start_is_rolled_back(service: Service, tmp_path: 
     assert record.flow is not None
     assert (record.flow.error or {})["code"] == "rolled_back"
     assert service.revisions("Pipeline", "orders")[0].origin == "rollback to 1: 2 did not start"
+
+
+def test_a_flow_that_moves_to_another_stream_leaves_no_cursor_behind(
+    service: Service, tmp_path: Path
+) -> None:
+    """A cursor in a stream that nothing reads would keep its events from being removed."""
+    for name in ("a", "b", "c", "other"):
+        service.create("Stream", {"kind": "Stream", "metadata": {"name": name}, "spec": {"schema": "id INT"}})
+        service.streams.log(name).append(pa.record_batch({"id": pa.array([1], pa.int32())}))
+    join = {"id": "paid", "type": "join", "stream": "other", "on": ["id"], "within": "1m"}
+    spec = {"source": {"type": "stream", "stream": "a"}, "processors": [join]}
+    service.create("Pipeline", pipeline("orders", **spec))
+    reader = f"pipeline:orders:{running(service).uid[:8]}"
+
+    def read() -> dict[str, list[str]]:
+        found = {name: service.streams.log(name).storage.cursors() for name in ("a", "b", "c", "other")}
+        return {
+            name: [cursor.reader for cursor in cursors if cursor.has_run] for name, cursors in found.items()
+        }
+
+    at_first = {"a": [reader], "b": [], "c": [], "other": [f"{reader}/paid"]}
+    wait_for("the cursors", lambda: read() == at_first)
+    (tmp_path / "file").write_text("in the way")
+    bad = [{"type": "file", "path": str(tmp_path / "file"), "format": "json"}]
+    with pytest.raises(Conflict):
+        service.patch("Pipeline", "orders", {"source": {"stream": "b"}, "sinks": bad}, reset=ACCEPTED)
+    wait_for("the cursors before the revision that was rolled back", lambda: read() == at_first)
+
+    moved = {"source": {"stream": "b"}, "processors": [{**join, "stream": "c"}]}
+    service.patch("Pipeline", "orders", {"spec": moved}, reset=ACCEPTED)
+    wait_for("the cursors", lambda: read() == {"a": [], "b": [reader], "c": [f"{reader}/paid"], "other": []})
+
+    service.act("Pipeline", "orders", "pause")
+    saved = service.patch("Pipeline", "orders", {"source": {"stream": "a"}}, reset=ACCEPTED)
+    assert (saved.record.flow and saved.record.flow.status, read()["b"]) == ("paused", [])
 
 
 def test_an_invalid_document_can_be_kept_paused_but_not_run(service: Service) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.control.lifecycle import Keeper
-from penstock.engine.attempts import Attempts
-from penstock.engine.failures import FACTORY, failure_of
+from penstock.control.fleet.lifecycle import Keeper
+from penstock.engine.delivery.attempts import Attempts
+from penstock.engine.runtime.failures import FACTORY, failure_of
 from penstock.specs.policies import Effort
 from tests.flows import flow_of, pipeline
 

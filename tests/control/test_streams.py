@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.control.service import Service
-from penstock.control.streams import Streams, dead_letters_id
+from penstock.control.documents.service import Service
+from penstock.control.streams.logs import Streams, dead_letters_id
 from penstock.errors import Invalid, NotFound
 from penstock.streams.storage import Cursor
 from tests.api.kit import open_service, pipeline, stream

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.control.service import Service
-from penstock.control.topology import Edge, Node, Topology, topology_of
+from penstock.control.documents.service import Service
+from penstock.control.graph.topology import Edge, Node, Topology, topology_of
 from tests.api.kit import open_service
 from tests.control.registry.kit import document, stream
 

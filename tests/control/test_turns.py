@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from penstock.control import turns as module
-from penstock.control.turns import Turn, Turns
+from penstock.control.fleet import start_turns as module
+from penstock.control.fleet.start_turns import Turn, Turns
 
 
 def begun(*turns: Turn) -> list[bool]:

@@ -4,9 +4,9 @@ import subprocess
 import sys
 import time
 
-from penstock.control.vitals import Vitals
+from penstock.control.monitor.process_usage import Vitals
 
-BUSY = "x = bytearray(64 * 1024 * 1024)\nprint('ready', flush=True)\nwhile True: pass"
+BUSY = "x = bytearray(1024 * 1024 * 1024)\nprint('ready', flush=True)\nwhile True: pass"
 
 
 def test_children_count_too() -> None:
@@ -24,7 +24,8 @@ def test_children_count_too() -> None:
         child.kill()
         child.wait()
         child.stdout.close()
-    assert both["memory_bytes"] > alone["memory_bytes"] + 32 * 1024 * 1024  # type: ignore[operator]
+    # Other children of the tests, such as Spark, may have ended or shrunk meanwhile.
+    assert both["memory_bytes"] > alone["memory_bytes"] + 512 * 1024 * 1024  # type: ignore[operator]
     assert both["cpu_percent"] > 0  # type: ignore[operator]
     vitals.read()
     assert vitals.read()["cpu_percent"] >= 0  # type: ignore[operator]

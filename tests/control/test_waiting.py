@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.control import service as service_module
-from penstock.control import turns as turns_module
-from penstock.control.lifecycle import Keeper, State
-from penstock.control.service import Service
-from penstock.control.turns import Turn, Turns
-from penstock.control.worker import Worker
+from penstock.control.documents import service as service_module
+from penstock.control.documents.service import Service
+from penstock.control.fleet import start_turns as turns_module
+from penstock.control.fleet.lifecycle import Keeper, State
+from penstock.control.fleet.start_turns import Turn, Turns
+from penstock.control.fleet.worker import Worker
 from penstock.errors import NotFound
 from tests.cli.commands import wait_for
 from tests.flows import flow_of, pipeline
@@ -131,7 +131,7 @@ def test_an_attempt_after_a_failure_waits_again(spark: SparkSession, tmp_path: P
     others[0].end()
     flow.keeper.join(120)
     state = flow.keeper.state
-    assert (flow.starts, state.outcome, len(state.attempts)) == (2, "completed", 1)
+    assert (flow.starts, state.outcome, len(state.attempts)) == (2, "completed", 1), state.error
 
 
 def test_a_turn_ends_when_the_source_has_answered(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from penstock.control import rpc
-from penstock.control.flows import Flows
+from penstock.control.documents.service import Service
+from penstock.control.fleet.assignments import Flows
+from penstock.control.fleet.start_turns import Turn
+from penstock.control.fleet.worker import Worker
+from penstock.control.questions import rpc
+from penstock.control.questions.rpc import RpcClient
 from penstock.control.registry import Registry
-from penstock.control.rpc import RpcClient
-from penstock.control.service import Service
-from penstock.control.turns import Turn
-from penstock.control.worker import Worker
 from penstock.settings import load
 from tests.cli.commands import wait_for
 

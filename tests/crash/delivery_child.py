@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from penstock.engine.session import open_session
+from penstock.engine.runtime.session import open_session
 from penstock.settings import load
 from tests.crash.delivery_flow import EVENTS, faulty_flow, streams_of
 from tests.crash.freezer import Freezer

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock.connectors.logs import LOGS
-from penstock.connectors.stream_sink import StreamSink
-from penstock.engine.flow import Flow
+from penstock.connectors.stream.sink import StreamSink
+from penstock.engine.plan.flow import Flow
+from penstock.frames.logs import LOGS
 from penstock.streams.log import Log
 from tests.engine.faults import Faulty
 from tests.flows import Streams

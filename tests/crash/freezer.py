@@ -15,9 +15,9 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from penstock.connectors.base import Site
-from penstock.connectors.stream_sink import StreamSink
-from penstock.engine.ledger import Ledger
+from penstock.connectors.stream.sink import StreamSink
+from penstock.engine.delivery.ledger import Ledger
+from penstock.frames.site import Site
 from penstock.testing.faulty_sink import FaultySink
 
 

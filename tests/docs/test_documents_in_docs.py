@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.cli.samples import read_file
-from penstock.control.lifecycle import Keeper
-from penstock.engine.analysis import analyse, offline
-from penstock.engine.flow import resolve_flow
-from penstock.engine.golden import cases_of, run_case
-from penstock.engine.testrun import Bench
+from penstock.control.fleet.lifecycle import Keeper
+from penstock.engine.plan.analysis import analyse, offline
+from penstock.engine.plan.flow import resolve_flow
+from penstock.engine.trials.declared_tests import cases_of, run_case
+from penstock.engine.trials.trial import Bench
 from penstock.specs.text import read_all, read_path
 from tests.flows import NO_STREAMS
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from penstock.engine.flow import Flow, Part, Place
-from penstock.engine.session import open_session
+from penstock.engine.plan.flow import Flow, Part, Place
+from penstock.engine.runtime.session import open_session
 from penstock.processors.base import BatchProcessor, Desk, Outcome, Stage, Work
 from penstock.settings import load
 from tests.engine.faults import Faulty, numbers, wait_for

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from penstock.connectors.base import Site
-from penstock.control.lifecycle import Keeper
-from penstock.engine.flow import Flow
-from penstock.engine.standings import Standing, read_standings
+from penstock.control.fleet.lifecycle import Keeper
+from penstock.engine.delivery.sink_states import Standing, read_standings
+from penstock.engine.plan.flow import Flow
+from penstock.frames.site import Site
 from penstock.testing.faulty_sink import FaultySink, deliveries
 from tests.flows import NO_STREAMS, Streams, flow_of, pipeline
 

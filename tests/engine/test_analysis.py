@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.engine.analysis import Analysis, analyse, offline
+from penstock.engine.plan.analysis import Analysis, analyse, offline
 from tests.flows import pipeline
 
 

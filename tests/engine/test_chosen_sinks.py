@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from penstock.connectors.logs import LOGS
-from penstock.engine.failures import failure_of
-from penstock.engine.missed import rereader_of
-from penstock.engine.plan import Plan, plan_flow
-from penstock.processors.base import EVENT, EVENT_TYPE
+from penstock.engine.delivery.backlog import rereader_of
+from penstock.engine.plan.plan import Plan, plan_flow
+from penstock.engine.runtime.failures import failure_of
+from penstock.frames.hidden import EVENT, EVENT_TYPE
+from penstock.frames.logs import LOGS
 from tests.flows import Streams, flow_of, pipeline, run
 
 TENTH = {"type": "route", "rules": [{"when": "seq % 10 = 0", "sinks": ["big"]}], "default": ["rest"]}

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.engine.comparing import Difference, Events
-from penstock.processors.base import EVENT
+from penstock.engine.trials.differences import Difference, Events
+from penstock.frames.hidden import EVENT
 from tests.processors.arrow_kit import EVENT_COLUMN
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

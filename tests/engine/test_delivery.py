@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from penstock.engine.round import policy_met
+from penstock.engine.delivery.commit import policy_met
 from tests.flows import flow_of, json_rows, keeper, pipeline, run
 
 
@@ -38,7 +38,8 @@ def test_a_best_effort_sink_that_fails_stalls_nobody(spark: SparkSession, tmp_pa
     assert state.outcome == "completed"
     assert len(json_rows(tmp_path / "out")) == 10
     mirror = state.ops["sinks"]["mirror"]
-    assert (mirror["events"], mirror["failures"], mirror["missed_batches"]) == (0, 1, 1)
+    # Its failure after the last batch, when it was to catch up, is counted too.
+    assert (mirror["events"], mirror["failures"], mirror["missed_batches"]) == (0, 2, 1)
     assert "nosuch" in mirror["last_error"]
     assert state.ops["sinks"]["lake"]["events"] == 10
 

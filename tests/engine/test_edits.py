@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.engine.checkpoints import KEY, memory_of, position_of
-from penstock.engine.edits import plan_edit
-from penstock.engine.flow import Flow
-from penstock.engine.plan import plan_run
+from penstock.engine.plan.edit_effects import plan_edit
+from penstock.engine.plan.flow import Flow
+from penstock.engine.plan.plan import plan_run
+from penstock.engine.runtime.checkpoints import KEY, memory_of, position_of
 from tests.flows import Streams, flow_of, pipeline
 
 FILTER = {"id": "f", "type": "filter", "where": "id > 0"}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.flow import Flow, resolve_flow
+from penstock.engine.plan.flow import Flow, resolve_flow
 from penstock.errors import Invalid, Problem
 from tests.flows import NO_STREAMS, flow_of, pipeline
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine import flow_log as module
-from penstock.engine.flow_log import NO_LOG, FlowLog
-from penstock.engine.log_lines import FILE, OLDER, LogReader
+from penstock.engine.runtime import flow_log as module
+from penstock.engine.runtime.flow_log import NO_LOG, FlowLog
+from penstock.engine.runtime.flow_log_reader import FILE, OLDER, LogReader
 
 
 @pytest.fixture

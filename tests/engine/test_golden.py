@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.engine.golden import CaseResult, cases_of, run_case
-from penstock.engine.samples import Text
-from penstock.engine.testrun import Bench
+from penstock.engine.trials.declared_tests import CaseResult, cases_of, run_case
+from penstock.engine.trials.samples import Text
+from penstock.engine.trials.trial import Bench
 from penstock.errors import Invalid
 from tests.flows import pipeline
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.connectors.cursors import oldest_age_ms
-from penstock.engine.counters import Counters
+from penstock.engine.runtime.counters import Counters
+from penstock.frames.streams.cursors import oldest_age_ms
 from tests.engine.test_streams import wait_for
 from tests.flows import Streams, keeper, pipeline, running
 

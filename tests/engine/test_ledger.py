@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from penstock.connectors.base import DeliveryId
-from penstock.engine.ledger import NOTES, Ledger, Span
-from penstock.engine.standings import FILE, read_standings
+from penstock.engine.delivery.ledger import NOTES, Ledger, Span
+from penstock.engine.delivery.sink_states import FILE, read_standings
 
 SINKS = ("a", "b")
 
@@ -34,7 +34,7 @@ def test_a_batch_that_is_repeated_knows_who_has_dealt_with_it(tmp_path: Path) ->
 
 def test_an_acknowledgement_that_comes_late_fills_the_gap(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
-    assert ledger.missed(delivery(1), Span(10, 20), "file", "key", file="x", bytes=5)
+    assert ledger.missed(delivery(1), Span(10, 20), "file", "key", file="x", size=5)
     assert ledger.kept("a") == ({"x"}, 5)
     assert ledger.acked(delivery(1), Span(10, 20)) == "x"
     assert ledger.next_gap("a", "flow") is None

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from penstock.connectors.faults import Fault
-from penstock.engine.python_step import PythonStep, PythonSteps
+from penstock.engine.plan.python_steps import PythonStep, PythonSteps
 from penstock.errors import Retryable
-from penstock.processors.base import EVENT, NOTE, BadEvent, BatchProcessor, Desk, Outcome, Refused, Work
+from penstock.frames.faults import Fault
+from penstock.frames.hidden import EVENT, NOTE
+from penstock.processors.base import BadEvent, BatchProcessor, Desk, Outcome, Refused, Work
 from tests.cli.commands import wait_for
 from tests.flows import Streams, keeper, letters, pipeline, running
 from tests.processors.arrow_kit import EVENT_COLUMN

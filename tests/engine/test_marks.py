@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.marks import Mark, Marks, Slice, alone
+from penstock.engine.letters.states import Mark, Marks, Slice, alone
 from penstock.errors import Conflict
 
 SLICE = Slice("r1", 0, "step/clean", (3, 5))

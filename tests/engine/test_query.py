@@ -11,15 +11,16 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.connectors.logs import LOGS
-from penstock.connectors.stream_table import TableReader
-from penstock.engine import query
-from penstock.engine.query import Queries, TookTooLong
+from penstock.engine.runtime import sql_queries as query
+from penstock.engine.runtime.sql_queries import Queries, TookTooLong
 from penstock.errors import Invalid, Problem, Unavailable
+from penstock.frames.logs import LOGS
+from penstock.frames.streams.table import read_range
 from penstock.specs.stream import StreamSpec
 from penstock.streams.decode import decode
 from penstock.streams.events import payload_schema
 from penstock.streams.home import StreamPlace
+from tests.flows import Streams
 from tests.streams.kit import make_stream
 
 SCHEMA = "id BIGINT, customer STRING, amount DECIMAL(10, 2), at TIMESTAMP, tags ARRAY<STRING>"
@@ -170,18 +171,15 @@ def test_only_a_few_run_at_once(queries: Queries) -> None:
     assert queries.run("SELECT 1", 1, PATIENCE_S).rows == [[1]]
 
 
-def test_a_table_is_read_in_parts_without_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.connectors.stream_table.PARTITION", 4)
-    directory = make_stream(tmp_path / "s")
-    log = LOGS.log(directory)
+def test_a_table_is_read_in_parts_without_gaps(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.frames.streams.table.PARTITION", 4)
+    streams = Streams(tmp_path)
+    log = streams.make("in")
     for _ in range(3):
         log.append(pa.record_batch([pa.array([b"a", b"b", b"c"])], ["value"]))
-    from pyspark.sql.types import LongType, StringType, StructType, TimestampType
-
-    schema = StructType().add("value", StringType()).add("_offset", LongType()).add("_time", TimestampType())
-    table = {"directory": str(directory), "first": 0, "next": 9, "raw": True}
-    reader = TableReader(table, schema)
-    parts = list(reader.partitions())
-    read = [row for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
-    assert len(parts) == 3
-    assert [(row["_offset"], row["value"]) for row in read] == list(zip(range(9), "abcabcabc", strict=True))
+    read = read_range(spark, streams.place("in"), 1, 8)
+    assert read.rdd.getNumPartitions() == 2
+    rows = [(row["_offset"], row["value"]) for row in read.collect()]
+    assert rows == list(zip(range(1, 8), "bcabcab", strict=True))

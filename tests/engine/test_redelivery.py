@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 
 from penstock.connectors.base import DeliveryId
-from penstock.connectors.logs import LOGS
-from penstock.engine.entries import Begin, ranges
-from penstock.engine.flow import Flow
-from penstock.engine.letterbox import Letterbox, Wanted
-from penstock.engine.letters import Letters
-from penstock.engine.marks import Marks, Slice
-from penstock.engine.notes import Note
-from penstock.engine.redelivery import Redelivery, ReplayResult
+from penstock.engine.letters.notes import Note
+from penstock.engine.letters.reader import Letterbox, Wanted
+from penstock.engine.letters.replay import Redelivery, ReplayResult
+from penstock.engine.letters.replay_entry import Begin, ranges
+from penstock.engine.letters.states import Marks, Slice
+from penstock.engine.letters.writer import Letters
+from penstock.engine.plan.flow import Flow
+from penstock.frames.logs import LOGS
 from tests.flows import Streams, flow_of, letters, pipeline, run
 
 if TYPE_CHECKING:

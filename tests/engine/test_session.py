@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.session import configuration
+from penstock.engine.runtime.session import configuration
 from penstock.errors import PenstockError
 from penstock.settings import load
 from penstock.spark.java import require_java

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.connectors.logs import LOGS
-from penstock.engine.analysis import offline
-from penstock.engine.samples import META
-from penstock.engine.tested import TestResult
-from penstock.engine.testrun import Bench, try_out
+from penstock.engine.plan.analysis import offline
+from penstock.engine.trials.result import TestResult
+from penstock.engine.trials.samples import META
+from penstock.engine.trials.trial import Bench, try_out
+from penstock.frames.logs import LOGS
 from tests.cli.commands import wait_for
 from tests.flows import Streams, keeper, letters, pipeline, run, running
 from tests.processors.http_server import Said, http_server
@@ -92,10 +92,18 @@ def process(table):
 OUTBOX = {"type": "outbox", "aggregate_type": "kind", "aggregate_id": "id", "schema": "x INT"}
 WINDOW = {"type": "window", "time": "at", "size": "3m"}
 
+SAMPLES = [{"rate": 0.9}, {"rate": 0.9, "by": "key"}, {"every": 2}]
+
 STEPS: dict[str, list[dict[str, Any]]] = {
-    "route": [{**ROUTE, "default": "all"}, ROUTE],
-    "sql": [{"type": "sql", "query": "SELECT id, 6 DIV (id - 2) AS n, explode(tags) AS t FROM input"}, ROUTE],
-    "explode": [{"type": "explode", "field": "tags"}, ROUTE],
+    "route, explode, sql": [
+        {**ROUTE, "default": "all"},
+        {"type": "explode", "field": "tags"},
+        {
+            "type": "sql",
+            "query": "SELECT id, 6 DIV (id - 2) AS n, explode(array(tags, kind)) AS t FROM input",
+        },
+        ROUTE,
+    ],
     "mask, throttle, validate, lookup, http": [
         {"type": "mask", "fields": [{"field": "payload", "method": "hash"}]},
         {"type": "throttle", "rate": 1000},
@@ -105,33 +113,37 @@ STEPS: dict[str, list[dict[str, Any]]] = {
         {"id": "ask", "type": "http", "url": "<url>/{id}", "schema": "n INT"},
         ROUTE,
     ],
-    "sample": [{"type": "sample", "rate": 0.6}, ROUTE],
-    "sample by key": [{"type": "sample", "rate": 0.6, "by": "key"}, ROUTE],
-    "every third": [{"type": "sample", "every": 3}, ROUTE],
+    "samples": [*({"type": "sample", **how} for how in SAMPLES), ROUTE],
     "outbox": [OUTBOX, {"type": "map", "set": {"id": "x"}}, ROUTE],
     "outbox with a route": [{**OUTBOX, "route": "{aggregate_type}"}],
     "javascript": [{"type": "javascript", "inline": SCRIPT}],
-    "javascript that makes events": [{"type": "javascript", "inline": NEW_EVENTS}, ROUTE],
-    "python rows": [{"type": "python", "inline": NEW_ROWS}, ROUTE],
-    "python that makes events": [{"type": "python", "inline": NEW_TABLE}, ROUTE],
-    "dedupe": [{"type": "dedupe", "keys": ["kind"], "within": "4m", "time": "at"}, ROUTE],
-    "window": [{**WINDOW, "keys": ["kind"], "aggregates": {"id": "min(id)"}}, ROUTE],
-    "events of a window": [{**WINDOW, "emit": "events"}, ROUTE],
-    "join": [
+    "scripts that make events": [
+        {"type": "javascript", "inline": NEW_EVENTS},
+        {"type": "python", "inline": NEW_ROWS},
+        {"type": "python", "inline": NEW_TABLE},
+        ROUTE,
+    ],
+    "dedupe, events of a window": [
+        {"type": "dedupe", "keys": ["kind"], "within": "4m", "time": "at"},
+        {**WINDOW, "emit": "events"},
+        ROUTE,
+    ],
+    "join, window": [
         {
             **{"id": "paid", "type": "join", "stream": "other", "on": {"id": "id"}, "within": "1h"},
             **{"time": "at", "stream_time": "at"},
         },
+        {**WINDOW, "keys": ["kind"], "aggregates": {"id": "min(id)"}},
         ROUTE,
     ],
 }
-REMEMBER = ("dedupe", "window", "events of a window", "join")
+REMEMBER = ("dedupe, events of a window", "join, window")
 OTHER_COLUMNS = "id BIGINT, at TIMESTAMP"
 OTHER = [{"id": n, "at": EVENTS[n]["at"]} for n in (1, 3, 3)]
 
 
 def pairs() -> Iterator[tuple[str, str]]:
-    """Sources and steps: a source of either kind for each step, and by night all of them.
+    """Sources and steps: a source of either kind for each list of steps, and by night all of them.
 
     What remembers events has to see the end of its source, and what is sent by HTTP has none.
     """

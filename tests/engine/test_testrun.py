@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.engine.analysis import offline
-from penstock.engine.samples import META, MOST_EVENTS, Given, Text
-from penstock.engine.tested import StepResult, TestResult
-from penstock.engine.testrun import Bench, try_out
+from penstock.engine.plan.analysis import offline
+from penstock.engine.trials.result import StepResult, TestResult
+from penstock.engine.trials.samples import META, MOST_EVENTS, Given, Text
+from penstock.engine.trials.trial import Bench, try_out
 from penstock.errors import Invalid, Problem
 from tests.flows import pipeline
 

@@ -14,13 +14,17 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from penstock.control.lifecycle import Keeper
-from penstock.processors.base import EVENT
+from penstock.control.fleet.lifecycle import Keeper
+from penstock.engine.plan.plan import plan_run
+from penstock.engine.runtime.counters import Counters
+from penstock.engine.runtime.run import Run
+from penstock.frames.hidden import EVENT
+from penstock.processors.support.ticker import Clock
 from penstock.processors.window import WindowProcessor
 from penstock.sql.rows import to_json
 from penstock.streams.log import Log
 from tests.engine.test_streams import wait_for
-from tests.flows import Streams, json_rows, keeper, letters, pipeline, run, running
+from tests.flows import Streams, flow_of, json_rows, keeper, letters, pipeline, run, running
 from tests.processors.kit import stage, through, with_event
 
 pytestmark = pytest.mark.slow
@@ -96,6 +100,28 @@ def test_a_finite_input_closes_its_last_window_and_goes_on_later(spark: SparkSes
     assert found(tmp_path / "out")[3:] == [("01:10", 1)]
     assert run(spark, raw, tmp_path / "ck").outcome == "completed"
     assert len(found(tmp_path / "out")) == 4
+
+
+def test_a_restart_after_the_clock_was_set_past_all_windows_closes_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write(tmp_path / "in", "1.json", 1, 5, 12)
+    source = {"type": "file", "path": str(tmp_path / "in"), "format": "json", "finite": True}
+    source["schema"] = "id BIGINT, at TIMESTAMP"
+    raw = flow(tmp_path, count(), source=source)
+    site = Streams(tmp_path).site()
+    first = Run(plan_run(flow_of(raw, site), spark), str(tmp_path / "ck"), Counters({"file": "exactly-once"}))
+    first.start()
+    first._running.awaitTermination()
+    assert site.state is not None
+    assert Clock(site.state).flush(str(first._running.id))
+    first.close()  # as if it had been killed here
+    again = Run(plan_run(flow_of(raw, site), spark), str(tmp_path / "ck"), Counters({"file": "exactly-once"}))
+    again.start()
+    wait_for("end of the second run", again.observe)
+    again.close()
+    assert again.failure is None
+    assert found(tmp_path / "out") == [("00:00", 2), ("00:10", 1)]
 
 
 STEPS = [

@@ -6,7 +6,7 @@ import sys
 import threading
 from pathlib import Path
 
-from penstock.engine.session import open_session
+from penstock.engine.runtime.session import open_session
 from penstock.settings import load
 from tests.java import CACHE
 from tests.oracle.nexmark import QUERIES

@@ -21,10 +21,10 @@ from tests.oracle.rows import rows_of
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 QUERY = "q5"
-FIFTIES, MAX_EVENTS = 40, 230
+FIFTIES, MAX_EVENTS = 40 if NIGHTLY else 30, 230
 
 
-@pytest.mark.parametrize("batches", range(1, 6) if NIGHTLY else [3])
+@pytest.mark.parametrize("batches", range(1, 6) if NIGHTLY else [2])
 def test_a_query_survives_kill_9(spark: SparkSession, tmp_path: Path, batches: int) -> None:
     """The process dies somewhere after its first batches; this one goes on from its checkpoint."""
     events = generate(FIFTIES)

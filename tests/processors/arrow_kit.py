@@ -9,10 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.connectors.base import Site
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import EVENT, EVENT_TYPE, BatchProcessor, Desk, Outcome, Stage
-from penstock.processors.columns import as_arrow, as_struct
+from penstock.frames.columns import as_arrow, as_struct
+from penstock.frames.hidden import EVENT, EVENT_TYPE
+from penstock.frames.site import Site
+from penstock.processors.base import BatchProcessor, Desk, Outcome, Stage
 from penstock.specs.policies import Batch
 from penstock.streams.ddl import Parser
 from penstock.streams.home import StreamPlace

@@ -7,9 +7,10 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from penstock.connectors.base import Site
-from penstock.processors.base import EVENT, NOTE, FrameProcessor, Stage
-from penstock.processors.known import event_of
+from penstock.frames.hidden import EVENT, NOTE
+from penstock.frames.known import event_of
+from penstock.frames.site import Site
+from penstock.processors.base import FrameProcessor, Stage
 from penstock.specs.policies import Batch
 from penstock.streams.home import StreamPlace
 

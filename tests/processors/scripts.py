@@ -10,10 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.python_step import PythonStep, PythonSteps
+from penstock.engine.plan.python_steps import PythonStep, PythonSteps
 from penstock.errors import Invalid, Problem
-from penstock.processors.base import EVENT, NOTE, Stage
-from penstock.processors.columns import as_arrow, as_struct
+from penstock.frames.columns import as_arrow, as_struct
+from penstock.frames.hidden import EVENT, NOTE
+from penstock.processors.base import Stage
 from penstock.processors.javascript import JavascriptProcessor
 from penstock.processors.js.sandbox import close_all
 from penstock.specs.policies import Batch

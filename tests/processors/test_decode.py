@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from penstock.processors.decode import DecodeProcessor
 from tests.processors.arrow_kit import batch_of, raw, refusals, run
 
+MOMENT = datetime.datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=datetime.UTC)
 FORMATS: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (
         {"format": "json", "schema": "id BIGINT, tags ARRAY<STRING>"},
@@ -19,6 +20,21 @@ FORMATS: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"format": "csv", "schema": "id BIGINT, name STRING, at DATE, in STRUCT<x: INT>"},
         '7,"a, ""b""\nc",2026-01-31,"{""x"": 1}"\n',
         {"id": 7, "name": 'a, "b"\nc', "at": datetime.date(2026, 1, 31), "in": {"x": 1}},
+    ),
+    (
+        {"format": "json", "schema": "at TIMESTAMP, all ARRAY<TIMESTAMP>", "timestamps": "epoch_ms"},
+        '{"at": 1700000000123, "all": [0]}',
+        {"at": MOMENT, "all": [datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)]},
+    ),
+    (
+        {"format": "csv", "schema": "at TIMESTAMP", "timestamps": "epoch_us"},
+        "1700000000123000",
+        {"at": MOMENT},
+    ),
+    (
+        {"format": "kv", "schema": "at TIMESTAMP", "timestamps": "epoch_ms"},
+        "at=1700000000123",
+        {"at": MOMENT},
     ),
     (
         {"format": "csv", "schema": "a STRING, b INT", "delimiter": ";", "null_text": "NULL"},
@@ -86,6 +102,12 @@ FAULTS: list[tuple[dict[str, Any], str | bytes, str, str]] = [
         '{"a": {"b": [1, "x"]}}',
         "wrong_type",
         "'a.b[1]'",
+    ),
+    (
+        {"format": "json", "schema": "id INT, at TIMESTAMP", "timestamps": "epoch_s"},
+        '{"id": 2, "at": "2026-01-31T12:00:00Z"}',
+        "wrong_type",
+        "not an integer, the seconds since 1970",
     ),
     ({"format": "json", "schema": "id TINYINT"}, '{"id": 200}', "out_of_range", "beyond TINYINT"),
     ({"format": "csv", "schema": "a INT, b INT"}, "1", "malformed_csv", "has 1 fields, not 2"),

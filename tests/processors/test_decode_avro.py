@@ -10,8 +10,8 @@ from typing import Any
 import fastavro
 import pytest
 
-from penstock.connectors.faults import Fault
 from penstock.errors import Retryable
+from penstock.frames.faults import Fault
 from penstock.processors.decode import DecodeProcessor
 from penstock.processors.formats.registry import framed
 from tests.processors.arrow_kit import opened, raw, refusals, run, stage

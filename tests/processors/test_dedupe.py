@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.errors import Invalid
-from penstock.processors.base import EVENT
+from penstock.frames.hidden import EVENT
 from penstock.processors.dedupe import DedupeProcessor
 from tests.processors.kit import applied, stage, through, with_event
 
@@ -76,7 +76,7 @@ def test_what_passes_is_as_it_was(spark: SparkSession) -> None:
     schema = (
         "at TIMESTAMP, id INT, local TIMESTAMP_NTZ, day DATE, price DECIMAL(38,9), raw BINARY, f FLOAT,"
         " list ARRAY<STRUCT<a: INT, b: STRING>>, map MAP<STRING, TIMESTAMP>,"
-        " whole STRUCT<x: DOUBLE, y: BIGINT>"
+        " whole STRUCT<x: DOUBLE, y: BIGINT>, penstock_share STRING"
     )
     old, late = datetime(1, 1, 2, 3, 4, 5, 123456), datetime(9999, 12, 31, 23, 59, 59, 999999)
     rows: list[Any] = [
@@ -91,11 +91,13 @@ def test_what_passes_is_as_it_was(spark: SparkSession) -> None:
             [(1, None), None],
             {"x": datetime(1500, 2, 28, 1, 2, 3, 4, tzinfo=UTC), "y": None},
             (-0.0, 2**63 - 1),
+            "a name that Penstock uses itself",
         )
         for number in range(2)
     ]
     df = with_event(spark.createDataFrame(rows, schema), offset="id", headers="map('h', 'v')")
-    made = through(DedupeProcessor(keys=["id", "whole"], within="5s", time="at"), df, stage(testing=True))
+    step = DedupeProcessor(keys=["id", "whole", "penstock_share"], within="5s", time="at")
+    made = through(step, df, stage(testing=True))
     text = "to_json(struct(*), map('ignoreNullFields', 'false'))"
     both = [sorted(row[0] for row in each.drop(EVENT).selectExpr(text).collect()) for each in (df, made)]
     assert both[0] == both[1]

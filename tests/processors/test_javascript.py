@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from penstock.processors.base import EVENT, Desk, Refused
+from penstock.frames.hidden import EVENT
+from penstock.processors.base import Desk, Refused
 from penstock.processors.javascript import JavascriptProcessor
 from tests.processors.scripts import EVENT_FIELD, Script, ids, no_processes_left, refusals, run
 

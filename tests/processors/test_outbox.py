@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.errors import Invalid
-from penstock.processors.base import EVENT
+from penstock.frames.hidden import EVENT
 from penstock.processors.outbox import OutboxProcessor
 from tests.processors.kit import applied, stage, with_event
 

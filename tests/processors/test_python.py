@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from penstock.connectors.faults import Fault
-from penstock.processors.base import EVENT, Refused
+from penstock.frames.faults import Fault
+from penstock.frames.hidden import EVENT
+from penstock.processors.base import Refused
 from penstock.processors.python import PythonProcessor
 from tests.processors.arrow_kit import batch_of, opened, refusals, run, stage
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.errors import Invalid
-from penstock.processors.base import EVENT
+from penstock.frames.hidden import EVENT
 from penstock.processors.route import RouteProcessor, Rule
 from tests.processors.kit import applied, stage, with_event
 

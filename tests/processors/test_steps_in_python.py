@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from penstock.engine.analysis import offline
-from penstock.engine.testrun import Bench, try_out
+from penstock.engine.plan.analysis import offline
+from penstock.engine.trials.trial import Bench, try_out
 from tests.cli.commands import wait_for
 from tests.flows import Streams, keeper, letters, pipeline, running
 from tests.processors.http_server import Said, http_server

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.processors.rates import OwnBucket, SharedBucket
+from penstock.processors.support.rates import OwnBucket, SharedBucket
 from penstock.processors.throttle import ThrottleProcessor
 from tests.processors.arrow_kit import batch_of, opened, run, stage
 

@@ -9,10 +9,10 @@ import pytest
 from pydantic import ValidationError
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.engine.failures import failure_of
+from penstock.engine.runtime.failures import failure_of
 from penstock.errors import Invalid
-from penstock.processors.base import EVENT
-from penstock.processors.json_schemas import violations
+from penstock.frames.hidden import EVENT
+from penstock.processors.support.json_schemas import violations
 from penstock.processors.validate import ValidateProcessor
 from tests.processors.kit import applied, stage, with_event
 

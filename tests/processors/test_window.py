@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.errors import Invalid
-from penstock.processors.base import EVENT
+from penstock.frames.hidden import EVENT
 from penstock.processors.window import WindowProcessor
 from tests.flows import Streams
 from tests.processors.kit import applied, stage, through, with_event

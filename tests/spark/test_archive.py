@@ -86,7 +86,7 @@ def test_archives_that_no_jvm_uses_any_more_are_deleted(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_jvm_has_its_classes_from_the_archive(spark: SparkSession) -> None:
-    """The archive of these tests was made as every other one: by `penstock.engine.training`."""
+    """The archive of these tests was made as every other one: by `penstock.engine.runtime.training`."""
     from tests.java import archive as made
 
     maps = Path(f"/proc/{spark.sparkContext._gateway.proc.pid}/maps").read_text()

@@ -18,7 +18,7 @@ import pytest
 from penstock.spark.fork_server import PRELOADED, ForkServer
 from penstock.spark.launcher import SERVER
 from tests.cli.commands import wait_for
-from tests.flows import Streams, keeper, pipeline, running
+from tests.flows import keeper, pipeline, running
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,9 +90,8 @@ def test_nothing_that_is_preloaded_starts_threads_that_a_fork_would_lose(
 
 def test_what_spark_reads_flows_through_is_preloaded() -> None:
     from penstock.connectors.generate_reader import GenerateDataSource
-    from penstock.connectors.stream_reader import StreamDataSource
 
-    assert {GenerateDataSource.__module__, StreamDataSource.__module__} <= set(PRELOADED)
+    assert GenerateDataSource.__module__ in PRELOADED
 
 
 @pytest.mark.parametrize("variables", [{}, {SERVER: "/nonexistent/socket"}], ids=["no server", "gone"])
@@ -172,12 +171,8 @@ def test_all_python_processes_of_a_flow_are_forks(spark: SparkSession, tmp_path:
     """A contract with Spark: whatever Python it starts for a flow comes from the fork server."""
     from penstock.spark.fork_server import fork_server
 
-    streams = Streams(tmp_path)
-    streams.make("in", schema="id BIGINT")
-    raw = pipeline(
-        source={"type": "stream", "stream": "in"}, processors=[{"type": "filter", "where": "id > 0"}]
-    )
-    with running(keeper(spark, raw, tmp_path / "c", site=streams.site())) as kept:
+    raw = pipeline(source={"type": "generate", "rate": 10})
+    with running(keeper(spark, raw, tmp_path / "c")) as kept:
         wait_for("the flow", lambda: kept.state.phase == "running")
         jvm = psutil.Process(spark.sparkContext._gateway.proc.pid)
         own = {child.pid for child in jvm.children(recursive=True) if _has_loaded(child, "pyarrow")}

@@ -41,6 +41,7 @@ def test_a_document_has_the_defaults_of_its_kind() -> None:
         "max_ms": 50,
         "respect_source_tx": True,
         "max_tx_bytes": 268_435_456,
+        "max_tx_ms": 60_000,
         "max_inflight": "auto",
     }
     assert document.spec.commit_policy.mode == "required"

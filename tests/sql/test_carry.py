@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.errors import Invalid
 from penstock.sql.carry import FAILED, carry
 from penstock.sql.frames import run_query
 
@@ -105,6 +106,87 @@ CASES = {
         [(1, "id", 1), (1, "m", -1)],
         {},
     ),
+    "below an array": (
+        "SELECT n, explode(a) AS v FROM (SELECT CAST(s AS INT) AS n, a FROM input)",
+        [(1, 5, 1), (1, 5, 2), (4, 7, 4), (4, 7, 5)],
+        {2: {"id": 2, "s": "x", "a": [3]}},
+    ),
+    "an array that cannot be computed": (
+        "SELECT id, v FROM input LATERAL VIEW explode(array(CAST(s AS INT), id)) t AS v WHERE id > 1",
+        [(3, 3, 0), (3, 3, 3), (4, 4, 7), (4, 4, 4)],
+        {2: {"id": 2, "s": "x", "a": [3]}},
+    ),
+    "an array that may be empty and cannot be computed": (
+        "SELECT id, explode_outer(slice(a, CAST(s AS INT), 1)) AS v FROM input WHERE id <> 3",
+        [(1, 1, None), (4, 4, None)],
+        {2: {"id": 2, "s": "x", "a": [3]}},
+    ),
+    "a lateral join with an array that cannot be computed": (
+        "SELECT id, p, v FROM input, LATERAL posexplode(array(CAST(s AS INT))) AS t(p, v)",
+        [(1, 1, 0, 5), (3, 3, 0, 0), (4, 4, 0, 7)],
+        {2: {"id": 2, "s": "x", "a": [3]}},
+    ),
+    "a lateral join with a computed column": (
+        "SELECT id, n FROM input, LATERAL (SELECT CAST(s AS INT) + 1 AS n)",
+        [(1, 1, 6), (3, 3, 1), (4, 4, 8)],
+        {2: {"id": 2, "s": "x", "a": [3]}},
+    ),
+    "below a union": (
+        "SELECT CAST(s AS INT) AS n FROM input WHERE id < 3"
+        " UNION ALL SELECT 10 DIV s FROM input WHERE id = 3",
+        [(1, 5)],
+        {2: {"id": 2, "s": "x", "a": [3]}, 3: {"id": 3, "s": "0", "a": []}},
+    ),
+    "below a union with literals, and above it": (
+        "SELECT 100 DIV n AS m FROM (SELECT CAST(s AS INT) AS n FROM input UNION ALL SELECT 50)",
+        [(1, 20), (4, 14), (None, 2)],
+        {2: {"id": 2, "s": "x", "a": [3]}, 3: {"n": 0}},
+    ),
+    "below a join": (
+        "SELECT t.n, v.c FROM (SELECT CAST(s AS INT) AS n FROM input) t"
+        " JOIN (VALUES (5, 'a'), (5, 'b'), (7, 'd')) AS v(n, c) ON t.n = v.n",
+        [(1, 5, "a"), (1, 5, "b"), (4, 7, "d")],
+        {2: {"id": 2, "s": "x", "a": [3]}},
+    ),
+    "the condition of a join": (
+        "SELECT i.id, v.c FROM input i JOIN (VALUES (5, 'a'), (7, 'd')) AS v(n, c)"
+        " ON CAST(i.s AS INT) = v.n AND i.id < 10",
+        [(1, 1, "a"), (4, 4, "d")],
+        {2: {"id": 2, "s": "x", "a": [3]}},
+    ),
+    "a join that converts a column by itself": (
+        "SELECT i.id, v.c FROM (VALUES (5, 'a')) AS v(n, c) JOIN input i ON i.s = v.n",
+        [(1, 1, "a")],
+        {2: {"id": 2, "s": "x", "a": [3]}},
+    ),
+    "an outer join": (
+        "SELECT i.id, v.c FROM input i LEFT JOIN (VALUES (5, 'a')) AS v(n, c)"
+        " ON 35 DIV CAST(i.s AS INT) = v.n",
+        [(1, 1, None), (4, 4, "a")],
+        {2: {"id": 2, "s": "x", "a": [3]}, 3: {"id": 3, "s": "0", "a": []}},
+    ),
+    "an anti join": (
+        "SELECT i.id FROM input i LEFT ANTI JOIN (VALUES (5)) AS v(n) ON CAST(i.s AS INT) = v.n",
+        [(3, 3), (4, 4)],
+        {2: {"id": 2, "s": "x", "a": [3]}},
+    ),
+    "all pairs below": (
+        "SELECT n, m FROM (SELECT CAST(s AS INT) AS n FROM input WHERE id < 3)"
+        " CROSS JOIN (VALUES (1), (2)) AS v(m)",
+        [(1, 5, 1), (1, 5, 2)],
+        {2: {"id": 2, "s": "x", "a": [3]}},
+    ),
+    "columns made into rows that cannot be computed": (
+        "SELECT n, v FROM (SELECT id, CAST(s AS INT) AS m FROM input WHERE id < 3)"
+        " UNPIVOT (v FOR n IN (id, m))",
+        [(1, "id", 1), (1, "m", 5)],
+        {2: {"id": 2, "s": "x", "a": [3]}},
+    ),
+    "another number of partitions": (
+        "SELECT /*+ REPARTITION(2, id) */ id, CAST(s AS INT) AS n FROM input",
+        [(1, 1, 5), (3, 3, 0), (4, 4, 7)],
+        {2: {"id": 2, "s": "x", "a": [3]}},
+    ),
     "nothing that can fail": ("SELECT id AS i FROM input", [(1, 1), (2, 2), (3, 3), (4, 4)], {}),
 }
 
@@ -115,6 +197,25 @@ def test_every_event_keeps_what_is_hidden_and_what_fails_is_marked(events: DataF
     found, failed = result(events, query)
     assert sorted(found, key=str) == sorted(good, key=str)
     assert failed == bad
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT i.id FROM input i JOIN (VALUES (0)) AS v(n) ON i.id DIV v.n = 1",
+        "SELECT i.id FROM input i JOIN (VALUES (1)) AS v(n)"
+        " ON CASE WHEN v.n > 0 THEN CAST(i.s AS INT) = 1 END",
+        "SELECT i.id FROM input i LEFT SEMI JOIN (VALUES (5)) AS v(n) ON CAST(i.s AS INT) = v.n",
+        "SELECT stack(2, CAST(s AS INT), id) FROM input",
+        "SELECT id, n FROM input, LATERAL (SELECT v.n FROM (VALUES (5)) AS v(n) WHERE v.n = CAST(s AS INT))",
+    ],
+)
+def test_what_cannot_be_tried_is_refused_with_a_way_around(events: DataFrame, query: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        result(events, query)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.path) == ("sql_untried", "query")
+    assert "sql step" in (problem.hint or "")
 
 
 def test_a_query_does_not_see_what_is_hidden(events: DataFrame) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.sql import functions, plans
+from penstock.spark import plans
+from penstock.sql import functions
 from penstock.sql.frames import column, run_query
 from tests.sql.helpers import refusal
 

@@ -16,7 +16,7 @@ from penstock.specs.stream import StreamSpec
 from penstock.streams.config import StreamConfig, read_config, write_config
 from penstock.streams.events import RAW
 from penstock.streams.files import Files
-from penstock.streams.local import LocalStorage
+from penstock.streams.local.storage import LocalStorage
 from penstock.streams.log import Log
 from penstock.streams.pool import open_storage
 

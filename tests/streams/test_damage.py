@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import structlog
 
-from penstock.streams import tail
 from penstock.streams.frames import HEADER_SIZE, encode_body
-from penstock.streams.local import LocalStorage
+from penstock.streams.local import tail
+from penstock.streams.local.segments import Found, list_segments, walk
+from penstock.streams.local.storage import LocalStorage
 from penstock.streams.log import Log
-from penstock.streams.segments import Found, list_segments, walk
 from penstock.streams.storage import Append, Cursor
 from tests.streams.kit import NIGHTLY, change, events, fast_directory, make_stream, opened, values
 

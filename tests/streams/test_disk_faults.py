@@ -14,12 +14,12 @@ from typing import NoReturn
 import pytest
 
 from penstock.specs.positions import Position
-from penstock.streams import tail
 from penstock.streams.files import Files
 from penstock.streams.frames import encode_body
-from penstock.streams.local import LocalStorage
+from penstock.streams.local import tail
+from penstock.streams.local.segments import list_segments
+from penstock.streams.local.storage import LocalStorage
 from penstock.streams.log import Log
-from penstock.streams.segments import list_segments
 from penstock.streams.storage import Append, Appended, Cursor, Full, WriteFailed
 from tests.streams.kit import NIGHTLY, change, events, fast_directory, make_stream, opened, values
 

@@ -10,9 +10,12 @@ import pyarrow as pa
 import pytest
 
 from penstock.specs.positions import EARLIEST, LATEST, Position
-from penstock.streams import clock, segments
-from penstock.streams.committer import Closed
+from penstock.streams import clock
+from penstock.streams.committer import Closed, Pending
+from penstock.streams.decode.values import TEXTS, rows_of
+from penstock.streams.events import Event, payload_schema
 from penstock.streams.files import Files
+from penstock.streams.local import segments
 from penstock.streams.log import Chunk
 from penstock.streams.storage import Appended, Cursor, Fenced, Producer
 from tests.streams.kit import change, events, make_stream, opened, raw, values
@@ -209,6 +212,35 @@ def test_a_cancelled_append_does_not_fail_its_neighbours(directory: Path) -> Non
         assert first.future.cancel()
         third = log.submit(events(1, first=2), flush=True)
         assert (second.future.result(10), third.future.result(10)) == (Appended(1, 2), Appended(2, 3))
+
+
+def test_single_events_and_batches_of_a_group_share_a_frame(directory: Path) -> None:
+    def single(text: bytes) -> Pending:
+        return Pending(1, len(text), event=Event(TEXTS, text, len(text)))
+
+    change(directory, wal={"batch": {"max_ms": 10_000}})
+    with opened(directory) as log:
+        group = [single(b"1"), single(b"2"), Pending(2, 8, batch=events(2)), single(b"3")]
+        for entry in group:
+            log.put(entry, None)
+        last = log.submit(events(1, first=2), flush=True)
+        assert last.future.result(10) == Appended(5, 6)
+        assert [entry.future.result(10).first for entry in group] == [0, 1, 2, 4]
+        assert values(log) == [b"1", b"2", b"e0", b"e1", b"3", b"e2"]
+        assert len(list(log.read(0))) == 1
+
+
+def test_single_events_of_another_schema_have_a_frame_of_their_own(directory: Path) -> None:
+    change(directory, wal={"batch": {"max_ms": 10_000}})
+    forms = [rows_of(payload_schema(ddl)) for ddl in ("id BIGINT", "id BIGINT, name STRING")]
+    with opened(directory) as log:
+        for form in (forms[0], forms[0], forms[1]):
+            log.put(Pending(1, 9, event=Event(form, form.load(b'{"id": 7, "name": "x"}'), 9)), None)
+        form = forms[1]
+        log.put(Pending(1, 9, event=Event(form, form.load(b'{"id": 8}'), 9), flush=True), None)
+        assert log.wait(3, 10)
+        rows = [chunk.batch.to_pylist() for chunk in log.read(0) if chunk.batch is not None]
+    assert rows == [[{"id": 7}, {"id": 7}], [{"id": 7, "name": "x"}, {"id": 8, "name": None}]]
 
 
 def test_events_with_and_without_keys_follow_each_other(directory: Path) -> None:

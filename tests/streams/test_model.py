@@ -16,8 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from penstock.errors import Backpressure
 from penstock.specs.positions import EARLIEST, LATEST, Position
-from penstock.streams import clock, producers, segments
-from penstock.streams.local import LocalStorage
+from penstock.streams import clock, producers
+from penstock.streams.local import segments
+from penstock.streams.local.storage import LocalStorage
 from penstock.streams.log import Log
 from penstock.streams.storage import BatchConflict, BatchTooOld, Cursor, Fenced, Producer, Refusal
 from tests.streams.kit import change, make_stream, raw

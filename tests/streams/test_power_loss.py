@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from penstock.specs.stream import StreamSpec
-from penstock.streams import tail
 from penstock.streams.config import StreamConfig, write_config
 from penstock.streams.frames import encode_body
-from penstock.streams.local import LocalStorage
+from penstock.streams.local import tail
+from penstock.streams.local.storage import LocalStorage
 from penstock.streams.log import Log
 from penstock.streams.storage import Append, Appended, Cursor, Full, Producer
 from tests.streams.disk import Disk, PowerLoss

@@ -14,7 +14,7 @@ from penstock.errors import Backpressure
 from penstock.specs.stream import StreamSpec
 from penstock.streams.committer import Closed, Dropped
 from penstock.streams.home import StreamHome
-from penstock.streams.local import LocalStorage
+from penstock.streams.local.storage import LocalStorage
 from penstock.streams.log import Log
 from penstock.streams.storage import Appended, Cursor
 from tests.streams.kit import events, make_stream, opened, values

@@ -14,13 +14,13 @@ import pytest
 from penstock.errors import Invalid
 from penstock.streams.files import Files
 from penstock.streams.frames import HEADER_SIZE, Body, encode_body
-from penstock.streams.local import LocalStorage
+from penstock.streams.local.storage import LocalStorage
 from penstock.streams.log import Log
 from penstock.streams.pool import open_storage
-from penstock.streams.repair import Repair, repair
-from penstock.streams.rows import PAGE
+from penstock.streams.repair.repair import Repair, repair
+from penstock.streams.repair.verify import verify
+from penstock.streams.sqlite.rows import PAGE
 from penstock.streams.storage import Append, Appended, Producer, Storage
-from penstock.streams.verify import verify
 from tests.streams.kit import change, events, make_stream
 from tests.streams.test_verify import fill, flip, frames, segment
 
@@ -56,7 +56,7 @@ def check(directory: Path, result: Repair, lost: set[int], end: int = 60) -> Non
     assert storage.write([Append([encode_body(events(1, end), "none")])]) == [Appended(end, end + 1)]
     storage.close()
     again = repair(directory)
-    assert (again.mended, again.kept, offsets(again.lost)) == ([], [], lost)
+    assert (again.repaired, again.kept, offsets(again.lost)) == ([], [], lost)
 
 
 def damage_body(directory: Path, number: int, frame: int) -> set[int]:
@@ -114,7 +114,7 @@ def test_only_what_is_damaged_is_lost(tmp_path: Path, what: str) -> None:
     directory = fill(tmp_path / "s", frames=12)
     lost = DAMAGE[what](directory)
     result = repair(directory)
-    assert result.mended
+    assert result.repaired
     assert all(path.exists() for path in result.kept)
     check(directory, result, lost)
 
@@ -148,7 +148,7 @@ def test_indexes_tails_and_cursors_are_mended(tmp_path: Path) -> None:
     path = segment(directory, -1)
     path.write_bytes(path.read_bytes() + b"half an append")
     result = repair(directory)
-    assert {fault.kind for fault in result.mended} == {"index", "tail", "torn_tail", "cursor"}
+    assert {fault.kind for fault in result.repaired} == {"index", "tail", "torn_tail", "cursor"}
     assert result.kept == [cursor.with_name(cursor.name + ".damaged")]
     check(directory, result, set())
 
@@ -158,7 +158,7 @@ def test_a_missing_first_segment_moves_the_beginning(tmp_path: Path) -> None:
     segment(directory, 0).unlink()
     first = int(segment(directory, 0).stem)
     result = repair(directory)
-    assert [(fault.kind, fault.next) for fault in result.mended] == [("missing", first)]
+    assert [(fault.kind, fault.next) for fault in result.repaired] == [("missing", first)]
     assert verify(directory).faults == []
     storage = LocalStorage(directory)
     assert storage.bounds().first == first
@@ -178,7 +178,7 @@ def test_producers_are_known_after_their_state_was_damaged(tmp_path: Path) -> No
     flip(path, HEADER_SIZE + 2)
     assert repair(directory).lost == []
     storage = LocalStorage(directory)
-    while storage.bounds().first <= int(path.stem):  # nothing before the mended segment is left
+    while storage.bounds().first <= int(path.stem):  # nothing before the repaired segment is left
         storage.write([Append([body])])
     assert storage.write([Append([body], Producer("quiet", 7))]) == [Appended(0, 5, duplicate=True)]
     storage.close()
@@ -196,7 +196,7 @@ def test_bodies_that_are_no_arrow_are_left_out(tmp_path: Path) -> None:
 def test_settings_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     directory = fill(tmp_path / "s")
     (directory / "stream.json").write_text("{")
-    with pytest.raises(Invalid, match="written anew"):
+    with pytest.raises(Invalid, match="writes its settings again"):
         repair(directory)
 
 

@@ -18,7 +18,7 @@ from penstock.streams import clock
 from penstock.streams.committer import Dropped
 from penstock.streams.events import conform, payload_schema
 from penstock.streams.files import Files
-from penstock.streams.local import LocalStorage
+from penstock.streams.local.storage import LocalStorage
 from penstock.streams.log import Log
 from penstock.streams.storage import Appended, Cursor
 from tests.streams.kit import change, events, make_stream, values
@@ -241,7 +241,7 @@ def test_compression(stream: Stream) -> None:
 
 
 def test_sync(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("writer", "committer"):  # without it, there is a sync now and then
+    for module in ("local.writer", "committer"):  # without it, there is a sync now and then
         monkeypatch.setattr(f"penstock.streams.{module}.FLUSH_S", 1e6)
     stream.make().append(1)
     before = stream.files.syncs

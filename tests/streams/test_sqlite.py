@@ -19,8 +19,8 @@ from penstock.streams.frames import encode_body
 from penstock.streams.guarantee import guarantee
 from penstock.streams.log import Log
 from penstock.streams.pool import open_storage
-from penstock.streams.rows import PAGE
-from penstock.streams.sqlite import LARGEST_JOURNAL, SqliteStorage
+from penstock.streams.sqlite.rows import PAGE
+from penstock.streams.sqlite.storage import LARGEST_JOURNAL, SqliteStorage
 from penstock.streams.storage import Append, Appended, Cursor, Producer, WriteFailed
 from tests.streams.kit import change, events, make_stream, values
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from penstock.streams.frames import HEADER_SIZE, Body, encode_body
-from penstock.streams.local import LocalStorage
+from penstock.streams.local.segments import Found, list_segments, walk
+from penstock.streams.local.storage import LocalStorage
 from penstock.streams.pool import open_storage
-from penstock.streams.segments import Found, list_segments, walk
+from penstock.streams.repair.verify import verify
 from penstock.streams.storage import Append, Cursor
-from penstock.streams.verify import verify
 from tests.streams.kit import events, make_stream
 
 Faults = list[tuple[str, str, int, int]]

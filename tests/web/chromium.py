@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-from pathlib import Path
 
-from tests.servers import unavailable
+from tests.servers import install_from_apt, unavailable
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 
@@ -35,10 +32,5 @@ def _on_machine() -> str | None:
 
 
 def _from_apt() -> str | None:
-    if os.geteuid() != 0 or not Path("/etc/debian_version").exists() or not shutil.which("apt-get"):
-        return None
-    env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium", "fonts-liberation"]
-    for command in (["apt-get", "update", "-qq"], install):
-        subprocess.run(command, env=env, capture_output=True, check=False)
+    install_from_apt("--no-install-recommends", "chromium", "fonts-liberation")
     return _on_machine()

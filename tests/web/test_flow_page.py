@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,6 +58,27 @@ def test_the_page_shows_how_a_flow_is(page: Page, flow: str) -> None:
     page.get_by_label("Find").fill("nothing says this")
     expect(page.get_by_text("No line has this text")).to_be_visible()
     axe(page)
+
+
+def test_a_sink_that_fails_says_so_until_it_has_taken_the_batch(
+    page: Page, product: Product, tmp_path: Path
+) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    effort = {"retries": 10_000, "deadline_ms": 3_600_000, "backoff_ms": 100}
+    sink = {"id": "lake", "type": "file", "path": str(in_the_way / "out"), "format": "json", **effort}
+    spec = {"source": {"type": "generate", "count": 10}, "sinks": [sink]}
+    name = product.create(_document("Pipeline", "page lake", spec))["id"]
+    goto(page, f"/pipelines/{name}")
+    card = page.get_by_role("region", name="Sink lake")
+    expect(card.get_by_text("failing", exact=True)).to_be_visible()
+    expect(card).to_contain_text("It is tried again by itself.")
+    expect(card).to_contain_text("spec.sinks[0]: sink 'lake': ")
+    axe(page)
+    in_the_way.unlink()
+    expect(card.get_by_text("in sync", exact=True)).to_be_visible()
+    product.wait_for_status(name, "completed")
+    product.client.delete(f"/pipelines/{name}").raise_for_status()
 
 
 def test_a_flow_is_paused_and_resumed(page: Page, product: Product, flow: str) -> None:

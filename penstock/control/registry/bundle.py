@@ -33,19 +33,19 @@ class Entry:
 
 @dataclass(frozen=True)
 class Plan:
-    """What an import does: saves entries over what is there under their ids, and deletes."""
+    """The plan of an import: entries to save over documents of the same id, and documents to delete."""
 
     saves: list[tuple[Entry, Record | None]]
     deletes: list[Record]
 
     def changes(self) -> list[Change]:
-        """The plan as it is shown."""
+        """The changes of the plan, as they are shown."""
         deleted = [Change("delete", record.kind, record.id, record.name) for record in self.deletes]
         return [_change(entry, record) for entry, record in self.saves] + deleted
 
 
 def export(conn: Connection) -> JsonObject:
-    """Every document, what is referred to before what refers to it."""
+    """Every document, each after the documents it refers to."""
     records = sorted(_records(conn).values(), key=lambda record: (KINDS.index(record.kind), record.id))
     return {"apiVersion": API_VERSION, "kind": "Bundle", "documents": [_exported(each) for each in records]}
 
@@ -70,19 +70,19 @@ def parse(documents: Sequence[JsonObject]) -> list[Entry]:
 
 
 def plan(conn: Connection, entries: Sequence[Entry], mode: Mode) -> Plan:
-    """What importing the entries does to the registry as it is now.
+    """Plan the import of entries into the registry as it is now.
 
-    Invalid when an entry would refer to something that is not there in the end. As everywhere, one that
-    runs and is not active may.
+    Invalid when an entry would refer to a document that does not exist after the import. As everywhere, a
+    document with a flow that is not active may.
     """
     present = _records(conn)
     known: dict[str, set[str]] = {kind: set() for kind in KINDS}
-    for kind, id in present if mode == "merge" else ():
-        known[kind].add(id)
+    for kind, document_id in present if mode == "merge" else ():
+        known[kind].add(document_id)
     for entry in entries:
         known[entry.kind].add(entry.id)
     entries = [*entries, *_made(entries, known, present)]
-    known["Stream"] |= {id + INPUT for id in known["Pipeline"]}
+    known["Stream"] |= {pipeline + INPUT for pipeline in known["Pipeline"]}
     saves = [(entry, present.pop((entry.kind, entry.id), None)) for entry in entries]
     active = [entry for entry, record in saves if _desired(entry, record) == "active"]
     require_known([(f"documents[{entry.index}].", entry.document) for entry in active], known)
@@ -91,7 +91,7 @@ def plan(conn: Connection, entries: Sequence[Entry], mode: Mode) -> Plan:
 
 def apply(conn: Connection, entries: Sequence[Entry], mode: Mode) -> list[Change]:
     """Imports the entries."""
-    # Many flows change here: locking them in one order avoids deadlocks with those who do likewise.
+    # Many flows change here: locking them in one order avoids deadlocks with similar transactions.
     conn.execute(select(flows.c.uid).order_by(flows.c.uid).with_for_update())
     planned = plan(conn, entries, mode)
     for record in planned.deletes:
@@ -126,20 +126,20 @@ def _save(conn: Connection, entry: Entry, record: Record | None) -> None:
 def _made(
     entries: Sequence[Entry], known: dict[str, set[str]], present: Mapping[tuple[str, str], Record]
 ) -> Iterator[Entry]:
-    """The streams that sources ask for and no entry is. One that exists stays as it is."""
+    """The streams that sources ask for and no entry defines. Existing streams stay as they are."""
     for entry in entries:
         made = made_stream(entry.document)
         if made is None:
             continue
-        kind, id, _ = content.identity(made)
-        if id not in known[kind]:
-            known[kind].add(id)
-            document = present[kind, id].document if (kind, id) in present else made
+        kind, document_id, _ = content.identity(made)
+        if document_id not in known[kind]:
+            known[kind].add(document_id)
+            document = present[kind, document_id].document if (kind, document_id) in present else made
             yield Entry(entry.index, *content.identity(document), document, None)
 
 
 def _desired(entry: Entry, record: Record | None) -> str:
-    """What it should do; a document that does not run counts as active: all it refers to must exist."""
+    """The desired status; a document without a flow counts as active: all it refers to must exist."""
     if not runs(entry.document):
         return "active"
     return entry.desired or (record.flow.desired if record and record.flow else "active")

@@ -1,7 +1,7 @@
 """Changing documents on a connection: each function is a part of one transaction.
 
-Every caller holds the documents lock, so what a check saw is still true when its change commits: no
-lost update, no dangling reference.
+Every caller holds the documents lock, so a check still holds when its change commits: no lost update, no
+dangling reference.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ from penstock.specs.references import made_stream
 
 
 def add(
-    conn: Connection, kind: str, id: str, name: str, document: JsonObject, desired: str, origin: str
+    conn: Connection, kind: str, document_id: str, name: str, document: JsonObject, desired: str, origin: str
 ) -> None:
-    """A new document at revision 1."""
+    """Add a new document, at revision 1."""
     uid, at = str(uuid.uuid4()), datetime.now(UTC)
     conn.execute(
         insert(documents).values(
             uid=uid,
             kind=kind,
-            id=id,
+            id=document_id,
             name=name,
             revision=1,
-            search_text=_search_text(id, name, document),
+            search_text=_search_text(document_id, name, document),
             created_at=at,
             updated_at=at,
         )
     )
     _save_content(conn, uid, 1, document, origin, at)
     if runs(document):
-        _begin(conn, uid, id, desired, at)
-    emit(conn, kind, name, "created", {"id": id, "uid": uid, "revision": 1, "origin": origin})
+        _begin(conn, uid, document_id, desired, at)
+    emit(conn, kind, name, "created", {"id": document_id, "uid": uid, "revision": 1, "origin": origin})
 
 
 def add_made_stream(conn: Connection, document: JsonObject) -> None:
-    """The stream that a source asks for, unless it exists."""
+    """Add the stream that a source asks for, unless it exists."""
     made = made_stream(document)
     if made is not None:
-        kind, id, name = identity(made)
-        exists = select(documents.c.uid).where(documents.c.kind == kind, documents.c.id == id)
+        kind, document_id, name = identity(made)
+        exists = select(documents.c.uid).where(documents.c.kind == kind, documents.c.id == document_id)
         if conn.scalar(exists) is None:
-            add(conn, kind, id, name, made, "active", "auto_create")
+            add(conn, kind, document_id, name, made, "active", "auto_create")
 
 
 def replace(
     conn: Connection, record: Record, name: str, document: JsonObject, desired: str | None, origin: str
 ) -> None:
-    """What a document says and should do from now on; without `desired`, what it did."""
+    """Replace the content and the desired status of a document; without `desired` the status stays."""
     if not same(document, record.document):
         _revise(conn, record, name, document, desired or "active", origin)
     if desired and record.flow and record.flow.desired != desired and runs(document):
@@ -70,9 +70,9 @@ def replace(
 def _revise(
     conn: Connection, record: Record, name: str, document: JsonObject, desired: str, origin: str
 ) -> None:
-    """A new revision. A flow starts over with it, unless it runs the same.
+    """Add a revision. The flow starts over with it, unless the change does not affect the run.
 
-    `desired` is for one that begins.
+    `desired` is for a document that has had no flow.
     """
     uid, revision, at = record.uid, record.revision + 1, datetime.now(UTC)
     text = _search_text(record.id, name, document)
@@ -87,7 +87,7 @@ def _revise(
     elif record.flow is None:
         _begin(conn, uid, record.id, desired, at)
     elif same(what_runs(document), what_runs(record.document)):
-        # Only its tests are others. What runs is the new revision from now on, and nothing starts over.
+        # Only its tests differ: the flow counts as running the new revision, and does not start over.
         current = and_(flows.c.uid == uid, flows.c.running_revision == record.revision)
         conn.execute(update(flows).where(current).values(running_revision=revision))
     else:
@@ -118,41 +118,41 @@ def require_current(record: Record, expected: str | None) -> None:
 
 
 def rolled_back(conn: Connection, uid: str, error: JsonObject) -> None:
-    """An earlier revision is in force again. It is no trial: there is nothing to fall back on."""
+    """Record a rollback: an earlier revision is in force, and there is no other to fall back on."""
     conn.execute(update(flows).where(flows.c.uid == uid).values(running_revision=None, error=error))
 
 
-def _begin(conn: Connection, uid: str, id: str, desired: str, at: datetime) -> None:
-    """A flow for a document that runs from now on."""
+def _begin(conn: Connection, uid: str, document_id: str, desired: str, at: datetime) -> None:
+    """Add a flow for a document that runs from now on."""
     epoch = select(documents.c.last_epoch).where(documents.c.uid == uid).scalar_subquery()
     state = {"phase": "starting", "attempts": [], "epoch": epoch, "ops": {}, "updated_at": at}
-    conn.execute(insert(flows).values(uid=uid, id=id, desired=desired, **state))
+    conn.execute(insert(flows).values(uid=uid, id=document_id, desired=desired, **state))
 
 
 def _cease(conn: Connection, uid: str) -> None:
-    """No flow any more. A worker that holds it will miss it, and stop; its checkpoint stays."""
+    """Remove the flow of a document. Its worker notices that, and stops the run; its checkpoint stays."""
     epoch = conn.scalar(delete(flows).where(flows.c.uid == uid).returning(flows.c.epoch))
     if epoch is not None:
         conn.execute(update(documents).where(documents.c.uid == uid).values(last_epoch=epoch))
 
 
 def require_same(record: Record, document: JsonObject) -> tuple[str, str, str]:
-    """Kind, id and name of what is to replace a document; Invalid if it would be another one."""
-    kind, id, name = identity(document)
+    """Kind, id and name of a new revision; Invalid if it would be another document."""
+    kind, document_id, name = identity(document)
     if kind != record.kind:
         raise Invalid(
             Problem(code="kind_changed", message=f"'{record.name}' is a {record.kind}", path="kind")
         )
-    if id != record.id:
+    if document_id != record.id:
         raise Invalid(
             Problem(
                 code="id_changed",
-                message=f"the name must keep the id '{record.id}', which is stable for life",
+                message=f"the name must keep the id '{record.id}', which can't be changed later",
                 path="metadata.name",
                 hint="create another document, or change only case and spaces",
             )
         )
-    return kind, id, name
+    return kind, document_id, name
 
 
 def _save_content(
@@ -168,8 +168,8 @@ def _save_content(
         conn.execute(insert(labels), rows)
 
 
-def _search_text(id: str, name: str, document: JsonObject) -> str:
-    return fold(f"{name}\n{id}\n{_text(document['metadata'].get('description'))}")
+def _search_text(document_id: str, name: str, document: JsonObject) -> str:
+    return fold(f"{name}\n{document_id}\n{_text(document['metadata'].get('description'))}")
 
 
 def _text(value: Any) -> str:

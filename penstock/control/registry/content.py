@@ -1,4 +1,4 @@
-"""The content of documents: what makes two equal, who they are, and how they differ."""
+"""The content of documents: identity, equality and differences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def as_json(document: Any) -> JsonObject:
-    """A copy of a document that holds nothing but JSON; Invalid when it cannot be one."""
+    """A copy of a document that holds only JSON values; Invalid if that is not possible."""
     try:
         text = json.dumps(document, allow_nan=False, ensure_ascii=False)
         copy = json.loads(text.encode())  # refuses half of a surrogate pair, which no database stores
@@ -47,7 +47,7 @@ def identity(document: JsonObject) -> tuple[str, str, str]:
 
 
 def split_status(document: JsonObject) -> tuple[JsonObject, str | None]:
-    """The content of a document, and the status it asks for: that is state, and makes no revision."""
+    """The content of a document, and its `status` field, which is state and makes no revision."""
     if document.get("kind") not in RUNNABLE or "status" not in document:
         return document, None
     status = document["status"]

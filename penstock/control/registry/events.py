@@ -1,4 +1,4 @@
-"""The log of what happened, in the order in which transactions committed."""
+"""The event log of the registry, in the order in which transactions committed."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def writing(engine: Engine) -> Iterator[Connection]:
             _append(conn, pending)
 
 
-def emit(conn: Connection, kind: str, name: str, type: str, data: JsonObject | None = None) -> None:
+def emit(conn: Connection, kind: str, name: str, event: str, data: JsonObject | None = None) -> None:
     """Records an event together with the transaction of `conn`."""
-    conn.get_execution_options()[_PENDING].append(_Pending(kind, name, type, data or {}))
+    conn.get_execution_options()[_PENDING].append(_Pending(kind, name, event, data or {}))
 
 
 def events_after(conn: Connection, last_id: int, limit: int) -> list[Event]:

@@ -1,4 +1,4 @@
-"""References between documents: who refers to whom, and the rules that keep them from dangling."""
+"""References between documents, and the rules that keep them from dangling."""
 
 from __future__ import annotations
 
@@ -14,28 +14,31 @@ from penstock.specs.references import INPUT, references_of
 
 
 def record_references(conn: Connection, uid: str, document: JsonObject) -> None:
-    """Makes the references of a document those of its current content."""
+    """Store the references in the current content of a document."""
     conn.execute(delete(refs).where(refs.c.from_uid == uid))
-    # What cannot be an id is no reference: nothing could ever answer to it.
+    # A text that cannot be an id is no reference: no document can have it.
     found = {(ref.path, ref.kind, ref.id) for ref in references_of(document) if NAME.fullmatch(ref.id)}
-    rows = [{"from_uid": uid, "path": path, "to_kind": kind, "to_id": id} for path, kind, id in sorted(found)]
+    rows = [
+        {"from_uid": uid, "path": path, "to_kind": kind, "to_id": document_id}
+        for path, kind, document_id in sorted(found)
+    ]
     if rows:
         conn.execute(insert(refs), rows)
 
 
 def referrers(conn: Connection, kind: str, name: str) -> list[Referrer]:
-    """Who refers to a document, by kind and id; itself left out."""
-    id = derive_id(name)
-    if not NAME.fullmatch(id):
+    """The documents that refer to a document, by kind and id, without itself."""
+    document_id = derive_id(name)
+    if not NAME.fullmatch(document_id):
         return []
-    named = and_(refs.c.to_kind == kind, refs.c.to_id == id)
+    named = and_(refs.c.to_kind == kind, refs.c.to_id == document_id)
     if kind == "Pipeline":
-        named = or_(named, and_(refs.c.to_kind == "Stream", refs.c.to_id == id + INPUT))
+        named = or_(named, and_(refs.c.to_kind == "Stream", refs.c.to_id == document_id + INPUT))
     rows = conn.execute(
         select(documents.c.kind, documents.c.id, documents.c.name, refs.c.path)
         .join(refs, refs.c.from_uid == documents.c.uid)
         .where(named)
-        .where(~and_(documents.c.kind == kind, documents.c.id == id))
+        .where(~and_(documents.c.kind == kind, documents.c.id == document_id))
         .order_by(documents.c.kind, documents.c.id, refs.c.path)
     )
     return [Referrer(**row._mapping) for row in rows]
@@ -62,13 +65,13 @@ def versions(conn: Connection, uids: Collection[str]) -> dict[str, Versions]:
     return {uid: frozenset(each) for uid, each in found.items()}
 
 
-def dependents_of(kind: str, id: str) -> CTE:
+def dependents_of(kind: str, document_id: str) -> CTE:
     """The documents that refer to one, directly or through others, as a table of `uid`, `kind` and `id`."""
     who = (documents.c.uid, documents.c.kind, documents.c.id)
     found = (
         select(*who)
         .join(refs, refs.c.from_uid == documents.c.uid)
-        .where(refs.c.to_kind == kind, refs.c.to_id == id)
+        .where(refs.c.to_kind == kind, refs.c.to_id == document_id)
         .cte("found", recursive=True)
     )
     further = (
@@ -80,18 +83,18 @@ def dependents_of(kind: str, id: str) -> CTE:
 
 
 def known_ids(conn: Connection, kinds: Collection[str] = KINDS) -> dict[str, set[str]]:
-    """What can be referred to, by kind: the ids of all documents, and the inputs of pipelines as streams."""
+    """The ids that can be referred to, by kind: those of all documents, and pipeline inputs as streams."""
     asked = {*kinds, "Pipeline"} if "Stream" in kinds else {*kinds}
     ids: dict[str, set[str]] = {kind: set() for kind in asked}
     for row in conn.execute(select(documents.c.kind, documents.c.id).where(documents.c.kind.in_(asked))):
         ids[row.kind].add(row.id)
     if "Stream" in kinds:
-        ids["Stream"] |= {id + INPUT for id in ids["Pipeline"]}
+        ids["Stream"] |= {pipeline + INPUT for pipeline in ids["Pipeline"]}
     return {kind: ids[kind] for kind in kinds}
 
 
 def require_unreferenced(conn: Connection, record: Record) -> None:
-    """Conflict that names everyone who refers to a document, if anyone does."""
+    """Conflict, with all referrers, if a document is referred to."""
     found = referrers(conn, record.kind, record.id)
     if found:
         raise Conflict(
@@ -132,6 +135,6 @@ def require_known(checked: Iterable[tuple[str, JsonObject]], known: Mapping[str,
 
 
 def suggestion(name: str, ids: Iterable[str]) -> str | None:
-    """A hint with the id that somebody may have meant."""
+    """A hint with the most similar id."""
     close = nearest(derive_id(name), ids)
     return f"did you mean '{close}'?" if close else None

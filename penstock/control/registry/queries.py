@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, selec
 
 from penstock.control.registry.content import fold, storable
 from penstock.control.registry.links import dependents_of, known_ids, suggestion
-from penstock.control.registry.records import FlowState, Page, Record, Revision, Running
+from penstock.control.registry.records import FlowState, Mark, Page, Record, Revision, Running
 from penstock.control.registry.tables import (
     documents,
     flow_phase,
@@ -49,12 +49,20 @@ def select_records() -> Select[Any]:
     return select(*_DOCUMENT, *_FLOW).select_from(joined)
 
 
+def mark(conn: Connection) -> Mark:
+    """A value that changes with any document."""
+    about = select(func.count(), func.sum(documents.c.revision), func.max(documents.c.updated_at))
+    return tuple(conn.execute(about).one())
+
+
 def find(conn: Connection, kind: str, name: str) -> Record | None:
     """The document of that name or id, if it exists."""
-    id = derive_id(name)
-    if not NAME.fullmatch(id):
+    document_id = derive_id(name)
+    if not NAME.fullmatch(document_id):
         return None
-    row = conn.execute(select_records().where(documents.c.kind == kind, documents.c.id == id)).first()
+    row = conn.execute(
+        select_records().where(documents.c.kind == kind, documents.c.id == document_id)
+    ).first()
     return to_record(row) if row else None
 
 
@@ -100,15 +108,15 @@ def search(
     return Page(items=[to_record(row) for row in page], total=total or 0)
 
 
-def dependents(conn: Connection, kind: str, id: str) -> list[Record]:
+def dependents(conn: Connection, kind: str, document_id: str) -> list[Record]:
     """Every document that refers to one, directly or through others."""
-    found = dependents_of(kind, id)
+    found = dependents_of(kind, document_id)
     rows = conn.execute(select_records().where(documents.c.uid.in_(select(found.c.uid))).order_by(*_BY_KIND))
     return [to_record(row) for row in rows]
 
 
 def statuses(conn: Connection) -> dict[str, dict[str, str]]:
-    """The status of all that runs, by kind and name."""
+    """The status of every flow, by kind and name."""
     found: dict[str, dict[str, str]] = {kind: {} for kind in RUNNABLE}
     rows = select(documents.c.kind, documents.c.name, flow_status().label("status"))
     for row in conn.execute(rows.join(flows, flows.c.uid == documents.c.uid).order_by(*_BY_KIND)):
@@ -117,7 +125,7 @@ def statuses(conn: Connection) -> dict[str, dict[str, str]]:
 
 
 def running(conn: Connection) -> list[Running]:
-    """The flow of all that runs, without the documents."""
+    """Every flow, without its document."""
     rows = select(documents.c.kind, documents.c.name, *_FLOW).join(flows, flows.c.uid == documents.c.uid)
     return [Running(row.kind, row.name, _flow(row)) for row in conn.execute(rows.order_by(*_BY_KIND))]
 

@@ -1,4 +1,4 @@
-"""What the registry answers with."""
+"""The records that the registry returns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from datetime import datetime
 from typing import Any, Literal
 
 JsonObject = dict[str, Any]
+
+Mark = tuple[Any, ...]
+"""A value that is equal to an earlier one if nothing has changed since."""
 
 Versions = frozenset[tuple[str, int]]
 """Documents at a moment: uid and revision of each."""
@@ -27,7 +30,6 @@ class FlowState:
     attempts: list[Any]
     worker: str | None
     epoch: int
-    lease_until: float | None
     running_revision: int | None
     ops: JsonObject
     updated_at: datetime
@@ -36,7 +38,7 @@ class FlowState:
 
     @property
     def status(self) -> str:
-        """How it ended if it should run and has ended, else what is desired."""
+        """The outcome of a flow that should run and has ended, else the desired status."""
         return self.outcome if self.desired == "active" and self.outcome else self.desired
 
 
@@ -56,13 +58,13 @@ class Record:
 
     @property
     def etag(self) -> str:
-        """The HTTP entity tag: names this revision of this very document, not of a later namesake."""
+        """The HTTP entity tag of this revision, unique to this document and not to its name."""
         return f'"{self.uid[:8]}-{self.revision}"'
 
 
 @dataclass(frozen=True)
 class Running:
-    """A flow, and whose it is: a record without its document."""
+    """A flow and the identity of its document, without the content."""
 
     kind: str
     name: str
@@ -129,7 +131,7 @@ class Diff:
 
 @dataclass(frozen=True)
 class Change:
-    """What an import does, or would do, to one document."""
+    """The effect of an import on one document."""
 
     action: Literal["create", "update", "delete", "unchanged"]
     kind: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
@@ -15,6 +16,7 @@ from penstock.control.registry.records import (
     Diff,
     Event,
     JsonObject,
+    Mark,
     Page,
     Record,
     Referrer,
@@ -34,6 +36,9 @@ class Registry:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.edits = 0
+        """Grows with every change of documents by this process, so that caches notice it at once."""
+        self._mutex = threading.Lock()
 
     @classmethod
     def open(cls, url: str) -> Registry:
@@ -59,6 +64,11 @@ class Registry:
         return database.now(conn)
 
     # Documents
+
+    def mark(self) -> Mark:
+        """A value that is equal to an earlier one if no document has changed since; costs no parsing."""
+        with self.engine.connect() as conn:
+            return queries.mark(conn)
 
     def get(self, kind: str, name: str) -> Record:
         """The document of that name or id; NotFound when there is none."""
@@ -111,19 +121,19 @@ class Registry:
     ) -> Record:
         """Saves a new document; with `check_references` everything it refers to must exist.
 
-        `desired` is what it shall do if it runs: by default what its `status` says, else `active`.
+        `desired` is the status of its flow: by default that in the document, else `active`.
         """
         document, status = content.split_status(content.as_json(document))
-        kind, id, name = content.identity(document)
+        kind, document_id, name = content.identity(document)
         with self._changing() as conn:
-            existing = queries.find(conn, kind, id)
+            existing = queries.find(conn, kind, document_id)
             if existing:
                 raise name_in_use(existing)
             changes.add_made_stream(conn, document)
-            changes.add(conn, kind, id, name, document, desired or status or "active", origin)
+            changes.add(conn, kind, document_id, name, document, desired or status or "active", origin)
             if check_references:
                 links.require_references(conn, document)
-            return queries.get(conn, kind, id)
+            return queries.get(conn, kind, document_id)
 
     def update(
         self,
@@ -138,9 +148,9 @@ class Registry:
     ) -> Record:
         """Saves a new revision, unless the content is the same.
 
-        `expected` is an ETag or a revision number, as in `If-Match`. A new revision makes a flow start
-        over: its outcome, error and attempts are cleared. A document that runs from now on gets one, and
-        one that no longer does loses it.
+        `expected` is an ETag or a revision number, as in `If-Match`. A new revision makes a flow start over:
+        its outcome, error and attempts are cleared. A document that becomes runnable gets a flow, and one
+        that no longer is loses it.
         """
         document, status = content.split_status(content.as_json(document))
         with self._changing() as conn:
@@ -149,7 +159,7 @@ class Registry:
             return self._replace(conn, record, document, desired or status, origin, check_references)
 
     def delete(self, kind: str, name: str, *, expected: str | None = None) -> Record:
-        """Deletes a document that nothing refers to; the answer is what it was."""
+        """Deletes a document that nothing refers to, and returns it."""
         with self._changing() as conn:
             record = queries.get(conn, kind, name)
             changes.require_current(record, expected)
@@ -157,20 +167,20 @@ class Registry:
             changes.remove(conn, record)
             return record
 
-    def referrers(self, kind: str, id: str) -> builtins.list[Referrer]:
-        """Who refers to a document, and where."""
+    def referrers(self, kind: str, document_id: str) -> builtins.list[Referrer]:
+        """The referrers of a document, with their paths."""
         with self.engine.connect() as conn:
-            return links.referrers(conn, kind, id)
+            return links.referrers(conn, kind, document_id)
 
     def require_unreferenced(self, record: Record) -> None:
-        """Conflict that names everyone who refers to a document, if anyone does."""
+        """Conflict, with all referrers, if a document is referred to."""
         with self.engine.connect() as conn:
             links.require_unreferenced(conn, record)
 
-    def dependents(self, kind: str, id: str) -> builtins.list[Record]:
+    def dependents(self, kind: str, document_id: str) -> builtins.list[Record]:
         """Every document that refers to one, directly or through others."""
         with self.engine.connect() as conn:
-            return queries.dependents(conn, kind, id)
+            return queries.dependents(conn, kind, document_id)
 
     def versions(self, uids: Collection[str]) -> dict[str, Versions]:
         """For each of some documents, the versions of all that it refers to, directly or through others."""
@@ -178,12 +188,12 @@ class Registry:
             return links.versions(conn, uids)
 
     def statuses(self) -> dict[str, dict[str, str]]:
-        """The status of all that runs, by kind and name."""
+        """The status of every flow, by kind and name."""
         with self.engine.connect() as conn:
             return queries.statuses(conn)
 
     def running(self) -> builtins.list[Running]:
-        """The flow of all that runs, in one query."""
+        """Every flow, in one query."""
         with self.engine.connect() as conn:
             return queries.running(conn)
 
@@ -218,7 +228,7 @@ class Registry:
     ) -> Record:
         """Makes the content of an old revision the newest one.
 
-        `error` says why, if the current one did not start: who sees the rollback sees the reason too.
+        `error` is the reason if the current revision did not start; it is shown with the rollback.
         """
         with self._changing() as conn:
             record = queries.get(conn, kind, name)
@@ -257,9 +267,11 @@ class Registry:
 
     # Events
 
-    def emit(self, conn: Connection, kind: str, name: str, type: str, data: JsonObject | None = None) -> None:
+    def emit(
+        self, conn: Connection, kind: str, name: str, event: str, data: JsonObject | None = None
+    ) -> None:
         """Records an event with the transaction of a connection from `begin()`."""
-        events.emit(conn, kind, name, type, data)
+        events.emit(conn, kind, name, event, data)
 
     def events_after(self, last_id: int, limit: int = 1000) -> builtins.list[Event]:
         """The events that follow `last_id`, oldest first."""
@@ -278,9 +290,13 @@ class Registry:
 
     @contextmanager
     def _changing(self) -> Iterator[Connection]:
-        with self.begin() as conn:
-            database.lock(conn, database.DOCUMENTS_LOCK)
-            yield conn
+        try:
+            with self.begin() as conn:
+                database.lock(conn, database.DOCUMENTS_LOCK)
+                yield conn
+        finally:
+            with self._mutex:
+                self.edits += 1  # after the commit: what is read from now on has the change
 
     def _replace(
         self,
@@ -291,12 +307,12 @@ class Registry:
         origin: str,
         check_references: bool,
     ) -> Record:
-        kind, id, name = changes.require_same(record, document)
+        kind, document_id, name = changes.require_same(record, document)
         changes.add_made_stream(conn, document)
         if check_references:
             links.require_references(conn, document)
         changes.replace(conn, record, name, document, desired, origin)
-        return queries.get(conn, kind, id)
+        return queries.get(conn, kind, document_id)
 
 
 def name_in_use(existing: Record) -> Conflict:

@@ -72,7 +72,7 @@ documents = Table(
     Column("revision", Integer, nullable=False),
     # Name, id and description in lower case, the name first: searched, and sorted by name.
     Column("search_text", Word, nullable=False),
-    # That of the flow it had before it ceased to run: epochs never go back.
+    # The epoch of the flow that was removed: epochs never go back.
     Column("last_epoch", Integer, nullable=False, server_default="0"),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
@@ -115,7 +115,7 @@ flows = Table(
     Column("id", Word, nullable=False),
     Column("desired", Word, nullable=False),
     Column("outcome", Word),
-    # Only while a worker holds the flow; `flow_phase` says what it is otherwise.
+    # Only set while a worker holds the flow; see `flow_phase`.
     Column("phase", Word, nullable=False),
     # While it waits for its turn to start: the lowest ticket of a worker is the next.
     Column("ticket", BigInteger),
@@ -123,7 +123,6 @@ flows = Table(
     Column("attempts", Json, nullable=False),
     Column("worker", Word),
     Column("epoch", Integer, nullable=False, server_default="0"),
-    Column("lease_until", Double),
     Column("running_revision", Integer),
     Column("ops", Json, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
@@ -167,7 +166,7 @@ def flow_status() -> ColumnElement[str]:
 
 
 def flow_phase() -> ColumnElement[str]:
-    """The phase of a flow as a column: what its worker says, else whether it waits for one."""
+    """The phase of a flow as a column: as its worker reports it, else whether it waits for a worker."""
     return case(
         (flows.c.worker.is_not(None), flows.c.phase), (flow_status() == "active", "waiting"), else_="idle"
     )

@@ -13,7 +13,7 @@ import pyarrow as pa
 from penstock.errors import Invalid, Problem
 from penstock.processors.formats.registry import Registry, framed, unframed
 from penstock.processors.formats.text import Decode
-from penstock.processors.records import batch_of
+from penstock.processors.support.records import batch_of
 from penstock.streams.ddl import TIMESTAMP, TIMESTAMP_NTZ
 from penstock.streams.decode.results import Decoded, Mismatch
 
@@ -62,19 +62,19 @@ def avro_decoder(schema: pa.Schema, reader: Any | None, registry: Registry | Non
     """
     writers: dict[int, Any] = {}
 
-    def writer(id: int) -> Any:
+    def writer(schema_id: int) -> Any:
         if registry is None:
             return reader
-        if id not in writers:
+        if schema_id not in writers:
             try:
-                writers[id] = parse(registry.schema(id))
+                writers[schema_id] = parse(registry.schema(schema_id))
             except Invalid as error:
-                raise Mismatch("unknown_schema", f"schema {id}: {error.problems[0].message}") from None
-        return writers[id]
+                raise Mismatch("unknown_schema", f"schema {schema_id}: {error.problems[0].message}") from None
+        return writers[schema_id]
 
     def read(value: bytes) -> Any:
-        id, body = unframed(value) if header else (0, value)
-        written = writer(id)
+        schema_id, body = unframed(value) if header else (0, value)
+        written = writer(schema_id)
         stream = io.BytesIO(body)
         try:
             record = fastavro.schemaless_reader(stream, written, None if reader is written else reader)
@@ -93,8 +93,10 @@ def avro_decoder(schema: pa.Schema, reader: Any | None, registry: Registry | Non
     return decode
 
 
-def avro_encoder(parsed: Any, id: int | None) -> Callable[[pa.RecordBatch], Sequence[bytes | Mismatch]]:
-    """Writes records; with `id` after the header of a registry."""
+def avro_encoder(
+    parsed: Any, schema_id: int | None
+) -> Callable[[pa.RecordBatch], Sequence[bytes | Mismatch]]:
+    """Writes records; with `schema_id` after the header of a registry."""
 
     def encode(batch: pa.RecordBatch) -> Sequence[bytes | Mismatch]:
         return [_tried(write, record) for record in batch.to_pylist(maps_as_pydicts="strict")]
@@ -105,7 +107,7 @@ def avro_encoder(parsed: Any, id: int | None) -> Callable[[pa.RecordBatch], Sequ
             fastavro.schemaless_writer(stream, parsed, record, strict_allow_default=True)
         except Exception as error:  # whatever the value leads the writer to
             raise Mismatch("cannot_encode", f"the event does not fit the schema: {error}") from None
-        return stream.getvalue() if id is None else framed(id, stream.getvalue())
+        return stream.getvalue() if schema_id is None else framed(schema_id, stream.getvalue())
 
     return encode
 

@@ -15,7 +15,7 @@ from penstock.errors import Invalid, Problem, did_you_mean
 from penstock.processors.formats.indexes import behind_indexes, indexes_of
 from penstock.processors.formats.registry import framed, unframed
 from penstock.processors.formats.text import Decode
-from penstock.processors.records import batch_of
+from penstock.processors.support.records import batch_of
 from penstock.streams.ddl import TIMESTAMP
 from penstock.streams.decode.results import Decoded, Mismatch
 from penstock.streams.rendering import plain_values
@@ -93,9 +93,9 @@ def protobuf_decoder(schema: pa.Schema, message: Descriptor, *, header: bool) ->
 
 
 def protobuf_encoder(
-    message: Descriptor, id: int | None
+    message: Descriptor, schema_id: int | None
 ) -> Callable[[pa.RecordBatch], Sequence[bytes | Mismatch]]:
-    """Writes messages; with `id` after the header of a registry."""
+    """Writes messages; with `schema_id` after the header of a registry."""
     made = message_factory.GetMessageClass(message)
     place = indexes_of(message)
 
@@ -105,7 +105,7 @@ def protobuf_encoder(
             body = json_format.ParseDict(given, made()).SerializeToString(deterministic=True)
         except (json_format.ParseError, EncodeError, ValueError, TypeError) as error:
             return Mismatch("cannot_encode", f"the event is not a message {message.full_name}: {error}")
-        return bytes(body) if id is None else framed(id, place + body)
+        return bytes(body) if schema_id is None else framed(schema_id, place + body)
 
     def encode(batch: pa.RecordBatch) -> Sequence[bytes | Mismatch]:
         rows = zip(*(plain_values(column) for column in batch.columns), strict=True)
@@ -139,7 +139,7 @@ def _single_type(field: FieldDescriptor, inside: tuple[str, ...]) -> pa.DataType
 
 
 def _struct(message: Descriptor, only: Sequence[str] | None = None) -> Read:
-    """Reads the fields of a message; one that can be told to be absent, and is, is null."""
+    """Reads the fields of a message; a field with presence that is absent is null."""
     fields = [field for field in message.fields if only is None or field.name in only]
     plan = [(field.name, _reader(field), field.has_presence) for field in fields]
 

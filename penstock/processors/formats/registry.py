@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from penstock.connectors.faults import Fault
 from penstock.errors import Retryable
+from penstock.frames.faults import Fault
 from penstock.processors.base import Desk
 from penstock.specs.base import Spec
 
@@ -53,16 +53,16 @@ class Registry:
         )
         self._schemas: dict[int, str] = {}
 
-    def schema(self, id: int) -> str:
+    def schema(self, schema_id: int) -> str:
         """The text of a schema; `Mismatch` if there is none of this id."""
-        if id not in self._schemas:
-            answer = self._ask("GET", f"/schemas/ids/{id}")
+        if schema_id not in self._schemas:
+            answer = self._ask("GET", f"/schemas/ids/{schema_id}")
             if answer is None:
                 from penstock.streams.decode.results import Mismatch
 
-                raise Mismatch("unknown_schema", f"the registry has no schema {id}")
-            self._schemas[id] = str(answer["schema"])
-        return self._schemas[id]
+                raise Mismatch("unknown_schema", f"the registry has no schema {schema_id}")
+            self._schemas[schema_id] = str(answer["schema"])
+        return self._schemas[schema_id]
 
     def latest(self, subject: str) -> tuple[int, str]:
         """Id and text of the latest schema of a subject."""
@@ -92,19 +92,19 @@ class Registry:
 
 
 class GivenRegistry(Registry):
-    """What the user of a test run says the registry would answer: schemas by id or subject."""
+    """The registry of a test run: given schemas by id or subject."""
 
     def __init__(self, given: Any) -> None:
         self.given = (
             {str(name): schema for name, schema in given.items()} if isinstance(given, Mapping) else {}
         )
 
-    def schema(self, id: int) -> str:
-        if str(id) not in self.given:
+    def schema(self, schema_id: int) -> str:
+        if str(schema_id) not in self.given:
             from penstock.streams.decode.results import Mismatch
 
-            raise Mismatch("no_answer", f"the test does not say what schema {id} is")
-        return _text(self.given[str(id)])
+            raise Mismatch("no_answer", f"the test does not say what schema {schema_id} is")
+        return _text(self.given[str(schema_id)])
 
     def latest(self, subject: str) -> tuple[int, str]:
         if subject not in self.given:
@@ -113,12 +113,12 @@ class GivenRegistry(Registry):
 
 
 def registry_for(spec: RegistrySpec, desk: Desk) -> Registry:
-    """The registry to ask in a task: the real one, or in a test run what was given."""
+    """The registry of a task: the real one, or in a test run the given one."""
     return GivenRegistry(desk.given) if desk.testing else _shared(spec)
 
 
 def unframed(value: bytes) -> tuple[int, bytes]:
-    """The id of the schema and what follows it."""
+    """The id of the schema, and the rest of the value."""
     if len(value) < HEADER.size or value[0]:
         from penstock.streams.decode.results import Mismatch
 
@@ -126,9 +126,9 @@ def unframed(value: bytes) -> tuple[int, bytes]:
     return HEADER.unpack_from(value)[1], value[HEADER.size :]
 
 
-def framed(id: int, body: bytes) -> bytes:
+def framed(schema_id: int, body: bytes) -> bytes:
     """A value with the header before it."""
-    return HEADER.pack(0, id) + body
+    return HEADER.pack(0, schema_id) + body
 
 
 @lru_cache(maxsize=32)

@@ -8,8 +8,8 @@ from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 
 from penstock.errors import Invalid, Problem
 from penstock.processors.base import BatchProcessor
-from penstock.processors.files import read_file
 from penstock.processors.formats.registry import RegistrySpec
+from penstock.processors.support.files import read_file
 
 OPTIONS = {
     "delimiter": ("csv",),

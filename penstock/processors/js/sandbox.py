@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 from pydantic import Field
 
-from penstock.connectors.faults import Fault
+from penstock.frames.faults import Fault
 from penstock.processors.base import Refused
 from penstock.specs.base import Spec
 
@@ -29,13 +29,13 @@ CHILD = Path(__file__).with_name("child.py")
 START_SECONDS = 60.0
 """For a process to start on a busy machine."""
 GRACE_SECONDS = 1.0
-"""V8 does not interrupt some of its own functions; after so long its process is ended."""
+"""Seconds after which V8's process is ended, since V8 does not interrupt some of its own functions."""
 KEPT = 4
 """Processes of scripts that were used last. A Python worker of Spark serves several flows in turn."""
 
 
 class Limits(Spec):
-    """What one call of `processBatch` may take."""
+    """The limits of one call of `processBatch`."""
 
     cpu_ms: int = Field(default=500, ge=1, description="Processor time, in milliseconds.")
     mem_mb: int = Field(default=128, ge=16, description="Memory of V8, in MiB.")
@@ -50,7 +50,7 @@ class Program:
     """What the process with V8 reads."""
     limits: Limits
     meta: bool
-    """Whether the script looks at `$meta`. If not, nobody needs to bring it along."""
+    """Whether the script uses `$meta`. If not, it is not passed."""
 
 
 def make_program(
@@ -98,7 +98,7 @@ class Sandbox:
             self._start()
 
     def run(self, batch: bytes) -> dict[str, Any]:
-        """What the script makes of a batch. Raises `Refused` if it reaches a limit."""
+        """The output of the script for a batch. Raises `Refused` if it reaches a limit."""
         try:
             answer = self._ask(batch)
         except _Crashed:

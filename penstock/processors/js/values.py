@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as is_
 
-from penstock.processors.base import EVENT, Refused
+from penstock.frames.hidden import EVENT
+from penstock.processors.base import Refused
 from penstock.streams.casting import as_lists, convert
 from penstock.streams.decode.columns import Unsure, parse_texts
 from penstock.streams.decode.results import Mismatch

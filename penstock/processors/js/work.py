@@ -7,11 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.connectors.faults import Fault
-from penstock.processors.base import EVENT, BadEvent, Outcome, Refused
+from penstock.frames.faults import Fault
+from penstock.frames.hidden import EVENT
+from penstock.processors.base import BadEvent, Outcome, Refused
 from penstock.processors.js.sandbox import Program, Unloadable, sandbox_for
 from penstock.processors.js.values import decode, encode
-from penstock.processors.parts import Part, merged, one_batch, parts
+from penstock.processors.support.parts import Part, merged, one_batch, parts
 
 
 class ScriptWork:

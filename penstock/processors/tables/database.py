@@ -8,8 +8,8 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from penstock.connectors.faults import Fault
 from penstock.errors import Invalid, Problem, Retryable
+from penstock.frames.faults import Fault
 from penstock.processors.tables.fit import check_names, check_rows, fitted
 from penstock.specs.base import Spec
 
@@ -91,7 +91,7 @@ class DatabaseTable(Spec):
 def _from_database(values: list[Any], field: pa.Field) -> pa.Array:
     import pyarrow as pa
 
-    from penstock.processors.records import REFUSED
+    from penstock.processors.support.records import REFUSED
 
     values = [str(value) if isinstance(value, UUID) else value for value in values]
     try:

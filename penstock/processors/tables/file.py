@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from penstock.connectors.faults import Fault
 from penstock.errors import Retryable
+from penstock.frames.faults import Fault
 from penstock.processors.tables.fit import check_names, check_rows, fitted
 from penstock.specs.base import Spec
 
@@ -44,7 +44,7 @@ class FileTable(Spec):
 
     @property
     def kind(self) -> Format | None:
-        """The format, if it can be told."""
+        """The format, if it is given or clear from the name."""
         return self.format or ENDINGS.get(Path(self.path).suffix.lower())
 
     def stamp(self) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.faults import Fault
+from penstock.frames.faults import Fault
 
 if TYPE_CHECKING:
     import pyarrow as pa

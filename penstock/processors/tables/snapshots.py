@@ -11,13 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.faults import Fault
 from penstock.errors import Retryable
+from penstock.frames.faults import Fault
 from penstock.processors.tables.database import DatabaseTable
 from penstock.processors.tables.file import FileTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_PLANNED = b"penstock.planned"
+"""Metadata of a shared table: the time of the plan that it was read for. The time of its file is no measure,
+since a file system's clock can be some milliseconds behind."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class Table:
         self._snapshot: Snapshot | None = None
 
     def current(self) -> tuple[Snapshot, list[str]]:
-        """The table, and what there is to tell: one that cannot be read again stays as it was."""
+        """The table, and notes about it: a table that cannot be read again stays as it was."""
         after_s = self.wanted.refresh_s
         if self._snapshot is not None and (after_s is None or time.monotonic() - self._looked < after_s):
             return self._snapshot, []
@@ -90,7 +94,7 @@ class Table:
         self._stamp, self._looked = stamp, time.monotonic()
 
     def _read_shared(self, schema: pa.Schema, most: int) -> pa.RecordBatch:
-        """What another task has read a moment ago, or else the table itself."""
+        """The table as another task has just read it, or else read again."""
         import pyarrow as pa
 
         file = self.wanted.shared
@@ -101,8 +105,9 @@ class Table:
                 return kept
             rows = self.wanted.source.read(schema, most)
             made = file.with_suffix(".new")
-            with pa.ipc.new_file(str(made), schema) as writer:
-                writer.write_batch(rows)
+            marked = schema.with_metadata({_PLANNED: repr(self.wanted.planned)})
+            with pa.ipc.new_file(str(made), marked) as writer:
+                writer.write_batch(rows.cast(marked))
             os.replace(made, file)
             return rows
 
@@ -114,11 +119,14 @@ class Table:
         except FileNotFoundError:
             return None
         after_s = self.wanted.refresh_s
-        if written < self.wanted.planned or (after_s is not None and time.time() - written >= after_s):
+        if after_s is not None and time.time() - written >= after_s:
             return None
         with pa.OSFile(str(file)) as source:
             table: Any = pa.ipc.open_file(source).read_all()
-        return table.combine_chunks().to_batches()[0] if table.num_rows else None
+        planned = float((table.schema.metadata or {}).get(_PLANNED, 0))
+        if planned < self.wanted.planned or not table.num_rows:
+            return None
+        return table.replace_schema_metadata(None).combine_chunks().to_batches()[0]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The door of a stream: bodies of requests become record batches, once, before anything is stored."""
+"""Decoding: request bodies become record batches, once, before anything is stored."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.specs.stream import Timestamps
-from penstock.streams.decode.media import decode_as
+from penstock.streams.decode.media import decode_alone, decode_as
 from penstock.streams.decode.results import Decoded, Misfit
 from penstock.streams.events import KEY, META
 
-__all__ = ["Decoded", "Misfit", "decode"]
+__all__ = ["Decoded", "Misfit", "decode", "decode_alone"]
 
 
 def decode(
@@ -23,9 +23,9 @@ def decode(
 ) -> Decoded:
     """The events of a body, for a stream with the payload `schema`; None: a raw stream.
 
-    `key` is that of every event which has none of its own; `timestamps` says how times are written. What
-    does not fit is among the misfits; only a body of a type that the stream does not take is refused, with
-    `UnsupportedMediaType`.
+    `key` is that of every event which has none of its own; `timestamps` says how times are written. Events
+    that do not fit are among the misfits; only a body of a content type that the stream does not accept is
+    refused, with `UnsupportedMediaType`.
     """
     found = decode_as(content_type, body, schema, timestamps)
     if key is None or not found.batch.num_rows:

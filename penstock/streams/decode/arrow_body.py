@@ -17,7 +17,7 @@ from penstock.streams.rendering import plain_values
 
 MOST_BYTES = 64 * 1024 * 1024
 MOST_RATIO = 32
-"""A body may need the larger of so many bytes and so many times its size; more is taken for an attack."""
+"""A body may need this many bytes, or this many times its size, if larger; more is taken for an attack."""
 
 
 def decode_arrow(body: bytes, schema: pa.Schema | None) -> Decoded:
@@ -41,7 +41,7 @@ def decode_arrow(body: bytes, schema: pa.Schema | None) -> Decoded:
 
 
 class _TooLarge(Exception):
-    """The body means more than it holds."""
+    """The body would take more memory than allowed."""
 
 
 def _read(body: bytes, columns: int) -> pa.Table:
@@ -82,7 +82,7 @@ def _convert(table: pa.Table, payload: pa.Schema) -> Decoded:
 
 
 def _column(table: pa.Table, field: pa.Field) -> tuple[pa.Array, dict[int, tuple[str, str]]]:
-    """A column as the stream has it, and what is wrong with it in which row."""
+    """A column with the stream's type, and the faults by row."""
     at = table.schema.get_field_index(field.name)
     if at < 0:
         array, lost, problem = pa.nulls(table.num_rows, field.type), None, "is missing"

@@ -1,4 +1,4 @@
-"""How large an Arrow IPC stream becomes in memory, told before it is read.
+"""The size of an Arrow IPC stream in memory, computed before it is read.
 
 Few bytes can stand for many: compressed buffers, columns of nothing but null, and values to which many rows
 point. Without a look at the sizes a small body could take all the memory of the server.
@@ -27,9 +27,9 @@ RECORD_ROWS, RECORD_BUFFERS, RECORD_COMPRESSION = 0, 2, 3
 
 
 def claimed(body: bytes, columns: int) -> int:
-    """The bytes that the batches of a stream say they need, for a stream with so many columns.
+    """The bytes that the batches of an IPC stream declare, for a stream with `columns` columns.
 
-    Raises `pa.ArrowInvalid` or `struct.error` if that cannot be told.
+    Raises `pa.ArrowInvalid` or `struct.error` if the stream is malformed.
     """
     total = 0
     for message in pa.ipc.MessageReader.open_stream(body):

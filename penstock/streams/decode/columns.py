@@ -1,12 +1,11 @@
-"""Whole columns at once: the fast ways, for bodies in which everything fits.
+"""Fast decoding of whole columns, for bodies in which everything fits.
 
-They take nothing that the exact way in `values` would not take, and give the same values. What they are not
-sure of they leave to it by raising `Unsure`: a body with an odd value takes longer, and that is all.
+It accepts nothing that the exact decoder in `values` would refuse, and gives the same values. Uncertain cases
+are left to that decoder by raising `Unsure`: a body with an unusual value only takes longer.
 """
 
 from __future__ import annotations
 
-import base64
 import re
 from functools import lru_cache
 
@@ -19,7 +18,7 @@ from pyarrow import types as is_
 from penstock.streams.casting import Lost, cast, convert
 from penstock.streams.decode import times
 from penstock.streams.decode.epochs import limits
-from penstock.streams.decode.scalars import DIGITS
+from penstock.streams.decode.scalars import DIGITS, base64_bytes
 
 NOT_A_NUMBER = re.compile(rb"[:,\[\s]-?(?:NaN|Inf)")
 DEEP = 150
@@ -28,7 +27,7 @@ LONG_NUMBER = re.compile(rb"[0-9]{%d}" % DIGITS)
 
 
 class Unsure(Exception):
-    """Something may not fit: look at each event."""
+    """A value may not fit: each event has to be decoded separately."""
 
 
 def read_json(texts: list[bytes], schema: pa.Schema) -> pa.RecordBatch:
@@ -68,7 +67,7 @@ def parse_texts(texts: pa.StringArray, to: pa.DataType) -> pa.Array:
 
 
 def _check_syntax(texts: list[bytes], body: bytes) -> None:
-    """Arrow is more generous than JSON and than the exact way in a few things; those are looked at here."""
+    """Check the few cases in which Arrow accepts more than JSON and the exact decoder do."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -108,7 +107,7 @@ def _readable_type(kind: pa.DataType) -> pa.DataType | None:
         kinds = [_readable_type(field.type) for field in kind]
         fields = [field.with_type(inner) for field, inner in zip(kind, kinds, strict=True)]
         return None if None in kinds else pa.struct(fields)
-    if is_.is_float32(kind):  # rounded once, as by the exact way
+    if is_.is_float32(kind):  # rounded once, as by the exact decoder
         return pa.float64()
     if is_.is_decimal(kind):  # a number that is scaled beyond the bits of the type would come out wrong
         return pa.decimal256(76 - kind.scale, kind.scale)
@@ -188,7 +187,7 @@ def _decimal(texts: pa.StringArray, to: pa.DataType) -> pa.Array | None:
 def _base64(texts: pa.StringArray) -> pa.Array | None:
     values = texts.to_pylist()
     try:
-        made = [None if text is None else base64.b64decode(text, validate=True) for text in values]
+        made = [None if text is None else base64_bytes(text) for text in values]
     except ValueError:
         return None
     return pa.array(made, pa.binary())

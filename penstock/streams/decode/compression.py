@@ -1,4 +1,4 @@
-"""Bodies that come compressed."""
+"""Decompression of request bodies."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def _as_json(texts: list[pa.StringArray], names: Sequence[str] | None) -> list[b
 
 
 def _unusable(names: Sequence[str], schema: pa.Schema) -> str | None:
-    """Why a header does not tell the columns."""
+    """Why a header does not define the columns."""
     known = set(names) & set(schema.names)
     if not known:
         hint = did_you_mean(names[0], schema.names)
@@ -181,7 +181,7 @@ def _unusable(names: Sequence[str], schema: pa.Schema) -> str | None:
 
 
 class _Quoting(Exception):
-    """A quote that is not closed, or closed too early: nobody can tell where fields end."""
+    """A quote that is not closed, or closed too early, so that the ends of fields are unknown."""
 
     def __init__(self, error: csv.Error, line: int) -> None:
         super().__init__(f"bad quotes at line {line}: {error}")

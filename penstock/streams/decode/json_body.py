@@ -11,7 +11,8 @@ import pydantic_core
 
 from penstock.streams.decode import columns
 from penstock.streams.decode.results import Decoded, Mismatch, nothing, raw_batch, whole
-from penstock.streams.decode.values import Rows, load, rows_of
+from penstock.streams.decode.values import form_of, load
+from penstock.streams.events import Event, Form
 
 BLANK = b" \t\r\n"
 SPACE = re.compile(r"[ \t\r\n]*")
@@ -45,17 +46,28 @@ def decode_document(body: bytes, schema: pa.Schema | None) -> Decoded:
         return broken(body, schema, mismatch)
 
 
+def decode_one(body: bytes, form: Form) -> Event | None:
+    """The event of a body with only one JSON value; None if it is an array, or does not fit the stream."""
+    text = body.strip(BLANK)
+    if not text or text.startswith(b"["):
+        return None
+    try:
+        return Event(form, form.load(text), len(text))
+    except Mismatch:
+        return None
+
+
 def decode_texts(
     texts: list[bytes], schema: pa.Schema | None, numbers: Sequence[int] | None = None
 ) -> Decoded:
-    """Events that are a JSON text each. `numbers` tells their lines, if they are not counted from 1."""
+    """Events that are a JSON text each. `numbers` has their line numbers, if they are not counted from 1."""
     if schema is not None and len(texts) > FEW:
         try:
             return _all(texts, schema)
         except columns.Unsure:
             pass
     numbers = range(1, len(texts) + 1) if numbers is None else numbers
-    return _each_raw(texts, numbers) if schema is None else _each_typed(texts, rows_of(schema), numbers)
+    return _each(texts, form_of(schema), numbers)
 
 
 def split(body: bytes) -> list[bytes]:
@@ -94,7 +106,7 @@ def _skip(text: str, at: int) -> int:
 def _guess(body: bytes) -> list[bytes] | None:
     """The elements of an array of objects, if every `},{` stands between two of them.
 
-    Text and nested objects can have it, too. Then not all pieces are JSON, and whoever reads them sees it.
+    Text and nested objects can have it, too. Then not all pieces are JSON, which their decoder detects.
     """
     if not (body.startswith(b"[") and body.endswith(b"]")):
         return None
@@ -116,23 +128,11 @@ def _all(texts: list[bytes], schema: pa.Schema | None) -> Decoded:
     return Decoded(raw_batch(texts))
 
 
-def _each_raw(texts: list[bytes], numbers: Sequence[int]) -> Decoded:
+def _each(texts: list[bytes], form: Form, numbers: Sequence[int]) -> Decoded:
     good, misfits = [], []
     for number, text in zip(numbers, texts, strict=True):
         try:
-            load(text)
+            good.append(form.load(text))
         except Mismatch as mismatch:
             misfits.append(mismatch.of(number, text))
-        else:
-            good.append(text)
-    return Decoded(raw_batch(good), misfits)
-
-
-def _each_typed(texts: list[bytes], rows: Rows, numbers: Sequence[int]) -> Decoded:
-    good, misfits = [], []
-    for number, text in zip(numbers, texts, strict=True):
-        try:
-            good.append(rows.load(text))
-        except Mismatch as mismatch:
-            misfits.append(mismatch.of(number, text))
-    return Decoded(rows.batch(good), misfits)
+    return Decoded(form.batch(good), misfits)

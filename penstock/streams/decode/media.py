@@ -1,4 +1,4 @@
-"""Content types, and who reads which."""
+"""Content types and their decoders."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from penstock.streams.decode.arrow_body import decode_arrow
 from penstock.streams.decode.csv_body import decode_csv
 from penstock.streams.decode.epochs import as_kept, as_sent
 from penstock.streams.decode.event_body import decode_events
-from penstock.streams.decode.json_body import BLANK, decode_document, decode_lines
+from penstock.streams.decode.json_body import BLANK, decode_document, decode_lines, decode_one
 from penstock.streams.decode.results import Decoded
 from penstock.streams.decode.text_body import decode_bytes, decode_text
+from penstock.streams.events import RAW, Event, Form
+
+JSON = "application/json"
 
 Decoder = Callable[[bytes, pa.Schema | None], Decoded]
 
 ANY: dict[str, Decoder] = {
-    "application/json": decode_document,
+    JSON: decode_document,
     "application/x-ndjson": decode_lines,
     "application/jsonl": decode_lines,
     "application/ndjson": decode_lines,
@@ -39,7 +42,7 @@ CSV = "text/csv"
 BINARY = ("application/vnd.apache.arrow.stream", "application/octet-stream")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UNSAID = "application/x-www-form-urlencoded"
-"""What `curl -d` and many clients call a body whose type they were not told."""
+"""The default content type of `curl -d` and many clients."""
 
 UTF_8 = ("utf-8", "utf8", "us-ascii")
 
@@ -47,10 +50,8 @@ UTF_8 = ("utf-8", "utf8", "us-ascii")
 def decode_as(
     content_type: str | None, body: bytes, schema: pa.Schema | None, timestamps: Timestamps
 ) -> Decoded:
-    """The events of a body; `UnsupportedMediaType` if such a stream does not take such a body."""
-    name, parameters = _parse(content_type) if content_type else (UNSAID, {})
-    if name == UNSAID:
-        name = _guess(body)
+    """The events of a body; `UnsupportedMediaType` if the stream does not accept its content type."""
+    name, parameters = _named(content_type, body)
     if (charset := parameters.get("charset", "utf-8").lower()) not in UTF_8:
         raise _refusal(f"the charset '{charset}' is not UTF-8", schema)
     if name not in BINARY:
@@ -68,8 +69,18 @@ def decode_as(
     return RAW_ONLY[name](body)
 
 
+def decode_alone(content_type: str | None, body: bytes, form: Form, timestamps: Timestamps) -> Event | None:
+    """The event of a body that has only one, as JSON; None if `decode_as` has to decode the body."""
+    name, parameters = _named(content_type, body)
+    if name != JSON or parameters.get("charset", "utf-8").lower() not in UTF_8:
+        return None
+    if timestamps != "iso" and form.schema is not RAW:
+        return None
+    return decode_one(body, form)
+
+
 def accepted(schema: pa.Schema | None) -> list[str]:
-    """The content types that a stream takes."""
+    """The content types that a stream accepts."""
     return [*ANY, CSV, *(RAW_ONLY if schema is None else ())]
 
 
@@ -81,8 +92,14 @@ def _parse(content_type: str) -> tuple[str, dict[str, str]]:
     return header.get_content_type() if "/" in content_type else content_type, parameters
 
 
+def _named(content_type: str | None, body: bytes) -> tuple[str, dict[str, str]]:
+    """The name and the parameters of a content type; guessed if the sender has not given one."""
+    name, parameters = _parse(content_type) if content_type else (UNSAID, {})
+    return _guess(body) if name == UNSAID else name, parameters
+
+
 def _guess(body: bytes) -> str:
-    return "application/json" if body.lstrip(BLANK)[:1] in (b"{", b"[") else "text/plain"
+    return JSON if body.lstrip(BLANK)[:1] in (b"{", b"[") else "text/plain"
 
 
 def _refusal(message: str, schema: pa.Schema | None) -> UnsupportedMediaType:

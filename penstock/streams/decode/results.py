@@ -1,4 +1,4 @@
-"""What decoding a body gives: the events that fit, and those that do not, with the reason."""
+"""The result of decoding a body: the events that fit, and those that do not, with the reason."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Mismatch(Exception):
 
 
 def shown(value: Any) -> str:
-    """A value as a reason shows it: JSON, and not too much of it."""
+    """A value as it is shown in a reason: JSON, shortened."""
     text = json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
@@ -75,7 +75,7 @@ def nothing(schema: pa.Schema | None) -> pa.RecordBatch:
 
 
 def whole(body: bytes, schema: pa.Schema | None, code: str, reason: str, line: int = 1) -> Decoded:
-    """A body of which nothing can be read."""
+    """The result for a body that cannot be decoded at all."""
     return Decoded(nothing(schema), [Misfit(line, body, code, reason)])
 
 

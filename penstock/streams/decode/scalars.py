@@ -1,4 +1,4 @@
-"""How one JSON value, or one piece of text, becomes a value of a simple type. Nothing is lost or guessed.
+"""Conversion of a JSON value, or a text, to a value of a simple type, without loss or guesses.
 
 | Type | JSON | Text |
 |---|---|---|
@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import base64
+import ctypes
 import math
 import re
 from collections.abc import Callable
@@ -36,6 +37,7 @@ NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 DIGITS = 4000
 """Python refuses to read longer integers."""
 SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+ZERO = Decimal(0)
 FLOAT_LIMIT = 2.0**128 - 2.0**103
 """From here on a number rounds to infinity in a FLOAT."""
 
@@ -72,10 +74,29 @@ def from_text(kind: pa.DataType) -> Read:
     if is_.is_integer(kind) or is_.is_duration(kind):
         return lambda text: read(_whole(text, kind))
     if is_.is_floating(kind):
-        return lambda text: read(float(text) if NUMBER.fullmatch(text) else text)
+        # Texts that are one FLOAT are one key of a map.
+        rounded = ctypes.c_float if is_.is_float32(kind) else ctypes.c_double
+        return lambda text: rounded(read(float(text) if NUMBER.fullmatch(text) else text)).value
     if is_.is_boolean(kind):
         return lambda text: read({"true": True, "false": False}.get(text.lower(), text))
     return read
+
+
+def digits(number: str) -> Decimal | float:
+    """A number with all its digits, or a float if no decimal can have its exponent."""
+    try:
+        return Decimal(number)
+    except InvalidOperation:
+        mantissa = Decimal(number.lower().partition("e")[0])
+        return float(number) if mantissa else mantissa
+
+
+def base64_bytes(text: str) -> bytes:
+    """The bytes of a text in base64; ValueError if it is not, or has less or more padding than it needs."""
+    made = base64.b64decode(text, validate=True)
+    if len(text) != (len(made) + 2) // 3 * 4:
+        raise ValueError("wrong padding")
+    return made
 
 
 def _whole(text: str, kind: pa.DataType) -> int | str:
@@ -127,8 +148,11 @@ def _decimal(kind: pa.Decimal128Type) -> Read:
         text = isinstance(value, str)
         if type(value) not in (int, float, Decimal) and not (text and NUMBER.fullmatch(value)):
             raise Mismatch("wrong_type", f"is {shown(value)}, not a number ({name})")
+        number = digits(value) if text else value
         try:
-            return Decimal(value).quantize(step, context=exact)
+            if isinstance(number, float):  # an exponent that only zero can have
+                raise Inexact
+            return (Decimal(number) or ZERO).quantize(step, context=exact)
         except (Inexact, InvalidOperation):
             raise Mismatch("out_of_range", f"is {shown(value)}, which does not fit {name} exactly") from None
 
@@ -150,7 +174,7 @@ def _boolean(value: Any) -> bool:
 def _binary(value: Any) -> bytes:
     if isinstance(value, str):
         try:
-            return base64.b64decode(value, validate=True)
+            return base64_bytes(value)
         except ValueError:
             pass
     raise Mismatch("wrong_type", f"is {shown(value)}, not a string in base64 (BINARY)")

@@ -1,13 +1,12 @@
-"""Events read one by one: the exact way, which says what every value must be and what is wrong with it.
+"""Exact decoding, event by event: defines valid values, and gives the reason for invalid ones.
 
-The fast ways by the column must agree with this one.
+The fast decoding by column must agree with this one.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
@@ -16,8 +15,9 @@ import pydantic_core
 from pyarrow import types as is_
 
 from penstock.streams.decode import scalars
-from penstock.streams.decode.results import Mismatch, shown
+from penstock.streams.decode.results import Mismatch, raw_batch, shown
 from penstock.streams.decode.scalars import Read
+from penstock.streams.events import RAW, Form
 
 
 def load(text: bytes, *, exact: bool = False) -> Any:
@@ -27,8 +27,23 @@ def load(text: bytes, *, exact: bool = False) -> Any:
     except ValueError as error:
         raise _not_json(text, error) from None
     if exact:
-        return json.loads(text, parse_float=_digits)
+        return json.loads(text, parse_float=scalars.digits)
     return value
+
+
+class Texts:
+    """Reads events of a raw stream: any JSON, kept as its text."""
+
+    schema = RAW
+
+    def load(self, text: bytes) -> bytes:
+        """The text, if it is JSON."""
+        load(text)
+        return text
+
+    def batch(self, texts: list[bytes]) -> pa.RecordBatch:
+        """Texts as a record batch."""
+        return raw_batch(texts)
 
 
 class Rows:
@@ -64,6 +79,14 @@ class Rows:
 def rows_of(schema: pa.Schema) -> Rows:
     """The reader for a schema."""
     return Rows(schema)
+
+
+TEXTS = Texts()
+
+
+def form_of(schema: pa.Schema | None) -> Form:
+    """The reader for a schema; None: for a raw stream."""
+    return TEXTS if schema is None else rows_of(schema)
 
 
 def reader(kind: pa.DataType) -> Read:
@@ -156,13 +179,6 @@ def _has_decimal(kind: pa.DataType) -> bool:
     if is_.is_decimal(kind):
         return True
     return any(_has_decimal(kind.field(i).type) for i in range(kind.num_fields))
-
-
-def _digits(number: str) -> Decimal | float:
-    try:
-        return Decimal(number)
-    except InvalidOperation:  # an exponent that not even a decimal can have
-        return float(number)
 
 
 def _not_json(text: bytes, error: ValueError) -> Mismatch:

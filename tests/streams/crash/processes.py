@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from penstock.streams.files import Files
-from penstock.streams.local import LocalStorage
+from penstock.streams.local.segments import list_segments
+from penstock.streams.local.storage import LocalStorage
 from penstock.streams.log import Log
-from penstock.streams.segments import list_segments
 from penstock.streams.storage import Cursor, Producer
 from tests.streams.crash.obligations import Obligations, Pipe, checksums, payload
 from tests.streams.kit import change, raw

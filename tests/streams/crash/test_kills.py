@@ -95,7 +95,7 @@ def test_kills_at_every_step(tmp_path: Path) -> None:
 
 def test_every_step_of_the_log_is_known_here() -> None:
     source = Path(__file__).parents[3] / "penstock" / "streams"
-    files = ("files", "writer", "cursors", "retention", "recovery")
+    files = ("files", "local/writer", "cursors", "local/retention", "local/recovery")
     found = {
         name for file in files for name in re.findall(r'step\("(.*?)"\)', (source / f"{file}.py").read_text())
     }

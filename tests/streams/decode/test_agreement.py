@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from penstock.streams.decode import Decoded, Misfit, columns, json_body
+from penstock.streams.decode import Decoded, Misfit, columns, decode, decode_alone, json_body
 from penstock.streams.decode.json_body import BLANK
-from penstock.streams.decode.values import rows_of
+from penstock.streams.decode.values import form_of, rows_of
 from penstock.streams.events import RAW, payload_schema
 from tests.streams.decode.strategies import lines
 
@@ -46,7 +46,7 @@ def test_columns_are_what_the_events_one_by_one_give(schema: pa.Schema, data: st
         event("left to the exact way")
         return
     event("fast")
-    exact = json_body._each_typed(texts, rows_of(schema), range(len(texts)))
+    exact = json_body._each(texts, rows_of(schema), range(len(texts)))
     assert exact.misfits == []
     assert fast.equals(exact.batch)
     fast.validate(full=True)
@@ -98,6 +98,30 @@ def test_a_raw_array_has_the_texts_of_its_elements(data: st.DataObject) -> None:
     check_array(data, None)
 
 
+@pytest.mark.parametrize("ddl", [None, *SCHEMAS])
+@few
+@given(data=st.data())
+def test_single_events_are_what_their_bodies_give(ddl: str | None, data: st.DataObject) -> None:
+    """One by one, and as the batch that they make together."""
+    schema = None if ddl is None else payload_schema(ddl)
+    form, batches, loaded = form_of(schema), [], []
+    for body in data.draw(st.lists(lines(schema or payload_schema(SCHEMAS[4])), min_size=1, max_size=5)):
+        alone = decode_alone("application/json", body, form, "iso")
+        whole = decode(body, "application/json", schema)
+        if alone is None:
+            event("left to the general way")
+            continue
+        event("alone")
+        assert whole.misfits == []
+        assert form.batch([alone.value]).equals(whole.batch)
+        batches.append(whole.batch)
+        loaded.append(alone.value)
+    if loaded:
+        together = form.batch(loaded)
+        assert together.equals(pa.concat_batches(batches))
+        together.validate(full=True)
+
+
 def check_array(data: st.DataObject, schema: pa.Schema | None) -> None:
     """A body that looks like an array is taken apart exactly as JSON has it, or refused as a whole."""
     some = data.draw(st.lists(lines(schema or payload_schema(SCHEMAS[4])), min_size=1, max_size=3))
@@ -115,6 +139,4 @@ def exactly(split: Callable[[], list[bytes]], body: bytes, schema: pa.Schema | N
     except json_body.Mismatch as mismatch:
         return json_body.broken(body, schema, mismatch)
     numbers = range(1, len(texts) + 1)
-    if schema is None:
-        return json_body._each_raw(texts, numbers)
-    return json_body._each_typed(texts, rows_of(schema), numbers)
+    return json_body._each(texts, form_of(schema), numbers)

@@ -39,6 +39,7 @@ const RARE = new Set([
   "max_file_bytes",
   "max_rows",
   "max_tx_bytes",
+  "max_tx_ms",
   "message",
   "metadata",
   "modules",

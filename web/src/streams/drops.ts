@@ -60,6 +60,11 @@ const REASONS: Record<string, { title: string; about: string; isLoss: boolean }>
     about: "They came too late for events that had been removed, and went on after the gap.",
     isLoss: true,
   },
+  unended_transactions: {
+    title: "Transactions that did not end in time",
+    about: "Their events were processed without the rest after batch.max_tx_ms. Nothing was dropped.",
+    isLoss: false,
+  },
 };
 
 export interface Drop {

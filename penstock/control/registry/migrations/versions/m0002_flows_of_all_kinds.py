@@ -34,7 +34,7 @@ def upgrade() -> None:
 
 
 def _add_flows() -> None:
-    """Flows for what was saved before it could run: it waits until somebody starts it."""
+    """Add stopped flows for documents that were saved before their kind could run."""
     conn, at = op.get_bind(), datetime.now(UTC)
     current = sa.and_(revisions.c.uid == documents.c.uid, revisions.c.revision == documents.c.revision)
     rows = sa.select(documents.c.uid, documents.c.kind, documents.c.id, revisions.c.document)

@@ -1,0 +1,146 @@
+"""HTTP → pipeline → stream at a steady rate: the time from a request until its events can be read.
+
+The contender is what a person would write in PySpark for the least delay: an HTTP server that appends to a
+file, a Python data source that reads the file, and `foreachBatch` that appends to another.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from bench.jobs.frame_file import end_of, read
+from bench.latency_twin import Twin, twin
+from bench.product import Product, product
+from bench.turns import AGAIN, ROUNDS, take_turns
+from penstock.streams.local.storage import LocalStorage
+from penstock.streams.log import Log
+
+RATE, WARM_S, MEASURED_S = 1_000, 4, 10
+POLL_S = 0.001
+"""A stream is polled as often while events come."""
+HAND_WRITTEN = "hand-written PySpark"
+
+Arrivals = Callable[[float], Iterator[list[float]]]
+"""The times at which arriving events were sent, batch by batch, until a moment of the monotonic clock."""
+
+
+@dataclass(frozen=True)
+class Delays:
+    """Of the events of one turn, in milliseconds."""
+
+    events: int
+    p50: float
+    p99: float
+    longest: float
+
+    def __str__(self) -> str:
+        return f"p50 {self.p50:.0f} ms, p99 {self.p99:.0f} ms"
+
+
+def measure(work: Path) -> list[str]:
+    """The lines of a report."""
+    with product(work / "latency-home", workers=1) as running, twin(work / "latency-twin") as other:
+
+        def penstock() -> Delays:
+            return _delays(f"{running.url}/ingest/latency", lambda until: _from_stream(running, until))
+
+        def by_hand() -> Delays:
+            with other.awake():
+                return _delays(other.url, lambda until: _from_file(other, until))
+
+        _create(running)
+        turns = {"Penstock": penstock, HAND_WRITTEN: by_hand, HAND_WRITTEN + AGAIN: by_hand}
+        found = take_turns(turns)
+    lines = [
+        f"HTTP → pipeline → stream at {RATE:,} events/s, in bodies of {RATE // 100}: from the request until "
+        f"the event can be read at the other end. Turns of {MEASURED_S} s, median of {ROUNDS}.",
+        "",
+        "| | events | p50, ms | p99, ms | longest, ms | p50 and p99 to hand-written |",
+        "|---|---|---|---|---|---|",
+    ]
+    medians = {name: _median(each) for name, each in found.items()}
+    base = medians[HAND_WRITTEN]
+    return lines + [
+        f"| {name} | {each.events:,} | {each.p50:.0f} | {each.p99:.0f} | {each.longest:.0f} "
+        f"| {each.p50 / base.p50:.2f}, {each.p99 / base.p99:.2f} |"
+        for name, each in medians.items()
+    ]
+
+
+def _create(running: Product) -> None:
+    running.create("Stream", "arrived", {"schema": "sent DOUBLE"})
+    source = {"type": "http", "path": "/latency", "schema": "sent DOUBLE"}
+    sink = {"type": "stream", "stream": "arrived"}
+    running.create("Pipeline", "latency", {"source": source, "buffer": {"type": "wal"}, "sinks": [sink]})
+
+
+def _median(delays: list[Delays]) -> Delays:
+    fields = ("events", "p50", "p99", "longest")
+    return Delays(*(statistics.median(getattr(each, field) for each in delays) for field in fields))
+
+
+def _delays(url: str, arrivals: Arrivals) -> Delays:
+    """Send for one turn; the delays of the events that were sent after the warm-up."""
+    stop = threading.Event()
+    sender = threading.Thread(target=_send, args=(url, stop))
+    began, begin = time.monotonic(), time.time() + WARM_S
+    sender.start()
+    try:
+        taken = [
+            now - sent
+            for batch in arrivals(began + WARM_S + MEASURED_S)
+            for now in [time.time()]
+            for sent in batch
+            if sent > begin
+        ]
+    finally:
+        stop.set()
+        sender.join()
+    if not taken:
+        raise SystemExit(f"no event arrived in {MEASURED_S} s")
+    taken.sort()
+    p50, p99, longest = (taken[int(len(taken) * share)] * 1000 for share in (0.5, 0.99, 1 - 1e-9))
+    return Delays(len(taken), p50, p99, longest)
+
+
+def _send(url: str, stop: threading.Event) -> None:
+    due = time.monotonic()
+    with httpx.Client(trust_env=False) as client:
+        while not stop.is_set():
+            body = "\n".join(json.dumps({"sent": time.time()}) for _ in range(RATE // 100)).encode()
+            headers = {"Content-Type": "application/x-ndjson"}
+            client.post(url, content=body, headers=headers).raise_for_status()
+            due += 0.01
+            time.sleep(max(0.0, due - time.monotonic()))
+
+
+def _from_stream(running: Product, until: float) -> Iterator[list[float]]:
+    (directory,) = (running.home / "streams" / "arrived").iterdir()
+    log = Log(LocalStorage(directory))
+    at = log.bounds().next
+    while time.monotonic() < until:
+        if log.wait(at, 0.5):
+            for chunk in log.read(at):
+                at = chunk.next
+                if chunk.batch is not None:
+                    yield chunk.batch.column("sent").to_pylist()
+    log.close()
+
+
+def _from_file(other: Twin, until: float) -> Iterator[list[float]]:
+    at = end_of(other.target, 0)
+    while time.monotonic() < until:
+        end = end_of(other.target, at)
+        if end == at:
+            time.sleep(POLL_S)
+        for batch in read(other.target, at, end):
+            yield batch.column("sent").to_pylist()
+        at = end

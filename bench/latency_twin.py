@@ -1,0 +1,79 @@
+"""The processes of the hand-written contender of `bench.latency`."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psutil
+
+from bench.processes import family
+
+
+@dataclass(frozen=True)
+class Twin:
+    """An HTTP server that appends to one file, and a query that moves the events on to another."""
+
+    server: psutil.Process
+    query: psutil.Process
+    url: str
+    target: Path
+
+    @contextlib.contextmanager
+    def awake(self) -> Iterator[None]:
+        """Let the query run. At other times it is halted, since it polls a hundred times a second."""
+        self._halt(False)
+        try:
+            yield
+        finally:
+            self._halt(True)
+
+    def _halt(self, halted: bool) -> None:
+        for member in family(self.query):
+            with contextlib.suppress(psutil.Error):  # a Python worker may just have ended
+                member.suspend() if halted else member.resume()
+
+
+@contextlib.contextmanager
+def twin(work: Path) -> Iterator[Twin]:
+    """Start both processes, wait until a first event has arrived, and end them."""
+    work.mkdir()
+    source, target = work / "in", work / "out"
+    source.touch()
+    target.touch()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/"
+    server = _job("http_append", str(source), str(port))
+    query = _job("pyspark_latency", str(source), str(target), str(work / "checkpoint"))
+    found = Twin(psutil.Process(server.pid), psutil.Process(query.pid), url, target)
+    try:
+        while not target.stat().st_size:
+            if query.poll() is not None or server.poll() is not None:
+                raise SystemExit("the hand-written query has ended")
+            with contextlib.suppress(httpx.TransportError):  # until the server listens
+                httpx.post(url, content=b'{"sent": 0.0}', trust_env=False)
+            time.sleep(0.5)
+        found._halt(True)
+        yield found
+    finally:
+        for process in (*family(found.query), *family(found.server)):
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        query.wait()
+        server.wait()
+
+
+def _job(name: str, *arguments: str) -> subprocess.Popen[bytes]:
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen(
+        [sys.executable, "-m", f"bench.jobs.{name}", *arguments], stdout=nothing, stderr=nothing
+    )

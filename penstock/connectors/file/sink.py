@@ -1,0 +1,234 @@
+"""The `file` sink: batches as files, each visible whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from penstock.connectors.base import Delivered, DeliveryId, Events, Rejected, Sink, SinkWriter, write_counted
+from penstock.connectors.file.form import (
+    NO_FORM,
+    NO_FORM_IN_ORC,
+    READ,
+    UNHELD,
+    WRITE,
+    Format,
+    in_form,
+    unheld,
+)
+from penstock.connectors.file.paths import qualified
+from penstock.connectors.file.storage import Storage, storage_for
+from penstock.errors import Problem, did_you_mean
+from penstock.frames.site import Site
+from penstock.sql.names import quote
+from penstock.sql.rows import to_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructField, StructType
+
+BATCH = "penstock_batch"
+"""Name of the partition directory that holds a batch."""
+
+TOLERANCE = 1.25
+"""The factor by which a file may exceed `max_file_bytes` before the batch is rewritten with smaller files."""
+
+
+class FileSink(Sink):
+    """Writes each batch as a directory `penstock_batch=…` of files, renamed into place when it is complete.
+
+    Delivery is exactly-once: a reader of the directory never sees part of a batch, and a batch that is
+    repeated after a crash is recognised by its name and not written again. The directory name is a partition
+    in the manner of Hive, so Spark, DuckDB, Trino and pyarrow read the whole tree as one table, and
+    `penstock_batch` is the batch of an event. `batch:` sets the size and the frequency of batches. On object
+    stores, where a directory cannot be renamed at once, write to a table format through the `spark` sink
+    instead.
+
+    Nothing is lost in the files: times keep their microseconds, and readers get back the values that went in.
+    Where `json` and `csv` have no form of their own for a type, `docs/concepts.md` says which one is used.
+    `csv` holds no arrays, maps and structs. An event that a format has no form for, such as a line end in
+    `text`, goes to the dead letters.
+    """
+
+    type: Literal["file"] = "file"
+    path: str = Field(min_length=1, description="The directory; any URL that Spark can write to.")
+    format: Format = Field(description="`json` is one JSON object per line.")
+    partition_by: list[str] = Field(
+        default_factory=list, description="Columns that become directories below each batch."
+    )
+    max_file_bytes: int | None = Field(
+        default=None, ge=1, description="Roll to a new file at about this size; absent: one file per task."
+    )
+    options: dict[str, str] = Field(
+        default_factory=dict, description="Further options of Spark's writer, such as `compression`."
+    )
+
+    guarantee: ClassVar = "exactly-once"
+    example: ClassVar = """\
+type: file
+path: out/orders
+format: parquet
+partition_by: [country]
+max_file_bytes: 134217728
+"""
+
+    def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
+        from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+
+        for i, name in enumerate(self.partition_by):
+            if name not in schema.names:
+                yield Problem(
+                    code="unknown_column",
+                    message=f"there is no column '{name}' to partition by",
+                    path=f"partition_by[{i}]",
+                    hint=did_you_mean(name, schema.names),
+                )
+        rest = [field for field in schema.fields if field.name not in self.partition_by]
+        if not rest:
+            yield Problem(
+                code="no_columns", message="no column is left for the files themselves", path="partition_by"
+            )
+        if BATCH in schema.names:
+            yield Problem(
+                code="reserved_column",
+                message=f"the column '{BATCH}' would hide the partition column of the sink",
+                path="path",
+                hint="drop or rename it in a processor",
+            )
+        if self.format == "text" and [type(field.dataType) for field in rest] != [StringType]:
+            yield Problem(
+                code="unsupported_type",
+                message="text files hold one string column, not " + ", ".join(f.name for f in rest),
+                path="format",
+                hint="select one column in a processor, or write json",
+            )
+        for field in rest:
+            nested = isinstance(field.dataType, ArrayType | MapType | StructType)
+            if self.format == "csv" and nested:
+                yield _cannot_hold(self.format, field, "add a flatten or map step, or write json")
+            elif self.format != "text" and _has_no_form(field.dataType, self.format):
+                yield _cannot_hold(self.format, field, "cast it to STRING or BIGINT, or write parquet")
+
+    def open(self, site: Site) -> SinkWriter:
+        return _Writer(self, site.epoch)
+
+
+def _has_no_form(kind: DataType, file_format: Format) -> bool:
+    """Whether the format cannot hold a type, or one inside it."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(kind, ArrayType):
+        return _has_no_form(kind.elementType, file_format)
+    if isinstance(kind, MapType):
+        # Spark and pyarrow both read back fewer entries than were written.
+        return file_format == "orc" or any(
+            _has_no_form(each, file_format) for each in (kind.keyType, kind.valueType)
+        )
+    if isinstance(kind, StructType):
+        return any(_has_no_form(field.dataType, file_format) for field in kind.fields)
+    return kind.simpleString().startswith(NO_FORM_IN_ORC if file_format == "orc" else NO_FORM)
+
+
+def _cannot_hold(file_format: Format, field: StructField, hint: str) -> Problem:
+    message = f"{file_format} cannot hold '{field.name}', a {field.dataType.simpleString()}"
+    return Problem(code="unsupported_type", message=message, path="format", hint=hint)
+
+
+class _Writer(SinkWriter):
+    """Writes to a staging directory and publishes it with one rename.
+
+    The rename is the commit: a directory with the name of a batch exists if and only if the batch was
+    delivered (invariants 3 and 4). The name has the lineage of the checkpoint in it, so that a pipeline that
+    starts over, and counts from zero again, is not mistaken for the old one. The staging directory has the
+    epoch in its name: a worker that has lost the flow, and does not know it yet, writes to a separate one.
+    """
+
+    def __init__(self, sink: FileSink, epoch: int) -> None:
+        self.sink, self.epoch = sink, epoch
+        self.output = qualified(sink.path)
+        self.storage: Storage | None = None
+        self.events_per_file: int | None = None
+
+    def write(self, events: Events, delivery: DeliveryId) -> Delivered:
+        df = events.frame()
+        storage = self.storage or storage_for(self.output, df.sparkSession)
+        owner = hashlib.sha256(f"{delivery.lineage}/{delivery.sink}".encode()).hexdigest()[:12]
+        target = f"{self.output}/{BATCH}={owner}-{delivery.batch:010d}"
+        staged = f"{storage.staging(self.output)}/{owner}-e{self.epoch:08d}-{delivery.batch:010d}"
+        if self.storage is None:
+            self.storage = storage
+            self._clean(storage, owner)
+        held, rejected = self._sifted(df)
+        df = in_form(held, self.sink.format)
+        if storage.exists(target):
+            return Delivered(self._read(df, target).count(), rejected)
+        number = write_counted(df, lambda counted: self._stage(counted, staged)).events
+        if number:
+            staged = self._rolled(df, storage, staged, number)
+            self.permitted()
+            storage.publish(staged, target)
+        else:
+            storage.remove(staged)
+        return Delivered(number, rejected)
+
+    def close(self) -> None:
+        self.storage = None
+
+    def _sifted(self, df: DataFrame) -> tuple[DataFrame, Iterable[Rejected]]:
+        """The events that the format can hold, and separately the others."""
+        names = [name for name in df.columns if name not in self.sink.partition_by]
+        bad = unheld(names, self.sink.format)
+        if bad is None:
+            return df, ()
+        rows = df.filter(bad).select(to_json(*map(df.__getitem__, map(quote, df.columns))))
+        message = f"{self.sink.format} has no form for the value of '{names[0]}': {UNHELD[self.sink.format]}"
+        return df.filter(~bad), (Rejected(row[0], "no_form", message) for row in rows.toLocalIterator())
+
+    def _read(self, like: DataFrame, path: str) -> DataFrame:
+        file_format = self.sink.format
+        options = {**WRITE.get(file_format, {}), **READ.get(file_format, {}), **self.sink.options}
+        return like.sparkSession.read.format(file_format).schema(like.schema).options(**options).load(path)
+
+    def _stage(self, df: DataFrame, path: str) -> None:
+        writer = (
+            df.write.format(self.sink.format)
+            .mode("overwrite")
+            .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+            .option("mapreduce.fileoutputcommitter.algorithm.version", "2")
+            .options(**{**WRITE.get(self.sink.format, {}), **self.sink.options})
+        )
+        if self.events_per_file:
+            writer = writer.option("maxRecordsPerFile", self.events_per_file)
+        if self.sink.partition_by:
+            writer = writer.partitionBy(*self.sink.partition_by)
+        writer.save(path)
+
+    def _rolled(self, df: DataFrame, storage: Storage, staged: str, events: int) -> str:
+        """The staged batch in files of the wanted size.
+
+        Spark can only limit events per file, so the size of an event is measured from the first files. That
+        batch is written twice, the second time from its own files: computing it again might give other
+        events.
+        """
+        limit = self.sink.max_file_bytes
+        if limit is None:
+            return staged
+        sizes = storage.sizes(staged)
+        events_per_file = max(1, limit * events // max(1, sum(sizes)))
+        oversized = max(sizes) > limit * TOLERANCE and events > len(sizes)
+        self.events_per_file = events_per_file
+        if not oversized:
+            return staged
+        self._stage(self._read(df, staged), f"{staged}-rolled")
+        storage.remove(staged)
+        return f"{staged}-rolled"
+
+    def _clean(self, storage: Storage, owner: str) -> None:
+        """Remove unfinished files of earlier runs of this pipeline."""
+        for path in storage.children(storage.staging(self.output)):
+            name = path.rsplit("/", 1)[-1]
+            if name.startswith(f"{owner}-") and name < f"{owner}-e{self.epoch + 1:08d}":
+                storage.remove(path)

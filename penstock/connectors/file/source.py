@@ -1,0 +1,236 @@
+"""The `file` source: files in a directory, now and as they arrive."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from penstock.connectors.base import Source
+from penstock.connectors.file.form import CORRUPT, READ, Format
+from penstock.connectors.file.paths import is_local, local_path, qualified
+from penstock.errors import Invalid, Problem
+from penstock.frames.hidden import HIDDEN
+from penstock.frames.site import Site
+from penstock.specs.policies import Batch
+from penstock.specs.stream import TIMESTAMPS, Timestamps
+from penstock.sql.names import quote
+from penstock.sql.schemas import parse_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+    from pyspark.sql.types import StructType
+
+    from penstock.connectors.file.records import Rule
+
+SAMPLE_BYTES = 256 * 1024 * 1024
+"""Text beyond this is sampled when a schema is inferred, so that saving a pipeline stays quick."""
+
+FOREVER = "36500d"
+"""Spark silently ignores a new file that is older than the newest one by `maxFileAge`."""
+
+
+DECODED = ("json", "csv")
+"""Formats of text, which has to be decoded."""
+
+IGNORED = {
+    "csv": ("dateformat", "mode", "timestampformat", "timestampntzformat"),
+    "json": (
+        "allowbackslashescapinganycharacter", "allowcomments", "allownonnumericnumbers",
+        "allownumericleadingzeros", "allowsinglequotes", "allowunquotedcontrolchars",
+        "allowunquotedfieldnames", "charset", "dateformat", "encoding", "mode",
+        "timestampformat", "timestampntzformat",
+    ),
+}  # fmt: skip
+"""Options of Spark's reader that would be a second rule of decoding, by format."""
+
+
+class FileSource(Source):
+    """Reads files: one file, a directory or a glob; watches for new ones unless it is finite.
+
+    Each file is read once, whole; write a file elsewhere and move it in, so that it is never seen half
+    written. Names that begin with `_` or `.` are passed over. Without a `schema` the columns are inferred
+    from the files there are when the document is saved, and pinned in its revision.
+
+    JSON and CSV are decoded by the same rule as what is sent to a stream: nothing is rounded, cut or guessed.
+    A record that does not fit goes to the dead letters with the column and the value (`malformed:
+    dead_letter`). CSV is that of RFC 4180: an empty field is null, and `""` an empty string.
+
+    The thresholds of `batch:` apply where they are set: `max_bytes` is the size of the pieces files are
+    split into, and with `max_inflight` that many pieces make up a micro-batch.
+    """
+
+    type: Literal["file"] = "file"
+    path: str = Field(min_length=1, description="A file, a directory or a glob; any URL that Spark can read.")
+    format: Format = Field(description="`json` is one JSON object per line.")
+    schema_: str | None = Field(
+        default=None,
+        alias="schema",
+        description="Columns as Spark DDL, also of directories `name=value`; absent: inferred and pinned.",
+    )
+    finite: bool = Field(default=False, description="End as `completed` when all files there are were read.")
+    malformed: Literal["dead_letter", "fail", "nulls"] = Field(
+        default="dead_letter",
+        description="A record that does not fit: keep it as a dead letter, fail the pipeline, or read it as "
+        "nulls.",
+    )
+    timestamps: Timestamps = Field(default="iso", description=TIMESTAMPS)
+    poll_ms: int = Field(default=1_000, ge=10, description="How often to look for new files.")
+    options: dict[str, str] = Field(
+        default_factory=dict, description="Further options of Spark's reader, such as `sep` for csv."
+    )
+
+    position_fields: ClassVar = ("type", "path")
+    batch_fields: ClassVar = frozenset({"max_bytes", "max_inflight"})
+    example: ClassVar = """\
+type: file
+path: in/orders/*.json
+format: json
+schema: id BIGINT, customer STRING, amount DOUBLE
+"""
+
+    def pinned(self, spark: SparkSession, site: Site) -> Self:
+        if self.format == "text":
+            return self
+        if self.schema_ is None:
+            return self.model_copy(update={"schema_": self._inferred(spark)})
+        parse_schema(spark, self.schema_, field="schema")
+        if self.format in DECODED:
+            self._check()
+        return self
+
+    def _check(self) -> None:
+        """Refuse types, and options for writing them, that the decoder does not support."""
+        from penstock.frames.columns import declared
+
+        declared(self.schema_ or "")
+        if name := next((name for name in self.options if name.lower() in IGNORED[self.format]), None):
+            message = f"'{name}' would have no effect: {self.format} is decoded as streams decode it"
+            hint = "read the column as STRING and convert it in a processor, or use format: text and decode"
+            problem = Problem(code="unsupported_option", message=message, path=f"options.{name}", hint=hint)
+            raise Invalid(problem)
+
+    def columns(self, spark: SparkSession, site: Site) -> StructType | None:
+        ddl = "value STRING" if self.format == "text" else self.schema_
+        return None if ddl is None else parse_schema(spark, ddl, field="schema")
+
+    def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
+        df, columns = self._read(spark, batch), self.columns(spark, site)
+        assert columns is not None
+        # Spark adds a column for each directory `name=value`, and those of the file sink are such.
+        hidden = [name for name in HIDDEN if name in df.columns]
+        return df.select(*map(quote, [*columns.names, *hidden]))
+
+    def _read(self, spark: SparkSession, batch: Batch) -> DataFrame:
+        set_ = batch.model_fields_set
+        if "max_bytes" in set_:
+            spark.conf.set("spark.sql.files.maxPartitionBytes", str(batch.max_bytes))
+        options = {"maxFileAge": FOREVER, **self._options()}
+        if "max_inflight" in set_ and batch.max_inflight != "auto":
+            options["maxBytesPerTrigger"] = str(batch.max_bytes * batch.max_inflight)
+        reader = spark.readStream.options(**options)
+        path = self._watched()
+        if self.format == "text":
+            return reader.format("text").load(path)
+        schema = parse_schema(spark, self.schema_ or "", field="schema")
+        if self.format not in DECODED:
+            return reader.format(self.format).schema(schema).load(path)
+        if self.format == "json" and not self._whole_files():
+            return self._lines(reader, spark, schema, path)
+        return self._decoded(reader, schema, path)
+
+    def reason(self, row: str) -> tuple[str, str] | None:
+        """Why a line of JSON does not fit the schema."""
+        return self._rule().reason(row)
+
+    def _rule(self) -> Rule:
+        from penstock.connectors.file.records import Rule
+        from penstock.frames.columns import declared
+
+        return Rule(declared(self.schema_ or ""), self.timestamps)
+
+    def _whole_files(self) -> bool:
+        options = {name.lower(): value.lower() for name, value in self.options.items()}
+        return options.get("multiline") == "true"
+
+    def _lines(
+        self, reader: DataStreamReader, spark: SparkSession, schema: StructType, path: str
+    ) -> DataFrame:
+        from penstock.connectors.file import lines as file_lines
+
+        read = file_lines.reader(reader, spark, schema, self.timestamps).load(path)
+        return file_lines.events(read, schema, self._rule(), self.malformed)
+
+    def _decoded(self, reader: DataStreamReader, schema: StructType, path: str) -> DataFrame:
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        from penstock.connectors.file.records import Kind, decoded
+
+        kind: Kind = "csv"
+        if self.format == "csv":
+            fields = [StructField(name, StringType()) for name in (*schema.names, CORRUPT)]
+            reader = reader.format("csv").options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
+            read = reader.schema(StructType(fields)).load(path)
+        else:
+            kind = "documents"
+            read = reader.format("text").option("wholetext", "true").load(path)
+        return decoded(read, schema, self.timestamps, kind, self.malformed)
+
+    def trigger(self, batch: Batch) -> dict[str, Any]:
+        return {"availableNow": True} if self.finite else {"processingTime": f"{self.poll_ms} milliseconds"}
+
+    def _watched(self) -> str:
+        """The path in a form that Spark can watch.
+
+        Spark refuses to watch one file, or a directory that is not there yet, unless the path is a
+        pattern, even one that matches nothing else.
+        """
+        path = qualified(self.path)
+        if not is_local(path) or glob.has_magic(path) or os.path.isdir(path):
+            return path
+        if self.finite and not os.path.exists(path):
+            message = f"there is nothing at '{self.path}'"
+            raise Invalid(Problem(code="path_not_found", message=message, path="path"))
+        return re.sub(r"(\w)(\W*)$", r"[\1]\2", path)
+
+    def _options(self) -> dict[str, str]:
+        return {**READ.get(self.format, {}), **self.options}
+
+    def _inferred(self, spark: SparkSession) -> str:
+        from pyspark.errors import PySparkException
+
+        from penstock.connectors.file.sink import BATCH
+
+        options = {"inferSchema": "true", **self._options(), "mode": "PERMISSIVE"}
+        if self.format in ("json", "csv") and (size := self._local_bytes()) > SAMPLE_BYTES:
+            options.setdefault("samplingRatio", str(SAMPLE_BYTES / size))
+        try:
+            found = spark.read.format(self.format).options(**options).load(qualified(self.path))
+            schema = found.drop(BATCH).schema
+        except PySparkException as error:
+            raise Invalid(self._cannot_infer(str(error).splitlines()[0])) from None
+        fields = [f for f in schema.fields if f.name != "_corrupt_record"]
+        if not fields:
+            raise Invalid(self._cannot_infer("the files hold no column"))
+        return type(schema)(fields).toDDL()
+
+    def _cannot_infer(self, why: str) -> Problem:
+        return Problem(
+            code="schema_unknown",
+            message=f"no schema can be inferred from '{self.path}': {why}",
+            path="schema",
+            hint="declare 'schema', or put a file there first",
+        )
+
+    def _local_bytes(self) -> int:
+        if not is_local(self.path):
+            return 0
+        total = 0
+        for match in glob.glob(local_path(self.path)):
+            files = [os.path.join(d, f) for d, _, fs in os.walk(match) for f in fs] or [match]
+            total += sum(os.path.getsize(f) for f in files if os.path.isfile(f))
+        return total

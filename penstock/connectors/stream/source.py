@@ -1,0 +1,90 @@
+"""The `stream` source: the events of a stream, from a position on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from penstock.connectors.base import Source
+from penstock.frames.logs import place_of
+from penstock.frames.site import Site
+from penstock.frames.streams.read import (
+    Gap,
+    columns_of,
+    oldest_in,
+    read_stream,
+    reread_stream,
+    stream_position,
+)
+from penstock.specs.policies import Batch
+from penstock.specs.positions import PositionText
+from penstock.streams.home import StreamPlace
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+ALL = frozenset(Batch.model_fields)
+"""A stream is read by all thresholds of `batch:`."""
+
+
+class StreamSource(Source):
+    """Reads a stream: `value`, `key` and `headers` of raw events, or the columns of a typed stream.
+
+    Each pipeline reads at its own pace and has a cursor of its own, which is kept over restarts. With
+    `metadata` each event has its `_offset` and the `_time` it was appended as well, and in a typed stream its
+    `_key` and `_headers`. Events that were removed before they were read, or cannot be read any more, are
+    skipped and counted, or fail the pipeline (`gap: fail`).
+
+    With `until` the pipeline has an end: it reads what is there before that position when it begins, and is
+    then completed.
+    """
+
+    type: Literal["stream"] = "stream"
+    stream: str = Field(min_length=1, description="Id of the Stream.")
+    position: PositionText = Field(
+        default="earliest", description="Where it begins: earliest, latest, offset:N or time:ISO 8601."
+    )
+    until: PositionText | None = Field(
+        default=None,
+        description="Where it ends, itself not included: a position as above; absent: it never ends.",
+    )
+    gap: Gap = Field(
+        default="skip", description="Events that are gone: skip and count them, or fail the pipeline."
+    )
+    metadata: bool = Field(
+        default=False, description="Add `_offset` and `_time`, and for typed streams `_key` and `_headers`."
+    )
+
+    position_fields: ClassVar = ("type",)
+    batch_fields: ClassVar = ALL
+    example: ClassVar = "type: stream\nstream: orders\nposition: earliest\n"
+
+    def position_of(self, site: Site) -> dict[str, Any]:
+        return stream_position(self.reads(site))
+
+    def pinned(self, spark: SparkSession, site: Site) -> Self:
+        columns_of(spark, self.reads(site))
+        return self
+
+    def columns(self, spark: SparkSession, site: Site) -> StructType:
+        return columns_of(spark, self.reads(site), metadata=self.metadata)
+
+    def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
+        place, until = self.reads(site), self.until
+        return read_stream(
+            spark, batch, site, place, self.position, self.gap, until=until, metadata=self.metadata
+        )
+
+    def reread(self, spark: SparkSession, site: Site, first: int, end: int) -> DataFrame:
+        return reread_stream(spark, self.reads(site), first, end, metadata=self.metadata)
+
+    def trigger(self, batch: Batch) -> dict[str, Any]:
+        return super().trigger(batch) if self.until is None else {"availableNow": True}
+
+    def reads(self, site: Site) -> StreamPlace:
+        return place_of(site, self.stream, field="stream")
+
+    def oldest(self, site: Site) -> int | None:
+        return oldest_in(self.reads(site))

@@ -1,0 +1,465 @@
+"""Operations on documents and flows; the API and the command line are thin layers over them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from penstock.control.documents.edit_gate import NO_RESET, Gate, Reset
+from penstock.control.documents.judge import Judge, desired_of
+from penstock.control.documents.raw import name_of, of_kind, patched, versioned
+from penstock.control.fleet.assignments import Flows, WorkerInfo
+from penstock.control.fleet.coordinator import Coordinator
+from penstock.control.fleet.processes import WorkerProcesses, WorkerStart
+from penstock.control.fleet.progress import flow_name, remove_state
+from penstock.control.questions.rpc import RpcClient
+from penstock.control.registry.bundle import Mode
+from penstock.control.registry.changes import require_current, require_same
+from penstock.control.registry.records import Change, Diff, FlowState, Page, Record, Revision
+from penstock.control.registry.store import Registry, name_in_use
+from penstock.control.streams.logs import Streams
+from penstock.control.streams.readers import expect_reader
+from penstock.engine.plan.analysis import Analysis
+from penstock.errors import Conflict, Problem, Unavailable
+from penstock.settings import Loaded
+from penstock.specs.documents import KINDS, RUNNABLE, derive_id, runs
+from penstock.specs.references import made_stream
+
+Action = Literal["pause", "resume", "stop", "start", "restart"]
+
+SETTLE_S = 30.0
+"""Seconds that an action waits for its effect before it answers regardless."""
+
+PROOF_S = 5.0
+"""Seconds that an edit waits for the new revision to prove that it runs. Draining the old one, starting the
+new one and delivering a batch may take longer.
+"""
+
+CROWDED_S = 1.0
+"""Seconds that an action or an edit waits for a flow to run while other flows start, or wait to."""
+
+POLL_S = 0.05
+
+_FROM: dict[Action, tuple[set[str], str, str]] = {
+    # action: statuses it applies to, desired status, hint if it does not apply
+    "pause": ({"active", "paused"}, "paused", "only what is active can be paused"),
+    "resume": ({"paused", "active"}, "active", "use start"),
+    "stop": ({"active", "paused", "completed", "failed", "stopped"}, "stopped", ""),
+    "start": ({"active", "paused", "completed", "failed", "stopped"}, "active", ""),
+    "restart": ({"active", "completed", "failed", "stopped"}, "active", "use resume"),
+}
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A saved document, and warnings about it."""
+
+    record: Record
+    warnings: list[Problem] = field(default_factory=list)
+    unproven: bool = False
+    """Whether the new revision has yet to show that it runs: it is rolled back if it does not start."""
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """Whether this installation can run flows, and if not, why."""
+
+    ready: bool
+    problems: list[Problem]
+    statuses: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The status of every flow, by kind and name."""
+    startup: Sequence[WorkerStart] = field(default_factory=list)
+    """The start-up state of the workers that were started with this server."""
+
+
+class Service:
+    """The operations of Penstock on one registry."""
+
+    def __init__(self, loaded: Loaded, registry: Registry, processes: WorkerProcesses | None = None) -> None:
+        self.loaded, self.settings, self.registry = loaded, loaded.settings, registry
+        self._processes = processes
+        settings = loaded.settings
+        self.flows = Flows(registry)
+        self.rpc = RpcClient()
+        self.coordinator = Coordinator(settings, self.flows, self.rpc)
+        self.judge = Judge(settings, registry, self.flows, self.rpc)
+        self.streams = Streams(settings, registry)
+        self.gate = Gate(self.judge, self.streams)
+
+    # Documents
+
+    def get(self, kind: str, name: str) -> Record:
+        """A document; NotFound if there is none."""
+        return self.registry.get(kind, name)
+
+    def list(self, kind: str, **filters: Any) -> Page:
+        """The documents of a kind; see `Registry.list`."""
+        return self.registry.list(kind, **filters)
+
+    def create(self, kind: str, raw: Any) -> Saved:
+        """Save a new document. It must be valid, unless it has a flow that is not to run now."""
+        raw = of_kind(kind, raw)
+        desired = desired_of(raw)
+        if (taken := self.registry.find(kind, name_of(raw) or "")) is not None:
+            # Checked before validation: a user needs to know this first.
+            raise name_in_use(taken)
+        analysis = self.judge.for_saving(raw, desired)
+        record = self.registry.create(
+            analysis.document or raw, desired=desired, check_references=desired in (None, "active")
+        )
+        return self._saved(record, analysis)
+
+    def replace(
+        self, kind: str, name: str, raw: Any, *, expected: str | None = None, reset: Reset = NO_RESET
+    ) -> Saved:
+        """Save a new revision of a document."""
+        return self._revise(kind, self.registry.get(kind, name), raw, expected, "update", reset)
+
+    def patch(
+        self, kind: str, name: str, patch: Any, *, expected: str | None = None, reset: Reset = NO_RESET
+    ) -> Saved:
+        """Merge a partial document, or a partial spec, into a document."""
+        record = self.registry.get(kind, name)
+        # The patch was made for the revision that was just read, whoever else writes meanwhile.
+        return self._revise(kind, record, patched(record, patch), expected or record.etag, "patch", reset)
+
+    def rollback(
+        self, kind: str, name: str, revision: int, *, expected: str | None = None, reset: Reset = NO_RESET
+    ) -> Saved:
+        """Save the content of an earlier revision as the newest one."""
+        record = self.registry.get(kind, name)
+        raw = self.registry.revision(kind, name, revision).document
+        return self._revise(kind, record, raw, expected, f"rollback to {revision}", reset)
+
+    def delete(self, kind: str, name: str, *, expected: str | None = None) -> Record:
+        """Delete a document that nothing refers to; its flow is stopped first."""
+        record = self.registry.get(kind, name)
+        require_current(record, expected)  # before anything stops
+        self.registry.require_unreferenced(record)
+        self._halt(record)
+        record = self.registry.delete(kind, name, expected=expected)
+        self._forget(record)
+        self._poke()
+        return record
+
+    def revisions(self, kind: str, name: str) -> Sequence[Revision]:
+        """Every revision of a document, newest first."""
+        return self.registry.revisions(kind, name)
+
+    def diff(self, kind: str, name: str, before: int | None, after: int | None) -> Diff:
+        """How two revisions differ: by default the current one from the one before it."""
+        current = self.registry.get(kind, name).revision
+        after = current if after is None else after
+        before = max(1, after - 1) if before is None else before
+        return self.registry.diff(kind, name, before, after)
+
+    def _revise(
+        self, kind: str, record: Record, raw: Any, expected: str | None, origin: str, reset: Reset
+    ) -> Saved:
+        require_current(record, expected)
+        raw = of_kind(kind, raw)
+        desired = desired_of(raw) or (record.flow.desired if record.flow else None)
+        analysis = self.judge.for_saving(raw, desired)
+        document = analysis.document or raw
+        require_same(record, document)
+        self.streams.require_readable(record, document)
+        self.judge.referrers(record, document)
+        self._accept(record, document, reset)
+        if not runs(document):
+            self._halt(record)
+        was_active = record.flow is not None and record.flow.status == "active"
+        if record.flow is not None and not (was_active and desired == "active"):
+            self.flows.forget_running(record.uid)  # there is no running revision to return to
+        saved = self.registry.update(
+            kind,
+            record.id,
+            document,
+            expected=expected,
+            desired=desired,
+            origin=origin,
+            check_references=desired in (None, "active") or not runs(document),
+        )
+        if saved.flow and record.flow and saved.revision != record.revision and desired == "active":
+            self._poke()
+            saved = self._await_start(saved)
+            return self._saved(saved, analysis, record, unproven=not _proven(saved))
+        return self._saved(saved, analysis, record)
+
+    def _accept(self, record: Record, document: Mapping[str, Any], reset: Reset) -> None:
+        """Refuse an edit that would lose state or progress, unless the user accepts that."""
+        self.gate.pass_edit(record, document, reset)
+        if reset.begin is not None:
+            self._halt(record)
+            record = self.registry.get(record.kind, record.id)
+            if not _at_rest(record):
+                message = f"{record.kind.lower()} '{record.name}' has not come to rest yet"
+                raise Unavailable(Problem(code="not_at_rest", message=message, hint="try again in a moment"))
+            self.gate.begin_at(record, document, reset.begin)
+
+    def _saved(
+        self, record: Record, analysis: Analysis, before: Record | None = None, *, unproven: bool = False
+    ) -> Saved:
+        if record.kind == "Stream":
+            self.streams.ensure(record)
+        elif (made := made_stream(record.document)) is not None:
+            self.streams.ensure(self.registry.get("Stream", made["metadata"]["name"]))
+        expect_reader(self.streams, record, self.document, before)
+        if record.flow is not None and not analysis.valid:
+            self.flows.found_invalid(record.uid, analysis.errors)
+            record = self.registry.get(record.kind, record.id)
+        self._poke()
+        return Saved(record, analysis.warnings if analysis.valid else analysis.errors, unproven)
+
+    def document(self, kind: str, document_id: str) -> Mapping[str, Any] | None:
+        """The document of an id, if there is one."""
+        record = self.registry.find(kind, document_id)
+        return record.document if record else None
+
+    def _await_start(self, saved: Record) -> Record:
+        """Wait briefly for a new revision to run; Conflict if it did not start and was rolled back."""
+
+        def settled(now: Record) -> bool:
+            flow = now.flow
+            return (
+                flow is None
+                or now.revision != saved.revision
+                or _proven(now)
+                or (flow.running_revision is None and bool(flow.attempts))  # its start will be retried
+                or (flow.worker is None and self.judge.worker(wait_s=0.0) is None)
+            )
+
+        now = self._settle(saved, self._unless_crowded(saved, settled), PROOF_S)
+        if now.revision > saved.revision and now.flow and (now.flow.error or {}).get("code") == "rolled_back":
+            error = now.flow.error or {}
+            raise Conflict(
+                Problem(
+                    code="rolled_back",
+                    message=str(error.get("message")),
+                    path=error.get("path"),
+                    hint=error.get("hint"),
+                )
+            )
+        return now
+
+    # Lifecycle of a flow
+
+    def act(self, kind: str, name: str, action: Action) -> Record:
+        """Pause, resume, stop, start or restart a flow, and wait briefly for it to happen."""
+        record = self.registry.get(kind, name)
+        allowed, aim, instead = _FROM[action]
+        status = flow_of(record).status
+        if status not in allowed:
+            raise Conflict(
+                Problem(
+                    code="invalid_transition",
+                    message=f"{kind.lower()} '{record.name}' is {status}: it cannot {action}",
+                    hint=instead,
+                )
+            )
+        if aim == status and action != "restart":
+            return record
+        if aim == "active":
+            analysis = self.judge.for_saving(record.document, "active")
+            if analysis.document != record.document:  # settings that could not be inferred when it was saved
+                self.registry.update(kind, record.id, analysis.document or {}, origin="inferred")
+        self.flows.aim(record, aim)
+        if action == "restart":
+            self._end_run(record)
+        self._poke()
+        done = _at_rest if aim != "active" else self._unless_crowded(record, _running)
+        return self._settle(record, done, SETTLE_S)
+
+    def progress(self, kind: str, name: str) -> dict[str, Any]:
+        """The counters and the state of a flow."""
+        record = self.registry.get(kind, name)
+        flow = flow_of(record)
+        return {
+            "name": record.name,
+            "status": flow.status,
+            "phase": flow.phase,
+            "queue_position": flow.queue_position,
+            "error": flow.error,
+            "attempts": flow.attempts,
+            "updated_at": flow.updated_at,
+            **flow.ops,
+        }
+
+    # The whole registry
+
+    def export(self) -> dict[str, Any]:
+        """The registry as a bundle."""
+        return self.registry.export()
+
+    def import_(
+        self, documents: Sequence[Any], mode: Mode, *, dry_run: bool, accept_reset: bool = False
+    ) -> Sequence[Change]:
+        """Save all documents of a bundle or none of them."""
+        judged = self.judge.bundle([versioned(raw) for raw in documents], mode)
+        if dry_run:
+            return self.registry.plan_import(judged, mode)
+        if judged and not accept_reset:
+            self.gate.require_accepted(judged)
+        before = {
+            (kind, record.id): record
+            for kind in (KINDS if mode == "replace" else ())
+            for record in self.registry.list(kind, limit=None).items
+        }
+        earlier = {(raw["kind"], name): self.registry.find(raw["kind"], name) for raw, name in _named(judged)}
+        for raw, name in _named(judged):
+            if (record := earlier[raw["kind"], name]) is not None:
+                self.streams.require_readable(record, raw)
+        changes = self.registry.apply_import(judged, mode)
+        for change in changes:
+            gone = before.get((change.kind, change.id)) if change.action == "delete" else None
+            if gone is not None and _at_rest(gone):
+                self._forget(gone)  # a worker that holds it does so when it has stopped
+        self.streams.ensure_all()
+        for (kind, name), record in earlier.items():
+            expect_reader(self.streams, self.registry.get(kind, name), self.document, record)
+        self._poke()
+        return changes
+
+    def add_missing(self, documents: Sequence[Any]) -> Sequence[Change]:
+        """Save those documents that do not exist yet, all or none of them, without asking a worker.
+
+        Only for documents that are known to be valid, such as the demo's.
+        """
+        known = {kind: self.registry.ids(kind) for kind in KINDS}
+        missing = [raw for raw in documents if derive_id(name_of(raw) or "") not in known[raw["kind"]]]
+        if not missing:
+            return []
+        changes = self.registry.apply_import([versioned(raw) for raw in missing], "merge")
+        self.streams.ensure_all()
+        for raw, name in _named(missing):
+            expect_reader(self.streams, self.registry.get(raw["kind"], name), self.document)
+        self._poke()
+        return changes
+
+    def check_resting(self, kind: str, name: str) -> None:
+        """Let a worker check a document that was saved without one and is not running; store its errors."""
+        record = self.registry.find(kind, name)
+        if record is None or record.flow is None or record.flow.desired == "active" or record.flow.error:
+            return
+        (analysis,) = self.judge.all([record.document])
+        if not analysis.valid:
+            self.flows.found_invalid(record.uid, analysis.errors)
+            with self.registry.begin() as conn:
+                data = {"id": record.id, "uid": record.uid, "revision": record.revision}
+                self.registry.emit(conn, kind, record.name, "updated", data)
+
+    def validate(self, documents: Sequence[Any]) -> Sequence[Analysis]:
+        """The problems of documents that may refer to each other and to registered ones."""
+        return self.judge.all(documents)
+
+    def readiness(self) -> Readiness:
+        """Whether flows can run, and the status of each."""
+        try:
+            statuses = self.registry.statuses()
+            alive = [w for w in self.flows.workers() if w.alive and w.state == "ready"]
+        except Exception as error:
+            problem = Problem(code="registry_down", message=f"the registry does not answer: {error}")
+            return Readiness(False, [problem], startup=self.startup())
+        startup = self.startup()
+        problems = [] if alive else [_no_worker(startup)]
+        return Readiness(not problems, problems, statuses, startup)
+
+    def startup(self) -> Sequence[WorkerStart]:
+        """The start-up state of each worker that was started with this server."""
+        return self._processes.starts() if self._processes else []
+
+    def workers(self) -> Sequence[WorkerInfo]:
+        """Every worker that is known."""
+        return self.flows.workers()
+
+    def _poke(self) -> None:
+        """Make the coordinator and the workers see a change at once."""
+        self.coordinator.poke(workers=True)
+
+    def _forget(self, record: Record) -> None:
+        """Remove the data of a deleted document: progress, events and cursors."""
+        if record.kind in RUNNABLE:
+            remove_state(self.settings, record)
+            self.streams.forget_reader(flow_name(record))
+        self.streams.remove(record)
+
+    def _halt(self, record: Record) -> None:
+        """End a flow that is about to be deleted after its current batch."""
+        if not _at_rest(record):
+            self.flows.aim(record, "stopped")
+            self._poke()
+            self._settle(record, _at_rest, SETTLE_S)
+
+    def _end_run(self, record: Record) -> None:
+        """Ask a flow's worker to end the run after the current batch; the worker starts another by itself."""
+        holder = record.flow.worker if record.flow else None
+        worker = next((each for each in self.flows.workers() if each.id == holder and each.alive), None)
+        if worker is not None:
+            self.rpc.restart(worker, record.uid, self.settings.worker.drain_ms / 1000)
+
+    def _unless_crowded(self, record: Record, done: Callable[[Record], bool]) -> Callable[[Record], bool]:
+        """`done`, or true if other flows are starting too, so that waiting would take too long."""
+        patient = time.monotonic() + CROWDED_S
+        return lambda now: done(now) or (time.monotonic() > patient and self.flows.starting(record.uid))
+
+    def _settle(self, record: Record, done: Callable[[Record], bool], seconds: float) -> Record:
+        deadline = time.monotonic() + seconds
+        while True:
+            record = self.registry.get(record.kind, record.id)
+            if done(record) or time.monotonic() >= deadline:
+                return record
+            time.sleep(POLL_S)
+
+
+def _named(documents: Sequence[Any]) -> list[tuple[Any, str]]:
+    return [(raw, name_of(raw) or "") for raw in documents]
+
+
+def _no_worker(startup: Sequence[WorkerStart]) -> Problem:
+    """Why no worker is ready, as far as this process knows."""
+    failed = next((start for start in startup if start.error), None)
+    if failed is not None:
+        message = f"worker {failed.worker} could not start: {failed.error}"
+        return Problem(code="worker_failed", message=message, hint=f"its log is {failed.log}")
+    message = "no worker is ready: Spark is starting" if startup else "no worker is ready"
+    return Problem(code="no_worker", message=message)
+
+
+def flow_of(record: Record) -> FlowState:
+    """The flow state of a document; Conflict if it has no flow."""
+    if record.flow is None:
+        raise Conflict(
+            Problem(
+                code="not_runnable",
+                message=f"{record.kind.lower()} '{record.name}' does not run by itself",
+                hint=_why_not(record),
+            )
+        )
+    return record.flow
+
+
+def _why_not(record: Record) -> str:
+    spec = record.document.get("spec") or {}
+    if record.kind == "Task":
+        return "set spec.input and spec.outputs, or name it among the 'tasks' of a pipeline"
+    if not spec.get("stream"):
+        return f"set spec.stream, or use it in a pipeline with {{ref: {record.id}}}"
+    return (
+        f"a {record.kind.lower()} of type '{spec.get('type')}' needs no start: it is there for others to use"
+    )
+
+
+def _at_rest(record: Record) -> bool:
+    return record.flow is None or record.flow.worker is None
+
+
+def _proven(record: Record) -> bool:
+    """Whether the current revision of a flow has been shown to run, or should no longer run."""
+    flow = record.flow
+    return flow is None or flow.status != "active" or flow.running_revision == record.revision
+
+
+def _running(record: Record) -> bool:
+    flow = record.flow
+    return flow is None or flow.phase == "running" or flow.outcome is not None or bool(flow.error)

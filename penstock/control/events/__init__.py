@@ -1,0 +1,1 @@
+"""The fate of events: at sinks, as dead letters, in replays."""

@@ -1,0 +1,1 @@
+"""The fleet: workers, leases, and the lifecycle of a flow."""

@@ -1,0 +1,308 @@
+"""Assignments of flows to workers: leases with epochs, and the reports of workers.
+
+A worker may run a flow while its lease lasts and its epoch is the newest. Every write of a worker names
+both, so a worker that was replaced changes nothing (invariant 6). Times are the registry's own clock.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, and_, delete, exists, func, insert, select, update
+
+from penstock.control.registry import queries
+from penstock.control.registry.records import JsonObject, Mark, Record
+from penstock.control.registry.store import Registry
+from penstock.control.registry.tables import documents, flow_phase, flow_status, flows, workers
+from penstock.errors import Problem
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """A worker as other processes see it."""
+
+    id: str
+    host: str
+    pid: int
+    url: str
+    token: str
+    started_at: datetime
+    state: str
+    alive: bool
+    flows: int
+    info: JsonObject
+
+
+@dataclass(frozen=True)
+class Report:
+    """A worker's report on a flow, as of `revision`."""
+
+    uid: str
+    epoch: int
+    revision: int
+    phase: str
+    outcome: str | None = None
+    error: JsonObject | None = None
+    attempts: list[JsonObject] = field(default_factory=list)
+    running_revision: int | None = None
+    ops: JsonObject = field(default_factory=dict)
+    ticket: int | None = None
+
+
+class Flows:
+    """The runtime half of the registry."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+
+    # Workers
+
+    def join(self, worker: str, pid: int, url: str, token: str, lease_s: float, info: JsonObject) -> None:
+        """Register a worker."""
+        with self.registry.begin() as conn:
+            conn.execute(
+                insert(workers).values(
+                    id=worker,
+                    host=socket.gethostname(),
+                    pid=pid,
+                    url=url,
+                    token=token,
+                    started_at=datetime.now(UTC),
+                    heartbeat_until=self.registry.now(conn) + lease_s,
+                    state="ready",
+                    info=info,
+                )
+            )
+            self.registry.emit(conn, "Worker", worker, "joined", {"pid": pid})
+
+    def renew(self, worker: str, lease_s: float, info: JsonObject | None = None) -> bool:
+        """Extend the lease of a worker, and with it that of all its flows; false if it was given up as dead.
+
+        `info` replaces the stored one. Writes one row, regardless of the number of flows.
+        """
+        with self.registry.begin() as conn:
+            until = self.registry.now(conn) + lease_s
+            values = {"heartbeat_until": until} | ({} if info is None else {"info": info})
+            return bool(conn.execute(update(workers).where(workers.c.id == worker).values(**values)).rowcount)
+
+    def draining(self, worker: str) -> None:
+        """Mark a worker as draining: it takes no more flows."""
+        with self.registry.begin() as conn:
+            conn.execute(update(workers).where(workers.c.id == worker).values(state="draining"))
+
+    def leave(self, worker: str) -> None:
+        """Remove a worker and its leases. Only for a worker that has certainly ended."""
+        with self.registry.begin() as conn:
+            self._lock(conn)
+            self._forget(conn, [worker])
+
+    def workers(self) -> list[WorkerInfo]:
+        """Every worker that is known."""
+        with self.registry.engine.connect() as conn:
+            now = self.registry.now(conn)
+            held = {
+                row.worker: row.held
+                for row in conn.execute(
+                    select(flows.c.worker, func.count().label("held")).group_by(flows.c.worker)
+                )
+            }
+            rows = conn.execute(select(workers).order_by(workers.c.started_at)).mappings().all()
+        return [
+            WorkerInfo(
+                alive=row["heartbeat_until"] >= now,
+                flows=held.get(row["id"], 0),
+                **{k: row[k] for k in ("id", "host", "pid", "url", "token", "started_at", "state", "info")},
+            )
+            for row in rows
+        ]
+
+    # Coordinator
+
+    def expire(self, patience_s: float = math.inf) -> list[str]:
+        """Remove workers whose lease has expired; their flows wait for another worker.
+
+        None if the registry took longer than `patience_s` to accept the write: then workers may have waited
+        too, and are about to renew.
+        """
+        with self.registry.engine.connect() as conn:
+            if not self._expired(conn):  # the usual case, so it takes no lock
+                return []
+        asked_at = time.monotonic()
+        with self.registry.begin() as conn:
+            self._lock(conn)
+            if time.monotonic() - asked_at > patience_s:
+                return []
+            dead = self._expired(conn, lock=True)  # some may have renewed since
+            self._forget(conn, dead)
+            return dead
+
+    def unassigned(self) -> list[str]:
+        """Flows that should run and have no worker."""
+        with self.registry.engine.connect() as conn:
+            wanted = and_(flows.c.desired == "active", flows.c.outcome.is_(None), flows.c.worker.is_(None))
+            return list(conn.scalars(select(flows.c.uid).where(wanted).order_by(flows.c.updated_at)))
+
+    def assign(self, uid: str, worker: str) -> bool:
+        """Give a flow to a worker under a new epoch, unless it has been assigned since."""
+        with self.registry.begin() as conn:
+            taken = conn.execute(
+                update(flows)
+                .where(
+                    flows.c.uid == uid,
+                    flows.c.worker.is_(None),
+                    flows.c.desired == "active",
+                    flows.c.outcome.is_(None),
+                    exists().where(workers.c.id == worker),
+                )
+                .values(
+                    worker=worker,
+                    epoch=flows.c.epoch + 1,
+                    phase="waiting",
+                    ticket=None,
+                )
+            )
+            return bool(taken.rowcount)
+
+    # Worker
+
+    def assigned(self, worker: str) -> list[Record]:
+        """The flows a worker holds, those first that have waited longest."""
+        with self.registry.engine.connect() as conn:
+            held = queries.select_records().where(flows.c.worker == worker)
+            rows = conn.execute(held.order_by(flows.c.updated_at, flows.c.uid))
+            return [queries.to_record(row) for row in rows]
+
+    def mark(self, worker: str) -> Mark:
+        """A value that changes with any document, and with the desired status of a worker's flows."""
+        held = select(flows.c.uid, flows.c.epoch, flows.c.desired, flows.c.outcome)
+        with self.registry.engine.connect() as conn:
+            own = conn.execute(held.where(flows.c.worker == worker).order_by(flows.c.uid))
+            return queries.mark(conn), *(tuple(row) for row in own)
+
+    def report(self, worker: str, reports: Sequence[Report]) -> None:
+        """Store a worker's reports on the flows it still holds.
+
+        A change of status is an event. A report on a revision that is no longer current updates only the
+        counters.
+        """
+        if not reports:
+            return
+        with self.registry.begin() as conn:
+            self._lock(conn)
+            for report in reports:
+                self._take(conn, worker, report)
+
+    def release(self, worker: str, uid: str, epoch: int) -> None:
+        """Give a flow back: it has stopped, or waits for another worker."""
+        with self.registry.begin() as conn:
+            held = self._held(worker, uid, epoch)
+            if (before := self._look(conn, held)) is not None:
+                values = {"worker": None, "updated_at": datetime.now(UTC)}
+                conn.execute(update(flows).where(held).values(**values))
+                self._announce(conn, uid, before)
+
+    # Service
+
+    def aim(self, record: Record, desired: str) -> None:
+        """Change the desired status of a flow; a flow that had ended starts again."""
+        with self.registry.begin() as conn:
+            before = self._look(conn, flows.c.uid == record.uid)
+            if before is None:  # the document was deleted, or no longer has a flow
+                return
+            values: dict[str, Any] = {"desired": desired, "updated_at": datetime.now(UTC)}
+            if desired == "active":
+                values |= {"outcome": None, "error": None, "attempts": [], "running_revision": None}
+            conn.execute(update(flows).where(flows.c.uid == record.uid).values(**values))
+            self._announce(conn, record.uid, before)
+
+    def starting(self, besides: str) -> bool:
+        """Whether a flow other than this one waits for its turn to start, or starts."""
+        others = and_(
+            flows.c.worker.is_not(None), flows.c.phase.in_(("waiting", "starting")), flows.c.uid != besides
+        )
+        with self.registry.engine.connect() as conn:
+            return bool(conn.scalar(select(exists().where(others))))
+
+    def found_invalid(self, uid: str, problems: Sequence[Problem]) -> None:
+        """Store the problems of a document that was saved although it is not valid."""
+        first = problems[0].model_dump()
+        error = {**first, "at": time.time(), "problems": [p.model_dump() for p in problems]}
+        with self.registry.begin() as conn:
+            conn.execute(update(flows).where(flows.c.uid == uid).values(error=error))
+
+    def forget_running(self, uid: str) -> None:
+        """Forget the running revision, so that no failure rolls back to it."""
+        with self.registry.begin() as conn:
+            conn.execute(update(flows).where(flows.c.uid == uid).values(running_revision=None))
+
+    # Parts of transactions
+
+    def _lock(self, conn: Connection) -> None:
+        """Lock all flows in one order: transactions that change many must not wait for one another."""
+        conn.execute(select(flows.c.uid).order_by(flows.c.uid).with_for_update())
+
+    def _expired(self, conn: Connection, *, lock: bool = False) -> list[str]:
+        """Workers whose lease has ended; with `lock` none can renew it before the transaction ends."""
+        found = select(workers.c.id).where(workers.c.heartbeat_until < self.registry.now(conn))
+        return list(conn.scalars(found.with_for_update() if lock else found))
+
+    def _forget(self, conn: Connection, ids: Iterable[str]) -> None:
+        for worker in ids:
+            conn.execute(update(flows).where(flows.c.worker == worker).values(worker=None))
+            if conn.execute(delete(workers).where(workers.c.id == worker)).rowcount:
+                self.registry.emit(conn, "Worker", worker, "left")
+
+    def _held(self, worker: str, uid: str, epoch: int) -> Any:
+        return and_(flows.c.uid == uid, flows.c.worker == worker, flows.c.epoch == epoch)
+
+    def _take(self, conn: Connection, worker: str, report: Report) -> None:
+        held = self._held(worker, report.uid, report.epoch)
+        before = self._look(conn, held)
+        if before is None:
+            return
+        values: dict[str, Any] = {"ops": report.ops, "updated_at": datetime.now(UTC)}
+        if before.revision == report.revision:
+            values |= {"phase": report.phase, "ticket": report.ticket}
+            values |= {"outcome": report.outcome, "attempts": report.attempts}
+            values |= {"error": report.error} if report.error else {}
+            if report.running_revision is not None:
+                values["running_revision"] = report.running_revision
+        conn.execute(update(flows).where(held).values(**values))
+        self._announce(conn, report.uid, before)
+
+    def _look(self, conn: Connection, where: Any) -> Any:
+        """The visible state of a flow, locked until the transaction ends."""
+        return conn.execute(
+            select(
+                flows.c.id,
+                flows.c.error,
+                flow_status().label("status"),
+                flow_phase().label("phase"),
+                documents.c.kind,
+                documents.c.name,
+                documents.c.revision,
+            )
+            .join(documents, documents.c.uid == flows.c.uid)
+            .where(where)
+            .with_for_update(of=flows)
+        ).first()
+
+    def _announce(self, conn: Connection, uid: str, before: Any) -> None:
+        """Emit an event if the status or the phase has changed."""
+        now = self._look(conn, flows.c.uid == uid)
+        if (now.status, now.phase) != (before.status, before.phase):
+            data = {
+                "id": now.id,
+                "status": now.status,
+                "previous": before.status,
+                "phase": now.phase,
+                "revision": now.revision,
+                "error": now.error,
+            }
+            self.registry.emit(conn, now.kind, now.name, "status", data)

@@ -1,0 +1,84 @@
+"""The lease of a worker: one thread renews it, another watches it, since a registry may answer late."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import structlog
+
+log = structlog.get_logger()
+
+RENEW_S = 2.0
+"""How often the lease is renewed, unless it is so short that it has to be more often."""
+
+AGAIN_S, LOOK_S = 0.1, 0.25
+"""Between two attempts to renew a lease that has ended; between two looks at the clock."""
+
+
+class Lease:
+    """The right of a worker to write, by its own monotonic clock: it ends before the registry says so.
+
+    `renew` asks the registry, and is false if the registry has removed the worker. While the lease is
+    expired, `on_lapse` is called repeatedly; `on_return` is called once the lease is valid again, `on_lost`
+    if it never will be.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        renew: Callable[[], bool],
+        *,
+        on_lapse: Callable[[], None],
+        on_return: Callable[[], None],
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._seconds, self._renew = seconds, renew
+        self._on_lapse, self._on_return, self._on_lost = on_lapse, on_return, on_lost
+        self._until = 0.0
+        self._ended = threading.Event()
+        self._renewer = threading.Thread(target=self._keep, name="lease", daemon=True)
+        self._watcher = threading.Thread(target=self._watch, name="lease watch", daemon=True)
+
+    @property
+    def valid(self) -> bool:
+        """Whether the worker may write."""
+        return time.monotonic() < self._until
+
+    def start(self, asked_at: float) -> None:
+        """Keep a lease that was requested at `asked_at`, on the monotonic clock."""
+        self._until = asked_at + self._seconds
+        self._renewer.start()
+        self._watcher.start()
+
+    def end(self) -> None:
+        """Stop renewing, and wait for a renewal under way, which would not find a worker that has left."""
+        self._ended.set()
+        self._renewer.join()
+        self._watcher.join()
+
+    def _keep(self) -> None:
+        every = min(RENEW_S, self._seconds / 4)
+        while not self._ended.wait(every if self.valid else AGAIN_S):
+            asked_at, lapsed = time.monotonic(), not self.valid
+            try:
+                known = self._renew()
+            except Exception as error:
+                log.warning("registry out of reach", error=str(error))
+                continue
+            if not known:
+                self._until = 0.0
+                self._on_lapse()
+                self._on_lost()
+                return
+            lapsed = lapsed or not self.valid
+            self._until = asked_at + self._seconds
+            if lapsed and self.valid:
+                log.info("the registry answers again: flows go on")
+                self._on_return()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(min(LOOK_S, self._seconds / 10)):
+            if not self.valid:
+                self._on_lapse()

@@ -1,0 +1,227 @@
+"""The worker processes of `penstock up`: started, watched, replaced and stopped.
+
+Imports little: the workers are started before the server itself is loaded, since Spark takes longest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Literal
+
+import structlog
+
+from penstock.settings import Settings
+
+if TYPE_CHECKING:
+    from penstock.control.fleet.assignments import Flows
+
+log = structlog.get_logger()
+
+WATCH_S = 0.2
+SHORT_LIFE_S, LONGEST_PAUSE_S = 20.0, 30.0
+
+TAIL_BYTES, TAIL_LINES = 16 * 1024, 8
+"""How much of a worker's log is shown when it could not start."""
+
+Phase = Literal["starting_spark", "connecting", "ready", "failed"]
+
+
+@dataclass(frozen=True)
+class WorkerStart:
+    """The start-up state of a worker on this machine."""
+
+    worker: int
+    phase: Phase
+    since: datetime
+    failures: int
+    error: str | None
+    log: str
+
+
+@dataclass
+class _Child:
+    number: int
+    process: subprocess.Popen[bytes]
+    log_begins: int
+    """The size of its log before this process."""
+    started: float = field(default_factory=time.monotonic)
+    since: datetime = field(default_factory=lambda: datetime.now(UTC))
+    ready: bool = False
+    failures: int = 0
+    error: str | None = None
+    """Why the last process could not start; None once one has."""
+    next_start: float = 0.0
+
+
+class WorkerProcesses:
+    """Keeps `settings.workers` workers alive on this machine.
+
+    A worker's standard input is a pipe from here: when this process dies, however it dies, the pipe
+    closes and the worker shuts down cleanly.
+    """
+
+    def __init__(self, settings: Settings, arguments: list[str]) -> None:
+        self.settings, self.arguments = settings, arguments
+        self.flows: Flows | None = None
+        """The registry's view of workers, once it is open."""
+        self._children: list[_Child] = []
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="workers", daemon=True)
+
+    def start(self) -> None:
+        """Start every worker."""
+        for number in range(1, self.settings.workers + 1):
+            process, log_begins = self._spawn(number)
+            self._children.append(_Child(number, process, log_begins))
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Shut every worker down cleanly, and wait for it."""
+        self._stop.set()
+        self._thread.join()
+        for child in self._children:
+            _close(child.process.stdin)
+        deadline = time.monotonic() + self.settings.worker.drain_ms / 1000 + 15
+        for child in self._children:
+            try:
+                child.process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                log.warning("worker did not end in time", pid=child.process.pid)
+                child.process.kill()
+                child.process.wait()
+                self._gone(child.process.pid)
+
+    def starts(self) -> list[WorkerStart]:
+        """The start-up state of each worker; `Phase` is `ready` once it can take flows."""
+        with self._lock:
+            self._notice_ready()
+            return [
+                WorkerStart(
+                    child.number,
+                    self._phase(child),
+                    child.since,
+                    child.failures,
+                    child.error,
+                    str(self.log_path(child.number)),
+                )
+                for child in self._children
+            ]
+
+    def log_path(self, number: int) -> Path:
+        """The file with a worker's output."""
+        return self.settings.home / "logs" / f"worker-{number}.log"
+
+    def _phase_path(self, number: int) -> Path:
+        """The file to which a worker writes its start-up phase."""
+        return self.settings.home / "run" / f"worker-{number}.phase"
+
+    def _spawn(self, number: int) -> tuple[subprocess.Popen[bytes], int]:
+        path, phase = self.log_path(number), self._phase_path(number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        phase.parent.mkdir(parents=True, exist_ok=True)
+        phase.unlink(missing_ok=True)
+        options = ["--leash", "--phase-file", str(phase.resolve()), *self.arguments]
+        with path.open("ab") as output:
+            log_begins = output.tell()
+            process = subprocess.Popen(
+                [sys.executable, "-m", "penstock.cli.main", "worker", *options],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C in the terminal is for this process, which then shuts the workers down.
+                start_new_session=True,
+                # Documents may say ${PENSTOCK_HOME}, wherever the home was set.
+                env={**os.environ, "PYTHONUNBUFFERED": "1", "PENSTOCK_HOME": str(self.settings.home)},
+            )
+            return process, log_begins
+
+    def _watch(self) -> None:
+        while not self._stop.wait(WATCH_S):
+            with self._lock:
+                self._notice_ready()
+                for child in self._children:
+                    if child.next_start:
+                        if time.monotonic() >= child.next_start:
+                            self._start_again(child)
+                    elif child.process.poll() is not None:
+                        self._died(child)
+
+    def _start_again(self, child: _Child) -> None:
+        child.process, child.log_begins = self._spawn(child.number)
+        child.started, child.since = time.monotonic(), datetime.now(UTC)
+        child.ready, child.next_start = False, 0.0
+
+    def _notice_ready(self) -> None:
+        """Look for new workers in the registry, where a worker appears when it is ready."""
+        starting = {child.process.pid: child for child in self._children if not child.ready}
+        if self.flows is None or not starting:
+            return
+        try:
+            known = [each for each in self.flows.workers() if each.host == os.uname().nodename]
+        except Exception:  # the registry may be out of reach for a while
+            return
+        for worker in known:
+            if (child := starting.get(worker.pid)) is not None and worker.alive and worker.state == "ready":
+                child.ready, child.failures, child.error = True, 0, None
+
+    def _phase(self, child: _Child) -> Phase:
+        if child.next_start or child.process.poll() is not None:
+            return "failed"
+        if child.ready:
+            return "ready"
+        try:
+            written = self._phase_path(child.number).read_text(encoding="utf-8")
+        except OSError:  # the worker has not written it yet
+            return "starting_spark"
+        return "connecting" if written == "connecting" else "starting_spark"
+
+    def _died(self, child: _Child) -> None:
+        lived = time.monotonic() - child.started
+        early = lived < SHORT_LIFE_S or not child.ready
+        child.failures = child.failures + 1 if early else 0
+        child.error = None if child.ready else self._reason(child)
+        pause = min(0.5 * 2.0**child.failures, LONGEST_PAUSE_S) if child.failures else 0.0
+        log.warning("worker ended", pid=child.process.pid, code=child.process.returncode, again_in_s=pause)
+        _close(child.process.stdin)
+        self._gone(child.process.pid)
+        child.next_start = time.monotonic() + pause
+
+    def _reason(self, child: _Child) -> str:
+        """Why a worker could not start: the error at the end of its log, or else its last lines."""
+        try:
+            with self.log_path(child.number).open("rb") as written:
+                size = written.seek(0, os.SEEK_END)
+                written.seek(max(child.log_begins, size - TAIL_BYTES))
+                text = written.read().decode("utf-8", "replace")
+        except OSError:
+            text = ""
+        lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+        errors = [number for number, line in enumerate(lines) if line.startswith("error[")]
+        shown = lines[errors[-1] :][:TAIL_LINES] if errors else lines[-TAIL_LINES:]
+        return "\n".join(shown) or f"it ended with exit code {child.process.returncode} and an empty log"
+
+    def _gone(self, pid: int) -> None:
+        """Free the flows of a worker that has certainly ended, without waiting for its lease."""
+        if self.flows is None:
+            return
+        try:
+            for worker in self.flows.workers():
+                if worker.pid == pid and worker.host == os.uname().nodename:
+                    self.flows.leave(worker.id)
+        except Exception as error:
+            log.warning("registry out of reach", error=str(error))
+
+
+def _close(stream: IO[bytes] | None) -> None:
+    if stream is not None:
+        with contextlib.suppress(OSError):
+            stream.close()

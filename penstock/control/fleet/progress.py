@@ -1,0 +1,92 @@
+"""Directories and checkpoints of flows."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.connectors.file.paths import is_local, local_path
+from penstock.connectors.file.storage import storage_for
+from penstock.control.registry.records import Record
+from penstock.control.streams.logs import Streams, dead_letters_id, input_id
+from penstock.engine.plan.plan import Plan
+from penstock.engine.runtime.checkpoints import KEY, memory_of, position_of
+from penstock.frames.site import Site
+from penstock.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def state_directory(settings: Settings, record: Record) -> str:
+    """The directory of a flow. A later document of the same name has another: it inherits no progress."""
+    directory = f"{settings.checkpoint_url.rstrip('/')}/{record.id}/{record.uid[:8]}"
+    return local_path(directory) if is_local(directory) else directory
+
+
+def flow_directory(settings: Settings, record: Record) -> Path:
+    """The directory for a flow's own files: beside Spark's checkpoint, or local if the latter is remote."""
+    directory = state_directory(settings, record)
+    if is_local(directory):
+        return Path(local_path(directory))
+    return settings.home / "flows" / record.id / record.uid[:8]
+
+
+def flow_name(record: Record) -> str:
+    """The permanent name of a flow as a reader and producer of streams; unique to this document."""
+    return f"{record.kind.lower()}:{record.id}:{record.uid[:8]}"
+
+
+def site_of(settings: Settings, streams: Streams, record: Record) -> Site:
+    """The site of a flow in this process."""
+    return Site(
+        flow_name(record),
+        record.flow.epoch if record.flow else 0,
+        streams.place,
+        input_id(record.id),
+        dead=dead_letters_id(record),
+        revision=record.revision,
+        state=flow_directory(settings, record),
+        behind_bytes=settings.worker.behind_bytes,
+        allow_python=settings.allow_python,
+    )
+
+
+def checkpoint_of(settings: Settings, record: Record, plan: Plan) -> str:
+    """The checkpoint of a flow: one for each meaning of its offsets and its state."""
+    return f"{state_directory(settings, record)}/{memory_of(plan.flow, lambda: plan.output).key}"
+
+
+def checkpoints_of(settings: Settings, record: Record, spark: SparkSession | None) -> list[str] | None:
+    """The keys of a flow's checkpoints that have offsets; None if they cannot be listed."""
+    directory = state_directory(settings, record)
+    if spark is None and not is_local(directory):
+        return None
+    storage = storage_for(directory, spark)
+    found = [path.rpartition("/")[2] for path in storage.children(directory)]
+    return [key for key in found if KEY.fullmatch(key) and storage.children(f"{directory}/{key}/offsets")]
+
+
+def retire_others(settings: Settings, record: Record, checkpoint: str, spark: SparkSession) -> bool:
+    """Remove the checkpoints of the same source that a flow has left behind for a new one.
+
+    They are at earlier offsets: resuming from one would deliver later events again. True if the flow has had
+    any other checkpoint, so that it may have cursors in streams that it no longer reads.
+    """
+    directory, _, key = checkpoint.rpartition("/")
+    others = [other for other in checkpoints_of(settings, record, spark) or () if other != key]
+    for other in others:
+        if position_of(other) == position_of(key):
+            storage_for(directory, spark).remove(f"{directory}/{other}")
+    return bool(others)
+
+
+def remove_state(settings: Settings, record: Record) -> None:
+    """Delete the progress of a deleted flow. On remote storage it stays, under a name that is not reused."""
+    directory = state_directory(settings, record)
+    if is_local(directory):
+        shutil.rmtree(local_path(directory), ignore_errors=True)
+        parent = Path(local_path(directory)).parent
+        if parent.is_dir() and not any(parent.iterdir()):
+            parent.rmdir()

@@ -1,0 +1,124 @@
+"""The layout of flows and streams by their documents, cached until a document changes."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.control.documents.service import Service
+from penstock.control.fleet.progress import flow_directory, flow_name
+from penstock.control.graph.flow_ends import SinkEnd, input_stream, sink_ends
+from penstock.control.registry.records import Record
+from penstock.control.streams.catalogue import present_streams
+from penstock.control.streams.doors import Door, door_at
+from penstock.engine.plan.flow import Lookup
+from penstock.specs.documents import KINDS
+
+STALE_S = 30.0
+"""Streams for dead letters appear without a change of any document."""
+
+REST = 5
+"""The least pause between two readings of all documents, as a multiple of their duration."""
+
+_CHANGES = frozenset({"created", "updated", "deleted"})
+
+
+@dataclass(frozen=True)
+class FlowLayout:
+    """The facts about a flow that its metrics are found by."""
+
+    directory: Path
+    reads: str | None
+    sinks: tuple[SinkEnd, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Flows by uid, the streams, and their readers."""
+
+    flows: Mapping[str, FlowLayout] = field(default_factory=dict)
+    readers: Mapping[str, str] = field(default_factory=dict)
+    """The keys of flows by the names that streams know them by."""
+    doors: Mapping[str, Door] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The names of registered streams by id."""
+
+
+def key_of(kind: str, document_id: str) -> str:
+    """The key of a document, such as `Pipeline/orders`."""
+    return f"{kind}/{document_id}"
+
+
+def all_records(service: Service) -> list[Record]:
+    """All documents: one query for each kind."""
+    return [record for kind in KINDS for record in service.registry.list(kind, limit=None).items]
+
+
+def lookup_in(records: Sequence[Record]) -> Lookup:
+    """A lookup among the given documents."""
+    documents = {(record.kind, record.id): record.document for record in records}
+    return lambda kind, id: documents.get((kind, id))
+
+
+class Layouts:
+    """Caches the layout of a registry. Used by one thread."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._layout = Layout()
+        self._seen: int | None = None
+        self._due = True
+        self._built, self._took = 0.0, 0.0
+
+    def current(self) -> Layout:
+        """The layout, computed again if a document has changed."""
+        now = time.monotonic()
+        self._due = self._changed() or self._due or now - self._built > STALE_S
+        if self._due and now - self._built >= REST * self._took:
+            self._layout = self._make()
+            self._built = time.monotonic()
+            self._took, self._due = self._built - now, False
+        return self._layout
+
+    def _changed(self) -> bool:
+        registry, before = self._service.registry, self._seen
+        newest = registry.last_event_id()
+        if before is None or newest <= before:
+            self._seen = newest
+            return before is None
+        events = registry.events_after(before)
+        self._seen = events[-1].id if events else newest
+        return any(event.type in _CHANGES for event in events)
+
+    def _make(self) -> Layout:
+        service = self._service
+        records = all_records(service)
+        lookup = lookup_in(records)
+        running = [record for record in records if record.flow is not None]
+
+        def laid_out(record: Record) -> FlowLayout:
+            return FlowLayout(
+                flow_directory(service.settings, record),
+                input_stream(record.document, record.id, lookup),
+                tuple(sink_ends(record.document, lookup)),
+            )
+
+        return Layout(
+            {record.uid: laid_out(record) for record in running},
+            {flow_name(record): key_of(record.kind, record.id) for record in running},
+            {door.id: door for door in self._doors(records, lookup)},
+            {record.id: record.name for record in records if record.kind == "Stream"},
+        )
+
+    def _doors(self, records: Sequence[Record], lookup: Lookup) -> Iterator[Door]:
+        streams = self._service.streams
+        for place in (found.place for found in present_streams(streams.home, records, lookup)):
+            door = self._layout.doors.get(place.id)
+            if door is not None and (door.directory, door.spec) == (place.directory, place.spec):
+                yield door
+                continue
+            with contextlib.suppress(OSError, ValueError):  # it has just been removed
+                yield door_at(streams, place)

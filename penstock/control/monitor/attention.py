@@ -1,0 +1,316 @@
+"""Findings that need attention, most urgent first. Each rule yields complete findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from penstock.control.monitor.snapshot import Attention, FlowPulse, Look, Severity, StreamPulse
+from penstock.specs.references import INPUT
+
+MOST = 200
+"""The most findings that are shown."""
+
+STARTING_S = 60.0
+"""For this long after the start of the server the absence of a worker is no fault: Spark is starting."""
+
+GIB = 1024**3
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The input of the rules."""
+
+    look: Look
+    started_at: datetime
+    floor_bytes: int
+    """Streams refuse appends when the disk has less room than this."""
+
+
+Rule = Callable[[Scene], Iterator[Attention]]
+
+
+def attention(scene: Scene) -> list[Attention]:
+    """All findings, most urgent first."""
+    found = [each for rule in RULES for each in rule(scene)]
+    urgency: dict[Severity, int] = {"error": 0, "warning": 1, "info": 2}
+    return sorted(found, key=lambda each: urgency[each.severity])[:MOST]
+
+
+def no_worker(scene: Scene) -> Iterator[Attention]:
+    """No worker is ready, so nothing can run."""
+    look = scene.look
+    if any(worker.alive and worker.state == "ready" for worker in look.workers):
+        return
+    waiting = sum(flow.status == "active" for flow in look.flows.values())
+    failed = next((start for start in look.startup if start.error), None)
+    if failed is not None:
+        message = f"Worker {failed.worker} could not start: {(failed.error or '').splitlines()[0]}"
+        advice = f"It is started again and again. Its log is {failed.log}."
+        yield Attention("error", "no_worker", message, advice, since=failed.since)
+        return
+    young = (look.at - scene.started_at).total_seconds() < STARTING_S
+    if young:
+        message = "No worker is ready yet; one takes some seconds to start"
+        if look.startup:
+            message = "A worker is starting" + (
+                f"; {_count(waiting, 'flow')} will run then" if waiting else ""
+            )
+        yield Attention("info", "no_worker", message, "Wait a moment.", since=scene.started_at)
+        return
+    wanted = f", and {_count(waiting, 'flow')} should" if waiting else ""
+    yield Attention(
+        "error" if waiting else "warning",
+        "no_worker",
+        f"No worker is ready: nothing can run{wanted}",
+        "Start one with `penstock worker`, or look at the logs of the workers below the home of Penstock.",
+    )
+
+
+def disk(scene: Scene) -> Iterator[Attention]:
+    """Disk space for the streams runs out."""
+    free, total = scene.look.totals.disk_free_bytes, scene.look.totals.disk_total_bytes
+    if not total or free >= max(4 * scene.floor_bytes, min(total // 20, 10 * GIB)):
+        return
+    refused = free < scene.floor_bytes
+    consequence = "streams refuse events" if refused else "streams will refuse events soon"
+    yield Attention(
+        "error" if refused else "warning",
+        "disk_low",
+        f"The disk of the streams has {free / GIB:.1f} GiB left of {total / GIB:.0f}: {consequence}",
+        "Free some room, or lower the retention of the largest streams; it takes effect at once.",
+    )
+
+
+def worker_gone(scene: Scene) -> Iterator[Attention]:
+    """A worker has ended without signing off."""
+    for worker, flows, since in scene.look.lately.gone:
+        yield Attention(
+            "warning",
+            "worker_gone",
+            f"Worker {worker[:8]} is gone; another one takes over the {_count(flows, 'flow')} that it had",
+            "Look at the end of its log: a lack of memory is the usual cause.",
+            since=_moment(since),
+        )
+
+
+def failed(scene: Scene) -> Iterator[Attention]:
+    """A flow has given up."""
+    for flow in scene.look.flows.values():
+        if flow.status == "failed":
+            advice = _fix(flow, f"then start it again: `penstock start {_name(flow)}`")
+            message = f"{_title(flow)} has failed{_why(flow)}"
+            yield _of(flow, "error", "failed", message, advice, _erred(flow))
+
+
+def stream_full(scene: Scene) -> Iterator[Attention]:
+    """A stream is full, and refuses events."""
+    for stream in scene.look.streams.values():
+        if stream.full == "disk_full":
+            message = f"Stream '{stream.name}' refuses events, because the disk is full"
+            advice = "Free some room on the disk, or lower the retention of the largest streams."
+            yield _of_stream(stream, "error", "stream_full", message, advice)
+        elif stream.full is not None:
+            slowest = max(stream.readers, key=lambda reader: reader.lag_events, default=None)
+            who = (slowest.key or slowest.reader) if slowest and slowest.lag_events else None
+            message = f"Stream '{stream.name}' is full, and its producers wait"
+            advice = (
+                f"Look at {who}, which is {_count(slowest.lag_events if slowest else 0, 'event')} behind; "
+                if who
+                else "Start a reader; "
+            )
+            advice += "or raise the limits of the stream, or let it drop events (`buffer: {mode: drop}`)."
+            yield _of_stream(stream, "warning", "backpressure", message, advice)
+
+
+def backing_off(scene: Scene) -> Iterator[Attention]:
+    """A flow has failed, and is retried."""
+    for flow in scene.look.flows.values():
+        if flow.status == "active" and flow.phase == "backing_off":
+            message = f"{_title(flow)} has failed and will be tried again{_why(flow)}"
+            advice = _fix(flow, "it goes on by itself")
+            yield _of(flow, "warning", "backing_off", message, advice, _erred(flow))
+
+
+def sink_behind(scene: Scene) -> Iterator[Attention]:
+    """A sink has missed batches."""
+    for flow in scene.look.flows.values():
+        for sink in flow.sinks:
+            if sink.state == "behind":
+                message = f"Sink '{sink.id}' of {_title(flow, low=True)} is behind: it has missed batches"
+                cause = f"Fix the cause (`penstock sinks {_name(flow)}` shows it)"
+                advice = f"{cause}; {_catch_up(flow, sink.id)}."
+                yield _of(flow, "warning", "sink_behind", message, advice)
+            elif sink.state == "catching_up":
+                message = f"Sink '{sink.id}' of {_title(flow, low=True)} catches up with what it missed"
+                yield _of(flow, "info", "sink_behind", message, "Wait: it gets there by itself.")
+
+
+def sink_failing(scene: Scene) -> Iterator[Attention]:
+    """A sink does not take the current batch of a flow that runs; a failed flow has a finding of its own."""
+    for flow in scene.look.flows.values():
+        for sink in flow.sinks:
+            if sink.state == "failing" and (flow.status, flow.phase) == ("active", "running"):
+                times = _count(sink.failures, "failure")
+                message = f"Sink '{sink.id}' of {_title(flow, low=True)} does not take its batch: {times}"
+                advice = f"Read its error: `penstock sinks {_name(flow)}`. It is tried again by itself."
+                yield _of(flow, "warning", "sink_failing", message, advice)
+
+
+def lag_growing(scene: Scene) -> Iterator[Attention]:
+    """A flow is slower than its input."""
+    for key, since in scene.look.lately.growing.items():
+        flow = scene.look.flows.get(key)
+        if flow is not None and flow.status == "active" and flow.worker is not None:
+            waiting = _count(flow.lag_events or 0, "event")
+            message = f"{_title(flow)} falls behind: {waiting} wait, and ever more"
+            advice = "Open it, and look for its slowest step or sink; or raise `batch.max_events`."
+            yield _of(flow, "warning", "lag_growing", message, advice, _moment(since))
+
+
+def dead_letters(scene: Scene) -> Iterator[Attention]:
+    """A flow could not process events lately."""
+    for key, (letters, since) in scene.look.lately.letters.items():
+        if (flow := scene.look.flows.get(key)) is not None:
+            message = f"{_title(flow)} could not process {_count(letters, 'event')} in the last minutes"
+            advice = "Open its dead letters, fix the step, and replay them"
+            advice += f": `penstock dead-letters ls {_name(flow)}`."
+            yield _of(flow, "warning", "dead_letters", message, advice, _moment(since))
+
+
+def stream_dropping(scene: Scene) -> Iterator[Attention]:
+    """A stream has dropped events before a reader read them."""
+    for key, (events, since) in scene.look.lately.lost.items():
+        if (stream := scene.look.streams.get(key)) is not None:
+            message = f"Stream '{stream.name}' has dropped {_count(events, 'event')} in the last minutes"
+            advice = "Open it to see why. Faster readers keep events, as do higher limits and "
+            advice += "`buffer: {mode: block}`"
+            advice += "." if _pipeline_of(stream) else ", a longer retention, or `wal: {on_full: block}`."
+            yield _of_stream(stream, "warning", "stream_dropping", message, advice, _moment(since))
+
+
+def unended_transactions(scene: Scene) -> Iterator[Attention]:
+    """Events were processed without the rest of their transaction."""
+    for key, (transactions, since) in scene.look.lately.unended.items():
+        if (stream := scene.look.streams.get(key)) is not None:
+            message = f"{_count(transactions, 'transaction')} of stream '{stream.name}' did not end in time: "
+            message += "their events were processed without the rest"
+            advice = (
+                "Look for a producer that stopped within a transaction, or allow more time: max_tx_ms under "
+            )
+            advice += "batch in the pipelines that read this stream."
+            yield _of_stream(stream, "warning", "transaction_unended", message, advice, _moment(since))
+
+
+def lost_by_restart(scene: Scene) -> Iterator[Attention]:
+    """Events that were in memory are gone."""
+    for key, (events, since) in scene.look.lately.restart.items():
+        if (stream := scene.look.streams.get(key)) is not None:
+            message = f"Stream '{stream.name}' has lost {_count(events, 'event')}: they were in memory only, "
+            message += "and Penstock was restarted"
+            advice = "Set `wal: {enabled: true}` if the stream must keep its events over a restart."
+            if pipeline := _pipeline_of(stream):
+                advice = (
+                    f"Send them again, and set `buffer: {{type: wal}}` in pipeline '{pipeline}' to keep them."
+                )
+            yield _of_stream(stream, "error", "lost_restart", message, advice, _moment(since))
+
+
+def resting(scene: Scene) -> Iterator[Attention]:
+    """A paused or stopped flow has an error."""
+    for flow in scene.look.flows.values():
+        if flow.status not in ("paused", "stopped") or not flow.error:
+            continue
+        verb = "resume" if flow.status == "paused" else "start"
+        then = f"then {verb} it: `penstock {verb} {_name(flow)}`"
+        if flow.error.get("problems"):
+            message = f"{_title(flow)} is {flow.status}, and is not valid{_why(flow)}"
+            advice = f"Open it and fix the highlighted errors; {then}."
+            yield _of(flow, "info", "invalid", message, advice, _erred(flow))
+        else:
+            message = f"{_title(flow)} is {flow.status} after a failure{_why(flow)}"
+            yield _of(flow, "info", "paused_with_error", message, _fix(flow, then), _erred(flow))
+
+
+RULES: tuple[Rule, ...] = (
+    no_worker,
+    disk,
+    failed,
+    stream_full,
+    backing_off,
+    worker_gone,
+    sink_behind,
+    sink_failing,
+    lag_growing,
+    dead_letters,
+    stream_dropping,
+    unended_transactions,
+    lost_by_restart,
+    resting,
+)
+"""The order of findings of the same severity."""
+
+
+def _of(
+    flow: FlowPulse, severity: Severity, code: str, message: str, advice: str, since: datetime | None = None
+) -> Attention:
+    return Attention(severity, code, message, advice, flow.key, flow.kind, flow.id, flow.name, since)
+
+
+def _erred(flow: FlowPulse) -> datetime | None:
+    """The time of a flow's last error."""
+    at = (flow.error or {}).get("at")
+    return _moment(at) if isinstance(at, int | float) else None
+
+
+def _of_stream(
+    stream: StreamPulse,
+    severity: Severity,
+    code: str,
+    message: str,
+    advice: str,
+    since: datetime | None = None,
+) -> Attention:
+    return Attention(severity, code, message, advice, stream.key, "Stream", stream.id, stream.name, since)
+
+
+def _pipeline_of(stream: StreamPulse) -> str | None:
+    """The id of the pipeline whose input a stream is."""
+    return stream.id.removesuffix(INPUT) if stream.id.endswith(INPUT) else None
+
+
+def _title(flow: FlowPulse, low: bool = False) -> str:
+    return f"{flow.kind.lower() if low else flow.kind} '{flow.name}'"
+
+
+def _name(flow: FlowPulse) -> str:
+    """The name of a flow as commands take it."""
+    return flow.id if flow.kind == "Pipeline" else f"{flow.kind.lower()}/{flow.id}"
+
+
+def _why(flow: FlowPulse) -> str:
+    message = str((flow.error or {}).get("message") or "").strip()
+    return f": {message}" if message else ""
+
+
+def _catch_up(flow: FlowPulse, sink: str) -> str:
+    """The hint on how to let a sink catch up, by the status of its flow."""
+    verb = {"paused": "resume", "stopped": "start", "failed": "start"}.get(flow.status)
+    if verb is not None:
+        return f"then {verb} it: `penstock {verb} {_name(flow)}`, and the sink catches up by itself"
+    return f"then let it catch up: `penstock catch-up {_name(flow)} {sink}`"
+
+
+def _fix(flow: FlowPulse, then: str) -> str:
+    hint = str((flow.error or {}).get("hint") or "").strip().rstrip(".")
+    hint = hint or "open it, read its error and its log, and fix the cause"
+    return f"{hint[0].upper()}{hint[1:]}; {then}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _moment(at: float) -> datetime:
+    return datetime.fromtimestamp(at, UTC)

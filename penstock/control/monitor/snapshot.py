@@ -1,0 +1,149 @@
+"""Snapshots: the models of a sample, as the sampler fills them and the API shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from penstock.control.fleet.assignments import WorkerInfo
+from penstock.control.fleet.processes import WorkerStart
+from penstock.control.registry.records import JsonObject
+from penstock.engine.delivery.sink_states import State
+
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True)
+class SinkPulse:
+    """A sink of a flow."""
+
+    id: str
+    type: str
+    state: State | None
+    rate: float
+    events: int
+    failures: int
+
+
+@dataclass(frozen=True)
+class FlowPulse:
+    """A flow. Rates are events per second over the last seconds."""
+
+    key: str
+    kind: str
+    id: str
+    name: str
+    status: str
+    phase: str
+    worker: str | None
+    in_rate: float
+    out_rate: float
+    lag_events: int | None
+    lag_ms: int | None
+    latency_ms: float | None
+    batch_ms: float | None
+    input_events: int
+    dead_letters: int
+    sinks: tuple[SinkPulse, ...]
+    error: JsonObject | None
+    updated_at: datetime
+
+
+@dataclass(frozen=True)
+class ReaderPulse:
+    """A reader of a stream; `key` is its flow, if it is one."""
+
+    reader: str
+    key: str | None
+    rate: float
+    lag_events: int
+    lag_ms: int | None
+
+
+@dataclass(frozen=True)
+class StreamPulse:
+    """A stream; `lag_events` is the largest of its readers."""
+
+    key: str
+    id: str
+    name: str
+    in_rate: float
+    events: int
+    bytes: int
+    segments: int
+    next: int
+    lag_events: int
+    full: str | None
+    dropped: int
+    transient: bool
+    readers: tuple[ReaderPulse, ...]
+
+
+@dataclass(frozen=True)
+class WorkerPulse(WorkerInfo):
+    """A worker, what it and its children use, and the flows it has."""
+
+    cpu_percent: float | None = None
+    memory_bytes: int | None = None
+    flow_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Totals:
+    """All flows and streams together, and the disk they are on."""
+
+    in_rate: float
+    out_rate: float
+    lag_events: int
+    dead_letters: int
+    stream_bytes: int
+    disk_free_bytes: int
+    disk_total_bytes: int
+
+
+@dataclass(frozen=True)
+class Attention:
+    """A finding that needs attention, and what to do about it."""
+
+    severity: Severity
+    code: str
+    message: str
+    advice: str
+    key: str | None = None
+    kind: str | None = None
+    id: str | None = None
+    name: str | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Lately:
+    """Changes over the last minutes, which no single sample shows."""
+
+    letters: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """New dead letters of a flow, and since when."""
+    lost: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Events of a stream that were dropped or removed unread, and since when."""
+    restart: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Events of a transient stream that were lost in the last restart, and when that was."""
+    growing: dict[str, float] = field(default_factory=dict)
+    """Flows whose lag keeps growing, and since when."""
+    gone: tuple[tuple[str, int, float], ...] = ()
+    """Workers that disappeared without signing off, the number of their flows, and since when."""
+    unended: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Transactions of a stream that did not end in time, and since when."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """One sample of everything."""
+
+    at: datetime
+    totals: Totals
+    flows: dict[str, FlowPulse]
+    streams: dict[str, StreamPulse]
+    workers: tuple[WorkerPulse, ...]
+    lately: Lately = field(default_factory=Lately)
+    startup: tuple[WorkerStart, ...] = ()
+    """The workers that were started with this server."""

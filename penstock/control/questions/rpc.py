@@ -1,0 +1,256 @@
+"""Requests that only a process with Spark can answer: an HTTP server in the worker, and its client."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hmac
+import socket
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import httpx
+import uvicorn
+from anyio import CapacityLimiter, to_thread
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel
+
+from penstock.control.documents.edits import FlowPlan, Planner
+from penstock.control.fleet.assignments import WorkerInfo
+from penstock.control.questions.letter_replay import ReplayAnswer, ReplayRequest, redelivery_routes
+from penstock.control.questions.trial_worker import TestAnswer, TestRequest, test_routes
+from penstock.engine.plan.analysis import Analysis, analyse, offline
+from penstock.engine.runtime.sql_queries import Queries, QueryResult
+from penstock.errors import PenstockError, Problem
+from penstock.spark.driver import jvm_of
+from penstock.sql.described import FunctionInfo, described
+
+if TYPE_CHECKING:
+    from penstock.control.fleet.worker import Worker
+
+A = TypeVar("A")
+
+ANALYSE_TIMEOUT_S = 120.0
+POKE_TIMEOUT_S = 2.0
+REPLAY_S = 600.0
+TEST_S = 600.0
+"""Seconds to wait for tests: each has its own timeout, and a document may have many."""
+RESTART_GRACE_S = 15.0
+"""Seconds beyond the drain timeout to wait for a worker's answer."""
+JUDGED_AT_ONCE = 2
+"""Documents that are judged at the same time: each takes a core, and processes like those of a start."""
+QUERY_GRACE_S = 30.0
+"""Seconds beyond a query's timeout to wait for a worker's answer."""
+
+
+class AnalyseRequest(BaseModel):
+    """Documents to validate. They may refer to each other, and to the registry unless they replace it."""
+
+    documents: list[Any]
+    alone: bool = False
+
+
+class PlanRequest(BaseModel):
+    """Documents that would replace those of the same name."""
+
+    documents: list[Any]
+
+
+class CatchUpRequest(BaseModel):
+    """A sink of a flow that is to try again."""
+
+    uid: str
+    sink: str
+
+
+class RestartRequest(BaseModel):
+    """A flow whose run is to end, so that another begins."""
+
+    uid: str
+
+
+class QueryRequest(BaseModel):
+    """A SQL query over streams."""
+
+    sql: str
+    limit: int
+    timeout_s: float
+
+
+class QueryAnswer(BaseModel):
+    """The result of a query, or why it was refused."""
+
+    result: QueryResult | None = None
+    status: int = 200
+    problems: list[Problem] = []
+
+
+class RpcServer:
+    """Serves a worker's answers on a free loopback port, to clients that know its token."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._socket = socket.socket()
+        self._socket.bind(("127.0.0.1", 0))
+        self._socket.listen()  # from now on a request waits for the server rather than being refused
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        config = uvicorn.Config(_app(worker), log_level="warning", access_log=False, lifespan="off")
+        self._server = uvicorn.Server(config)
+        self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+        self._thread = threading.Thread(target=self._serve, name="rpc", daemon=True)
+
+    def start(self) -> None:
+        """Start serving."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop serving."""
+        self._server.should_exit = True
+
+    def _serve(self) -> None:
+        self._server.run(sockets=[self._socket])
+
+
+def _app(worker: Worker) -> FastAPI:
+    def authorised(request: Request) -> None:
+        given = request.headers.get("authorization", "")
+        if not hmac.compare_digest(given, f"Bearer {worker.token}"):
+            raise HTTPException(401)
+
+    app = FastAPI(openapi_url=None, dependencies=[Depends(authorised)])
+
+    judging = CapacityLimiter(JUDGED_AT_ONCE)
+
+    async def judged(judge: Callable[[], A]) -> A:
+        """Run an interactive request, during which no flow begins to start."""
+        with worker.turns.hold():
+            return await to_thread.run_sync(judge, limiter=judging)
+
+    # In the event loop: it needs no thread, and must not wait for one.
+    @app.post("/poke", status_code=204)
+    async def poke() -> None:
+        worker.poke()
+
+    @app.post("/catch-up")
+    def catch_up(request: CatchUpRequest) -> bool:
+        return worker.catch_up(request.uid, request.sink)
+
+    @app.post("/restart")
+    def restart(request: RestartRequest) -> bool:
+        return worker.restart(request.uid)
+
+    @app.post("/analyse")
+    async def analyse_(request: AnalyseRequest) -> list[Analysis]:
+        return await judged(lambda: _analyse(worker, request))
+
+    @app.post("/functions")
+    def functions() -> list[FunctionInfo]:
+        return list(described(jvm_of(worker.spark)))
+
+    @app.post("/plan")
+    async def plan(request: PlanRequest) -> list[FlowPlan]:
+        planner = Planner(worker.settings, worker.registry, worker.streams, worker.spark)
+        return await judged(lambda: planner.plans(request.documents))
+
+    app.include_router(redelivery_routes(worker))
+    app.include_router(test_routes(worker))
+    queries = functools.cache(lambda: Queries(worker.spark, lambda: {s.id: s for s in worker.streams.all()}))
+
+    @app.post("/query")
+    async def query(request: QueryRequest) -> QueryAnswer:
+        try:
+            result = await run_in_threadpool(
+                lambda: queries().run(request.sql, request.limit, request.timeout_s)
+            )
+        except PenstockError as error:
+            return QueryAnswer(status=error.status, problems=error.problems)
+        return QueryAnswer(result=result)
+
+    return app
+
+
+def _analyse(worker: Worker, request: AnalyseRequest) -> list[Analysis]:
+    lookup, known = offline(request.documents)
+    registry, defaults = worker.registry, worker.settings.defaults.model_dump()
+
+    def look_up(kind: str, name: str) -> Any:
+        found = lookup(kind, name)
+        if found is not None or request.alone:
+            return found
+        record = registry.find(kind, name)
+        return record.document if record else None
+
+    def know(kind: str) -> set[str]:
+        return known(kind) if request.alone else known(kind) | registry.ids(kind)
+
+    allow_python = worker.settings.allow_python
+    return [
+        analyse(raw, look_up, know, defaults, worker.spark, allow_python=allow_python)
+        for raw in request.documents
+    ]
+
+
+class RpcClient:
+    """Sends requests to workers."""
+
+    def __init__(self) -> None:
+        self._http = httpx.Client(trust_env=False)
+
+    def analyse(self, worker: WorkerInfo, documents: list[Any], *, alone: bool) -> list[Analysis]:
+        """The analyses of documents by a worker."""
+        body = {"documents": documents, "alone": alone}
+        answer = self._post(worker, "/analyse", ANALYSE_TIMEOUT_S, body)
+        return [Analysis.model_validate(item) for item in answer.json()]
+
+    def plan(self, worker: WorkerInfo, documents: list[Any]) -> list[FlowPlan]:
+        """The effects on flows if these documents were saved."""
+        answer = self._post(worker, "/plan", ANALYSE_TIMEOUT_S, {"documents": documents})
+        return [FlowPlan.model_validate(item) for item in answer.json()]
+
+    def functions(self, worker: WorkerInfo) -> list[FunctionInfo]:
+        """The functions that SQL may call."""
+        answer = self._post(worker, "/functions", ANALYSE_TIMEOUT_S)
+        return [FunctionInfo.model_validate(item) for item in answer.json()]
+
+    def catch_up(self, worker: WorkerInfo, uid: str, sink: str) -> bool:
+        """Let a sink of a flow retry now; false if the worker does not run the flow, or does not answer."""
+        try:
+            answer = self._post(worker, "/catch-up", POKE_TIMEOUT_S, {"uid": uid, "sink": sink})
+        except httpx.HTTPError:
+            return False
+        return bool(answer.json())
+
+    def restart(self, worker: WorkerInfo, uid: str, drain_s: float) -> bool:
+        """Restart the run of a flow; false if the worker no longer has the flow, or does not answer."""
+        try:
+            answer = self._post(worker, "/restart", drain_s + RESTART_GRACE_S, {"uid": uid})
+        except httpx.HTTPError:
+            return False
+        return bool(answer.json())
+
+    def query(self, worker: WorkerInfo, request: QueryRequest) -> QueryAnswer:
+        """The result of a query on a worker."""
+        timeout = request.timeout_s + QUERY_GRACE_S
+        return QueryAnswer.model_validate(self._post(worker, "/query", timeout, request.model_dump()).json())
+
+    def replay(self, worker: WorkerInfo, request: ReplayRequest) -> ReplayAnswer:
+        """The result of a replay of dead letters on a worker."""
+        body = request.model_dump()
+        return ReplayAnswer.model_validate(self._post(worker, "/letters/replay", REPLAY_S, body).json())
+
+    def test(self, worker: WorkerInfo, request: TestRequest) -> TestAnswer:
+        """The result of a test run on a worker."""
+        return TestAnswer.model_validate(self._post(worker, "/test", TEST_S, request.model_dump()).json())
+
+    def poke(self, worker: WorkerInfo) -> None:
+        """Make a worker check the registry now. It would do so by itself, a little later."""
+        with contextlib.suppress(httpx.HTTPError):
+            self._post(worker, "/poke", POKE_TIMEOUT_S)
+
+    def _post(self, worker: WorkerInfo, path: str, timeout: float, body: Any = None) -> httpx.Response:
+        answer = self._http.post(
+            worker.url + path, json=body, timeout=timeout, headers={"Authorization": f"Bearer {worker.token}"}
+        )
+        answer.raise_for_status()
+        return answer

@@ -1,0 +1,1 @@
+"""The streams of an installation: their logs, their readers, and events that are sent to them."""

@@ -1,0 +1,94 @@
+"""A micro-batch: its name, its events and the reports of its steps, all from one computation."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.connectors.base import DeliveryId
+from penstock.engine.delivery.events import ComputedEvents
+from penstock.engine.delivery.ledger import Span
+from penstock.engine.letters.notes import Report
+from penstock.engine.plan.plan import Plan
+from penstock.engine.plan.python_steps import BATCHES
+from penstock.frames.python_source import BEGIN
+from penstock.frames.streams.reader import batches_of
+from penstock.processors.support.event_time import LATEST, LATEST_SO_FAR
+from penstock.processors.support.ticker import Clock
+from penstock.spark.micro_batches import CurrentBatch
+from penstock.spark.spool import spooling
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SPOOL = "spool"
+"""The directory of the notes of the current batch, beside the ledger."""
+
+
+class MicroBatch:
+    """The batch that Spark has called `foreachBatch` with."""
+
+    def __init__(self, plan: Plan, df: DataFrame, number: int) -> None:
+        self._df, self._current = df, CurrentBatch(plan.input.sparkSession)
+        self.flow, self.number = plan.flow, number
+        self.lineage = self._current.query
+        self.span = Span(*_offsets(self._current.committed, self._current.available))
+        shaped = plan.shaped if plan.only_sink is None else lambda df, _: df
+        self.events = ComputedEvents(df, plan.flow.sinks, shaped)
+        assert self.flow.site.state is not None
+        self._state: Path = self.flow.site.state
+
+    def delivery(self, sink: str) -> DeliveryId:
+        """The name of this batch for a sink."""
+        return DeliveryId(self.flow.id, sink, self.lineage, self.number)
+
+    def compute(self) -> Report:
+        """Compute the events, once; the report of the steps."""
+        context, spool = self._df.sparkSession.sparkContext, self._state / SPOOL
+        if self.flow.remembering:
+            context.setLocalProperty(LATEST_SO_FAR, json.dumps(self._latest_so_far()))
+        if self.flow.by_offset:
+            context.setLocalProperty(BATCHES, json.dumps(self._begins()))
+        self._current.reset_metrics()
+        with spooling(self._df.sparkSession, spool):
+            self.events.compute()
+        return Report.of(self._current.metrics(), spool)
+
+    def _begins(self) -> list[int]:
+        """The first offsets of the batches in this micro-batch."""
+        first, end = self.span.first, self.span.next
+        if first is None or end is None or not self.flow.in_python:
+            return []
+        return batches_of(self.flow.site.flow, first, end)
+
+    def release(self) -> None:
+        """Free the events of a finished batch."""
+        self.events.release()
+        shutil.rmtree(self._state / SPOOL, ignore_errors=True)
+
+    def adopted(self, work: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that another thread runs as a part of the query, so that stopping it reaches its jobs.
+
+        Make one for each thread: threads that share a function would share job tags, and cancel each other's
+        jobs.
+        """
+        from pyspark import inheritable_thread_target
+
+        adopted: Callable[..., Any] = inheritable_thread_target(self._df.sparkSession)(work)
+        return adopted
+
+    def _latest_so_far(self) -> dict[str, int]:
+        """The latest time of all events before the batch, by input. Ticks of the clock count too."""
+        latest = {**Clock(self._state).before(self.lineage, self.number)}
+        if watermark := self._current.watermark_ms:
+            ticked = watermark + self.flow.delay_ms
+            latest = {name: max(ms, ticked) for name, ms in ({LATEST: ticked} | latest).items()}
+        return latest
+
+
+def _offsets(committed: Any, available: Any) -> tuple[int | None, int | None]:
+    """The offsets that a batch reads from its source, the end exclusive, if the source is a stream."""
+    return (available if BEGIN in available else committed).get("offset"), available.get("offset")

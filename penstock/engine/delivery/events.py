@@ -1,0 +1,103 @@
+"""The events of a batch: computed by one Spark action, kept, and read by the sinks.
+
+Several sinks, or one that writes in Spark's tasks, read a frame that Spark has cached. If the only sink takes
+a table in the driver, the action yields that table in the shape of the sink, and nothing is cached.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.connectors.base import Events, Sink
+from penstock.engine.plan.flow import Part
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+Shaped = Callable[["DataFrame", Part[Sink]], "DataFrame"]
+"""The rows of a frame that a sink gets, in its shape."""
+
+
+class ComputedEvents:
+    """The events of a batch for some sinks; with `made`, they are already computed."""
+
+    def __init__(
+        self,
+        df: DataFrame | None,
+        sinks: Sequence[Part[Sink]],
+        shaped: Shaped,
+        made: Events | None = None,
+    ) -> None:
+        self._df, self._sinks, self._shaped = df, sinks, shaped
+        self._made, self._cached = made, False
+        self._users, self._guard = 1, threading.Lock()
+
+    def compute(self) -> None:
+        """Compute the events. If that fails, none of them stay cached."""
+        only = self._sinks[0] if len(self._sinks) == 1 else None
+        if only is not None and only.component.takes == "table":
+            df = self._shaped(self._frame, only)
+            self._made = TableEvents(df.toArrow(), df.sparkSession)
+            return
+        cached = self._frame.persist()
+        try:
+            cached.write.format("noop").mode("overwrite").save()
+        except BaseException:
+            cached.unpersist()
+            raise
+        self._df, self._cached = cached, True
+
+    def of(self, sink: Part[Sink]) -> Events:
+        """The events that a sink gets, in the shape it takes."""
+        return self._made if self._made is not None else FrameEvents(self._shaped(self._frame, sink))
+
+    def hold(self) -> None:
+        """Add a reader of the events."""
+        with self._guard:
+            self._users += 1
+
+    def release(self) -> None:
+        """Remove a reader of the events; after the last one they are freed."""
+        with self._guard:
+            self._users -= 1
+            if self._users:
+                return
+        self._made = None
+        if self._cached:
+            self._frame.unpersist()
+
+    @property
+    def _frame(self) -> DataFrame:
+        assert self._df is not None
+        return self._df
+
+
+@dataclass(frozen=True)
+class FrameEvents(Events):
+    """Events that Spark has cached, or has in memory."""
+
+    df: DataFrame
+
+    def frame(self) -> DataFrame:
+        return self.df
+
+    def table(self) -> pa.Table:
+        return self.df.toArrow()
+
+
+@dataclass(frozen=True)
+class TableEvents(Events):
+    """Events in this process."""
+
+    made: pa.Table
+    spark: SparkSession
+
+    def frame(self) -> DataFrame:
+        return self.spark.createDataFrame(self.made)
+
+    def table(self) -> pa.Table:
+        return self.made

@@ -1,0 +1,108 @@
+"""Reports of a batch: figures of each step, faults, late events, and lines for the log.
+
+Spark collects the figures while the batch is computed (`observe`), and its tasks write the notes to a spool.
+Both are read in `foreachBatch`, before the checkpoint moves: events that could not be processed are stored
+before their offsets are committed (invariants 5 and 7).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.frames.hidden import NOTE
+from penstock.processors.join import LATE
+from penstock.spark.spool import lines, spooled
+from penstock.sql.names import quote
+from penstock.sql.rows import to_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+SOURCE = "$source"
+
+
+@dataclass(frozen=True)
+class Note:
+    """A row that left the flow, or something said by a step."""
+
+    kind: str
+    step: str
+    code: str | None = None
+    message: str | None = None
+    row: str | None = None
+    event: Mapping[str, Any] = field(default_factory=dict)
+    taken: int = 0
+    given: int = 0
+    ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """The report of a batch: figures and notes."""
+
+    taken: int
+    """Events that came from the source."""
+    given: Mapping[str, int]
+    """Events that left a step, by step; of neighbouring Python steps only by the last."""
+    latest: Mapping[str, int]
+    """The latest time of its events in milliseconds, by input, if the flow has a watermark."""
+    late: Mapping[str, int]
+    """By step: events of another stream than the flow's own that were too late."""
+    spool: Path
+    """The directory of the notes."""
+
+    @classmethod
+    def of(cls, figures: Mapping[str, Mapping[str, Any]], spool: Path) -> Report:
+        """The report of a computed batch."""
+        given = {name: int(row["given"]) for name, row in figures.items() if "given" in row}
+        latest = {name: int(row["latest"]) for name, row in figures.items() if row.get("latest") is not None}
+        late = {name.removeprefix(LATE): int(row["late"]) for name, row in figures.items() if "late" in row}
+        return cls(given.pop(SOURCE, 0), given, latest, late, spool)
+
+    def notes(self) -> Iterator[Note]:
+        """The notes, as an iterator: there may be as many as events."""
+        return notes_in(self.spool)
+
+
+def notes_in(spool: Path) -> Iterator[Note]:
+    """The notes in a spool."""
+    return map(_note, lines(spool))
+
+
+class Watch:
+    """Takes the notes out of the frames of a plan."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+
+    def figures(self, df: DataFrame, name: str, figures: list[Column]) -> DataFrame:
+        """The frame, with figures taken of all its rows under a name where they are wanted."""
+        return df
+
+    def events(self, noted: DataFrame) -> DataFrame:
+        """The rows without a note; the notes go to the spool."""
+        from pyspark.sql import functions as f
+
+        note = f.col(quote(NOTE))
+        return spooled(noted, note.isNotNull(), to_json(note.alias(NOTE)), next(self._numbers)).drop(NOTE)
+
+
+class StreamWatch(Watch):
+    """Takes the figures of a streaming query too."""
+
+    def figures(self, df: DataFrame, name: str, figures: list[Column]) -> DataFrame:
+        return df.observe(name, *figures)
+
+
+def _note(line: str) -> Note:
+    values = json.loads(line)[NOTE]
+    event = values.pop("event", None) or {}
+    if "time" in event:
+        event["time"] = datetime.fromisoformat(event["time"])
+    return Note(event=event, **values)

@@ -1,0 +1,1 @@
+"""Measuring a flow on recorded events, for the command `bench`."""

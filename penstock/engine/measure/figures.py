@@ -1,0 +1,146 @@
+"""The figures of one measured run, and whether its events add up."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+STAGES = {
+    "latestOffset": "look for events",
+    "getBatch": "get the batch",
+    "queryPlanning": "plan",
+    "walCommit": "log the offsets",
+    "compute": "compute",
+    "deliver": "deliver to the shadow",
+    "commitOffsets": "commit",
+    "other": "other",
+}
+"""The stages of a micro-batch in order, as Spark calls them, and in words."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of all micro-batches."""
+
+    name: str
+    total_ms: float
+    median_ms: float
+    longest_ms: float
+
+
+@dataclass(frozen=True)
+class StepFigures:
+    """A processor."""
+
+    id: str
+    events_in: int
+    events_out: int
+    dropped: int
+    letters: int
+    ms: float | None
+    """Time in its Python processes; None if Spark runs it as one job with its neighbours."""
+    folds: bool
+    """Whether it makes other events of those it gets, as a window does."""
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What has become of the events that were read: `events + made = out + letters + … + folded`."""
+
+    events: int
+    made: int
+    """Events that steps made beyond those they got, such as rows of a window."""
+    out: int
+    letters: int
+    late: int
+    dropped: int
+    folded: int
+    """Events that went into windows."""
+
+    @property
+    def missing(self) -> int:
+        """Events without a trace; negative if there are more than there should be."""
+        gone = self.out + self.letters + self.late + self.dropped + self.folded
+        return self.events + self.made - gone
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One run over the input."""
+
+    seconds: float
+    """From the start of the query to its end."""
+    events: int
+    """That the engine has read."""
+    counted: int | None
+    """In the input, counted without the engine; None if the source cannot be counted."""
+    batches: int
+    jvm_cpu_s: float | None
+    """Processor time of the JVM; None, as the next one, if the flow ran on another machine."""
+    python_cpu_s: float | None
+    stages: list[Stage]
+    steps: list[StepFigures]
+    balance: Balance
+
+    @property
+    def rate(self) -> float:
+        """Events per second."""
+        return self.events / self.seconds if self.seconds else 0.0
+
+    @property
+    def cpu_us(self) -> float | None:
+        """Microseconds of processor time per event."""
+        if self.jvm_cpu_s is None or self.python_cpu_s is None or not self.events:
+            return None
+        return (self.jvm_cpu_s + self.python_cpu_s) / self.events * 1e6
+
+    def mismatches(self) -> list[str]:
+        """The counts that contradict each other; none if every event is accounted for."""
+        found = []
+        if self.counted is not None and self.counted != self.events:
+            found.append(f"the input has {self.counted} events, and the engine has read {self.events}")
+        if self.balance.missing:
+            found.append(f"{self.balance.missing} of {self.balance.events} events are not accounted for")
+        return found
+
+
+def stage_of(name: str, ms: Sequence[float]) -> Stage:
+    """A stage that took these milliseconds, one for each micro-batch."""
+    return Stage(name, sum(ms), statistics.median(ms), max(ms))
+
+
+def steps_of(ops: Mapping[str, Any], folds: Mapping[str, bool]) -> list[StepFigures]:
+    """The counters of the processors, in their order; `folds` has them by id."""
+    counted = ops["processors"]
+    return [
+        StepFigures(
+            step,
+            counts["in"],
+            counts["out"],
+            counts["dropped"],
+            counts["errors"],
+            None if counts["shared"] else counts["ms"],
+            folded,
+        )
+        for step, folded in folds.items()
+        if (counts := counted.get(step)) is not None
+    ]
+
+
+def balance_of(ops: Mapping[str, Any], steps: Sequence[StepFigures], *, routed: bool) -> Balance:
+    """The balance by the engine's counters; if events are `routed`, the last step says how many left."""
+    events, sinks = ops["input_events"], list(ops["sinks"].values())
+    last = steps[-1].events_out if steps else sinks[0]["events"]
+    made = folded = late = dropped = 0
+    for step in steps:
+        if step.folds:
+            made += step.events_out
+            late += step.dropped
+            folded += step.events_in - step.dropped - step.letters
+        else:
+            made += max(0, step.events_out + step.dropped + step.letters - step.events_in)
+            dropped += step.dropped
+    out = last if routed else sinks[0]["events"]
+    return Balance(events, made, out, ops["dead_letters"], late, dropped, folded)

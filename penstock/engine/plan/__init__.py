@@ -1,0 +1,1 @@
+"""From documents to frames: flows, their steps, and checks that need no run."""

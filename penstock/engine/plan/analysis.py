@@ -1,0 +1,272 @@
+"""Analysis of a document without running it.
+
+Structure and references first, for all documents at once; then, with Spark, schemas and every step against
+the columns it will see. Nothing is started and nothing is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, Field
+
+from penstock.engine.plan.declared_site import declared_site
+from penstock.engine.plan.flow import Flow, Lookup, resolve_flow
+from penstock.engine.runtime.failures import failure_of
+from penstock.errors import Invalid, Problem
+from penstock.frames.site import Site
+from penstock.specs.documents import (
+    Document,
+    PipelineDocument,
+    PipelineSpec,
+    SourceRef,
+    StreamDocument,
+    derive_id,
+    runs,
+)
+from penstock.specs.references import INPUT, made_stream
+from penstock.specs.stream import StreamSpec
+from penstock.specs.validation import Known, parse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+SECRET = re.compile(r"pass(word|wd|phrase)?$|secret|token|api_?key|access_?key", re.IGNORECASE)
+
+
+class Column(BaseModel):
+    """A column between two steps."""
+
+    name: str
+    type: str
+
+
+class StepSchema(BaseModel):
+    """The output columns of a step."""
+
+    id: str
+    columns: list[Column]
+
+
+class Analysis(BaseModel):
+    """The result of the analysis of a document."""
+
+    valid: bool = Field(description="Whether it can be saved as active.")
+    errors: list[Problem] = Field(default_factory=list)
+    warnings: list[Problem] = Field(default_factory=list)
+    steps: list[StepSchema] = Field(
+        default_factory=list, description="For what runs: the columns after the source and after each step."
+    )
+    document: dict[str, Any] | None = Field(
+        default=None, description="The document with what was inferred made explicit."
+    )
+    id: str | None = Field(default=None, description="Derived from its name; null if it has none.")
+    guarantee: str | None = Field(
+        default=None, description="For a valid Stream: what an acknowledgement means, in words."
+    )
+
+
+def analyse(
+    raw: Any,
+    lookup: Lookup,
+    known: Known,
+    defaults: Mapping[str, Any] | None = None,
+    spark: SparkSession | None = None,
+    *,
+    allow_python: bool = False,
+) -> Analysis:
+    """Analyse a document. Without `spark` only its structure and references are checked."""
+    document_id = _id(raw)
+    try:
+        document = parse(raw, defaults, known)
+        if isinstance(document, StreamDocument):
+            _check_stream(document.spec)
+        analysis = Analysis(
+            valid=True, document=dict(raw), warnings=list(_warnings(raw, document)), id=document_id
+        )
+        if isinstance(document, StreamDocument):
+            from penstock.streams.guarantee import guarantee
+
+            analysis.guarantee = guarantee(document.spec)
+        if spark is not None:
+            site = declared_site(raw, lookup, defaults or {}, allow_python=allow_python)
+            _deepen(analysis, raw, lookup, site, defaults or {}, spark.newSession())
+        return analysis
+    except Invalid as error:
+        kept = dict(raw) if isinstance(raw, Mapping) else None
+        return Analysis(valid=False, errors=error.problems, document=kept, id=document_id)
+    except Exception as error:  # Spark and plugins may raise anything; other documents are still analysed
+        import structlog
+
+        structlog.get_logger().warning("not judged to the end", error=str(error))
+        problem = failure_of(error).problem.model_copy(update={"path": "spec"})
+        return Analysis(valid=False, errors=[problem], document=dict(raw), id=document_id)
+
+
+def offline(documents: Sequence[Any]) -> tuple[Lookup, Known]:
+    """Lookup among documents that are not in a registry, such as those of one file.
+
+    Streams that are created with their sources count as existing.
+    """
+    by_kind: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for raw in documents:
+        if isinstance(raw, Mapping) and isinstance(raw.get("metadata"), Mapping):
+            name = str(raw["metadata"].get("name", ""))
+            by_kind.setdefault(str(raw.get("kind")), {})[derive_id(name)] = raw
+    for made in [made for raw in documents if isinstance(raw, Mapping) and (made := made_stream(raw))]:
+        by_kind.setdefault("Stream", {}).setdefault(derive_id(made["metadata"]["name"]), made)
+
+    def known(kind: str) -> set[str]:
+        inputs = {pipeline + INPUT for pipeline in by_kind.get("Pipeline", {})} if kind == "Stream" else set()
+        return {*by_kind.get(kind, {}), *inputs}
+
+    return lambda kind, name: by_kind.get(kind, {}).get(name), known
+
+
+def _id(raw: Any) -> str | None:
+    metadata = raw.get("metadata") if isinstance(raw, Mapping) else None
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return derive_id(name) or None if isinstance(name, str) else None
+
+
+def _deepen(
+    analysis: Analysis,
+    raw: Any,
+    lookup: Lookup,
+    site: Site,
+    defaults: Mapping[str, Any],
+    spark: SparkSession,
+) -> None:
+    from penstock.engine.plan.plan import pinned, plan_flow
+
+    kind = raw["kind"]
+    if kind == "Stream" or (kind in ("Task", "Sink") and not runs(raw)):
+        return  # nothing about it needs Spark
+    flow = resolve_flow(raw, lookup, site, defaults)
+    if not flow.sinks:
+        try:
+            _pin(analysis, raw, pinned(flow, spark))
+        except Invalid as error:
+            # It may be declared before its data exists: it is analysed with a pipeline that uses it.
+            if any(problem.code != "schema_unknown" for problem in error.problems):
+                raise
+            analysis.warnings += error.problems
+        return
+    plan = plan_flow(flow, spark)
+    analysis.warnings += batch_warnings(flow)
+    analysis.steps = [StepSchema(id=name, columns=_columns(schema)) for name, schema in plan.columns]
+    _pin(analysis, raw, plan.flow)
+
+
+def _pin(analysis: Analysis, raw: Mapping[str, Any], flow: Flow) -> None:
+    """Write the inferred schema into the document, if the document itself has the source."""
+    path = {"Pipeline": ("spec", "source"), "Source": ("spec",)}.get(raw["kind"])
+    schema = getattr(flow.source.component, "schema_", None)
+    if path is None or schema is None or flow.source.place.via is not None:
+        return
+    node: Any = raw
+    for key in path:
+        node = node[key]
+    if node.get("schema") is not None:
+        return
+    pinned_node = {**node, "schema": schema}
+    for depth in range(len(path) - 1, -1, -1):
+        parent: Any = raw
+        for key in path[:depth]:
+            parent = parent[key]
+        pinned_node = {**parent, path[depth]: pinned_node}
+    analysis.document = pinned_node
+
+
+def _columns(schema: StructType) -> list[Column]:
+    return [Column(name=field.name, type=field.dataType.simpleString()) for field in schema.fields]
+
+
+def batch_warnings(flow: Flow) -> Iterator[Problem]:
+    """Thresholds of `batch:` that were set and that the source does not honour."""
+    source = flow.source.component
+    for name in sorted(flow.batch.model_fields_set - source.batch_fields):
+        able = ", ".join(sorted(source.batch_fields)) or "none"
+        kind = source.type  # type: ignore[attr-defined]
+        yield Problem(
+            code="no_effect",
+            message=f"the source '{kind}' does not batch by {name}",
+            path=f"spec.batch.{name}",
+            hint=f"it honours: {able}",
+        )
+
+
+def _warnings(raw: Mapping[str, Any], document: Document) -> Iterator[Problem]:
+    yield from _plain_secrets(raw.get("spec") or {}, "spec")
+    if isinstance(document, PipelineDocument):
+        yield from _pipeline_warnings(document.spec)
+    if isinstance(document, StreamDocument):
+        yield from _stream_warnings(document.spec)
+
+
+def _pipeline_warnings(spec: PipelineSpec) -> Iterator[Problem]:
+    if spec.buffer is not None and not isinstance(spec.source, SourceRef) and not spec.source.push:
+        yield _no_effect("buffer", f"nothing is pushed to a source '{spec.source.type}'")
+        return
+    if spec.buffer is not None and spec.buffer.spill and spec.buffer.type != "memory":
+        yield _no_effect("buffer.spill", f"a buffer of type '{spec.buffer.type}' is on disk already")
+    if (
+        spec.buffer is not None
+        and "timeout_ms" in spec.buffer.model_fields_set
+        and spec.buffer.mode == "drop"
+    ):
+        yield _no_effect("buffer.timeout_ms", "mode 'drop' does not wait")
+
+
+def _stream_warnings(spec: StreamSpec) -> Iterator[Problem]:
+    """Settings of a stream that have no effect in combination with others."""
+    wal, buffer = spec.wal.model_fields_set, spec.buffer
+    if spec.storage == "sqlite":
+        for name in sorted(wal & {"segment_bytes", "segment_ms", "max_segments"}):
+            yield _no_effect(f"wal.{name}", "a database has no segments")
+    if not spec.wal.enabled:
+        for name in sorted(wal & {"sync", "on_full", "max_segments"}):
+            yield _no_effect(f"wal.{name}", "a transient stream is limited by its buffer and never synced")
+    elif buffer.spill:
+        yield _no_effect("buffer.spill", "only a transient stream (wal.enabled: false) spills")
+    if "timeout_ms" in buffer.model_fields_set and buffer.mode == "drop":
+        yield _no_effect("buffer.timeout_ms", "mode 'drop' does not wait")
+
+
+def _no_effect(field: str, why: str) -> Problem:
+    return Problem(code="no_effect", message=f"'{field}' changes nothing: {why}", path=f"spec.{field}")
+
+
+def _check_stream(spec: StreamSpec) -> None:
+    """Check a stream beyond the types of its fields."""
+    if spec.storage == "kafka":
+        message = "streams in Kafka are not available in this version"
+        hint = "use storage: local or sqlite"
+        raise Invalid(Problem(code="not_available", message=message, path="spec.storage", hint=hint))
+    if spec.schema_ is not None:
+        from penstock.streams.schema import arrow_schema
+
+        try:
+            arrow_schema(spec.schema_)
+        except Invalid as error:
+            moved = [p.model_copy(update={"path": "spec.schema"}) for p in error.problems]
+            raise Invalid(*moved) from None
+
+
+def _plain_secrets(node: Any, path: str) -> Iterator[Problem]:
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            if isinstance(value, str) and value and "${" not in value and SECRET.search(str(key)):
+                yield Problem(
+                    code="plain_secret",
+                    message=f"'{key}' is stored and shown as it is written",
+                    path=f"{path}.{key}",
+                    hint="write ${NAME} and set that variable where the worker runs",
+                )
+            yield from _plain_secrets(value, f"{path}.{key}")
+    elif isinstance(node, list):
+        for i, child in enumerate(node):
+            yield from _plain_secrets(child, f"{path}[{i}]")

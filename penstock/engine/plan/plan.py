@@ -1,0 +1,163 @@
+"""From a flow to DataFrames: the one way for running, validating and testing a pipeline.
+
+Every frame has the visible columns and `$event`; see `penstock.processors.base`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from penstock.connectors.base import Sink
+from penstock.engine.letters.notes import SOURCE, StreamWatch, Watch
+from penstock.engine.plan.flow import Flow, Part
+from penstock.engine.plan.steps import Step, cleared, make_steps, with_event
+from penstock.errors import Invalid, Problem
+from penstock.frames.faults import fault_text
+from penstock.frames.hidden import EVENT, NOTE
+from penstock.frames.noting import noted, shown
+from penstock.sql.frames import condition
+from penstock.sql.names import quote
+from penstock.sql.tries import tried
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+OUTPUTS = "outputs"
+"""Takes the place of a step's id: the conditions of a task's outputs."""
+
+LOST_EVENT = fault_text("lost_event", "a step has lost the hidden column of an event, which has its sinks")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The events that leave the last step, with and without those on which a sink's condition raises."""
+
+    noted: DataFrame
+    frame: DataFrame
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A flow with its frames: the input, then the output of each step."""
+
+    flow: Flow
+    input: DataFrame
+    steps: list[Step]
+    conditions: dict[str, Column]
+    """By sink: which events it gets. Others get all."""
+    judged: Judged | None = None
+    """What the conditions are for, if there are any."""
+
+    @property
+    def output(self) -> DataFrame:
+        """The frame that the sinks get."""
+        if self.judged is not None:
+            return self.judged.frame
+        return self.steps[-1].frame if self.steps else self.input
+
+    @property
+    def columns(self) -> list[tuple[str, StructType]]:
+        """The visible columns after the source and after each processor."""
+        after = [
+            (part.id, found)
+            for step in self.steps
+            for part, found in zip(step.parts, step.columns, strict=True)
+        ]
+        return [("source", shown(self.input).schema), *after]
+
+    @property
+    def only_sink(self) -> Part[Sink] | None:
+        """The sink whose shape the query itself gives to the events, if it is the only one."""
+        sinks = self.flow.sinks
+        return sinks[0] if len(sinks) == 1 and sinks[0].component.by_row else None
+
+    @property
+    def delivered(self) -> DataFrame:
+        """The frame that the query computes: the output, in the shape of an only sink."""
+        only = self.only_sink
+        return self.output if only is None else self.shaped(self.output, only)
+
+    def shaped(self, df: DataFrame, sink: Part[Sink]) -> DataFrame:
+        """The rows of an output frame that a sink gets, in its shape."""
+        return sink.component.shape(self.chosen(df, sink), self.flow.site)
+
+    def chosen(self, df: DataFrame, sink: Part[Sink]) -> DataFrame:
+        """The rows of an output frame that a sink gets."""
+        if sink.id in self.conditions:
+            df = df.filter(self.conditions[sink.id])
+        event, only = f.col(quote(EVENT)), f.col(quote(EVENT, "sinks"))
+        # NULL sinks mean all of them, and those of a NULL struct are NULL: it must not pass for a choice.
+        lost = f.raise_error(f.lit(LOST_EVENT))
+        chosen = only.isNull() | f.array_contains(only, sink.id)
+        df = df.filter(f.when(event.isNull(), lost).otherwise(chosen))
+        return df if sink.component.meta else df.drop(EVENT)
+
+
+def plan_run(flow: Flow, spark: SparkSession) -> Plan:
+    """Plan a flow for a run, in a separate session, so that it sees no settings and views of other flows."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(flow.batch.max_events))
+    if flow.by_offset:
+        # Batches of a stream are limited in bytes already. Spark would ask for the size of all columns at
+        # each event, which takes quadratic time where columns are nested; only this value keeps it from that.
+        session.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1))
+    return plan_flow(flow, session)
+
+
+def plan_flow(flow: Flow, spark: SparkSession) -> Plan:
+    """Plan a flow in a separate session, without running it; `Invalid` with the errors that Spark finds."""
+    flow = pinned(flow, spark)
+    try:
+        df = flow.source.component.read(spark, flow.batch, flow.site)
+    except Invalid as error:
+        raise Invalid(*map(flow.source.place.locate, error.problems)) from None
+    watch = StreamWatch()
+    return plan_frame(flow, cleared(with_event(df), SOURCE, watch), watch)
+
+
+def plan_frame(flow: Flow, df: DataFrame, watch: Watch | None, *, first: int = 0) -> Plan:
+    """Plan the processors of a flow from the `first` on, and its sinks, over a frame with `$event`."""
+    steps = list(make_steps(flow, df, watch, first=first))
+    last = steps[-1].frame if steps else df
+    conditions = _conditions(flow, shown(last))
+    judged = _judged(last, conditions, watch) if conditions else None
+    return Plan(flow, df, steps, conditions, judged)
+
+
+def _judged(df: DataFrame, conditions: dict[str, Column], watch: Watch | None) -> Judged:
+    raising = [f.when(tried(df, c.alias("0")).isNull(), f.lit(sink)) for sink, c in conditions.items()]
+    names = f.concat_ws(", ", *raising)
+    message = f.concat(f.lit("the condition of this output failed on the event: "), names)
+    note = f.when(names != "", noted(df, OUTPUTS, "condition_failed", message))
+    found = df.withColumn(NOTE, note)
+    return Judged(found, cleared(found, OUTPUTS, watch))
+
+
+def pinned(flow: Flow, spark: SparkSession) -> Flow:
+    """The flow with the inferred settings of its source made explicit."""
+    try:
+        source = flow.source.component.pinned(spark, flow.site)
+    except Invalid as error:
+        raise Invalid(*map(flow.source.place.locate, error.problems)) from None
+    return replace(flow, source=replace(flow.source, component=source))
+
+
+def _conditions(flow: Flow, df: DataFrame) -> dict[str, Column]:
+    """The condition of each sink that has one, once all sinks agree with the columns."""
+    problems: list[Problem] = []
+    conditions: dict[str, Column] = {}
+    for sink in flow.sinks:
+        found = list(sink.component.check(df.schema, flow.site))
+        if sink.when is not None:
+            try:
+                conditions[sink.id] = condition(df, sink.when, field="when")
+            except Invalid as error:
+                found += error.problems
+        problems += map(sink.place.locate, found)
+    if problems:
+        raise Invalid(*problems)
+    return conditions

@@ -1,0 +1,177 @@
+"""Processors as frames: each step is planned on the output of the one before, with notes of its failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as f
+
+from penstock.engine.letters.notes import Watch
+from penstock.engine.plan.flow import Flow, Part
+from penstock.engine.plan.python_steps import Cut, PythonStep, PythonSteps
+from penstock.errors import Invalid
+from penstock.frames.hidden import EVENT, EVENT_TYPE, NOTE, NOTE_TYPE, visible
+from penstock.frames.known import event_of
+from penstock.frames.noting import note
+from penstock.processors.base import BatchProcessor, FrameProcessor, Processor, RowProcessor, Stage
+from penstock.sql.carry import FAILED, carry
+from penstock.sql.names import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructField, StructType
+
+PREPARED = "$prepared"
+"""The suffix of a step's name for the figures of its prepared input."""
+
+SQL_FAILED = "sql_failed"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One or more neighbouring processors as a frame."""
+
+    parts: tuple[Part[Processor], ...]
+    columns: tuple[StructType, ...]
+    """The visible columns after each of them."""
+    noted: DataFrame
+    """The output with notes."""
+    frame: DataFrame
+    """The events that go on."""
+
+    @property
+    def id(self) -> str:
+        """The name under which its figures are taken."""
+        return self.parts[-1].id
+
+
+def with_event(df: DataFrame) -> DataFrame:
+    """The frame with the hidden column, whose fields are all NULL if the source knows nothing."""
+    return df if EVENT in df.columns else df.withColumn(EVENT, event_of())
+
+
+def make_steps(
+    flow: Flow,
+    df: DataFrame,
+    watch: Watch | None = None,
+    *,
+    first: int = 0,
+    testing: bool = False,
+    given: Mapping[str, Any] | None = None,
+) -> Iterator[Step]:
+    """The steps of a flow from the `first` processor on, over a frame with the hidden column.
+
+    Raises `Invalid` with paths in the document. In a test run each processor is a step by itself.
+    """
+    maker = _Maker(flow, watch, testing, given or {})
+    parts = flow.processors[first:]
+    for in_python, group in groupby(parts, lambda part: isinstance(part.component, BatchProcessor)):
+        together = list(group)
+        for some in [together] if in_python and not testing else [[part] for part in together]:
+            step = maker.step(df, some)
+            yield step
+            df = step.frame
+
+
+class _Maker:
+    def __init__(self, flow: Flow, watch: Watch | None, testing: bool, given: Mapping[str, Any]) -> None:
+        self.flow, self.watch, self.testing, self.given = flow, watch, testing, given
+
+    def step(self, df: DataFrame, parts: list[Part[Processor]]) -> Step:
+        if isinstance(parts[0].component, BatchProcessor):
+            columns, noted = self.in_python(df, parts)
+        else:
+            noted = self.in_spark(df, parts[0])
+            columns = [noted.select(*map(quote, visible(noted.columns))).schema]
+        return Step(tuple(parts), tuple(columns), noted, cleared(noted, parts[-1].id, self.watch))
+
+    def in_spark(self, df: DataFrame, part: Part[Processor]) -> DataFrame:
+        processor = part.component
+        try:
+            if isinstance(processor, RowProcessor):
+                return _noted(carry(df, EVENT, processor.apply), part.id)
+            assert isinstance(processor, FrameProcessor)
+            return self.over_frame(df, processor, self.stage(part))
+        except Invalid as error:
+            raise Invalid(*map(part.place.locate, error.problems)) from None
+
+    def over_frame(self, df: DataFrame, processor: FrameProcessor, stage: Stage) -> DataFrame:
+        prepared = processor.prepare(df, stage)
+        if NOTE not in prepared.columns:
+            return processor.apply(prepared, stage)
+        made = processor.apply(cleared(prepared, stage.step + PREPARED, self.watch), stage)
+        if self.testing:  # there is no watch: earlier notes must be visible after the step
+            early = prepared.filter(f.col(quote(NOTE)).isNotNull()).select(quote(NOTE))
+            made = made.unionByName(early, allowMissingColumns=True)
+        return made
+
+    def in_python(self, df: DataFrame, parts: list[Part[Processor]]) -> tuple[list[StructType], DataFrame]:
+        from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.types import StructType
+
+        shown = df.select(*map(quote, visible(df.columns))).schema
+        event, hidden = _hidden(df.sparkSession)
+        columns, steps = [], []
+        for part in parts:
+            processor = part.component
+            assert isinstance(processor, BatchProcessor)
+            try:
+                shown = processor.output(shown, self.stage(part))
+            except Invalid as error:
+                raise Invalid(*map(part.place.locate, error.problems)) from None
+            columns.append(shown)
+            arrow = to_arrow_schema(StructType([*_nullable(shown), event]), timezone="UTC")
+            steps.append(PythonStep(part.id, processor, arrow, self.given.get(part.id)))
+        arrow_note = to_arrow_schema(StructType([hidden]), timezone="UTC").field(0)
+        work = PythonSteps(self.flow.site.flow, steps, arrow_note, self.cut(parts[0]), testing=self.testing)
+        return columns, df.mapInArrow(work, StructType([*_nullable(shown), event, hidden]))
+
+    def cut(self, part: Part[Processor]) -> Cut:
+        """What a batch is for a step in Python: that of the stream, unless a step before has moved events."""
+        if self.testing or not self.flow.by_offset:
+            return "chunk"
+        before = self.flow.processors[: self.flow.processors.index(part)]
+        return "partition" if any(each.component.stateful for each in before) else "offset"
+
+    def stage(self, part: Part[Processor]) -> Stage:
+        flow = self.flow
+        finite = "availableNow" in flow.source.component.trigger(flow.batch)
+        sinks = tuple(sink.id for sink in flow.sinks)
+        given = self.given.get(part.id)
+        return Stage(
+            part.id, flow.site, flow.batch, sinks, finite, self.testing, given, delay_ms=flow.delay_ms
+        )
+
+
+def cleared(noted: DataFrame, name: str, watch: Watch | None) -> DataFrame:
+    """The events alone; `watch` counts them, and keeps the notes."""
+    if watch is None:
+        return noted.filter(f.col(quote(NOTE)).isNull()).drop(NOTE) if NOTE in noted.columns else noted
+    events = watch.events(noted) if NOTE in noted.columns else noted
+    return watch.figures(events, name, [f.count(f.lit(1)).alias("given")])
+
+
+def _noted(df: DataFrame, step: str) -> DataFrame:
+    """The failures of a row-by-row step as notes."""
+    if FAILED not in df.columns:
+        return df
+    failed = f.col(quote(FAILED))
+    made = note("fault", step, SQL_FAILED, row=failed, event=f.col(quote(EVENT)))
+    return df.withColumn(NOTE, f.when(failed.isNotNull(), made)).drop(FAILED)
+
+
+def _hidden(spark: SparkSession) -> list[StructField]:
+    """The fields of the hidden columns."""
+    columns = {EVENT: EVENT_TYPE, NOTE: NOTE_TYPE}
+    empty = spark.range(0).select(*(f.lit(None).cast(kind).alias(name) for name, kind in columns.items()))
+    return list(empty.schema.fields)
+
+
+def _nullable(schema: StructType) -> list[StructField]:
+    """The fields of a schema, all nullable: a row with a note has none of them."""
+    from pyspark.sql.types import StructField
+
+    return [StructField(field.name, field.dataType, True, field.metadata) for field in schema.fields]

@@ -1,0 +1,139 @@
+"""Counters of a flow: events, batches and failures so far."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+
+class Counters:
+    """Totals of a flow, kept across restarts of its query.
+
+    They are reported once a second, so after a kill the last second may be missing: they show how much went
+    through, and exactly-once delivery does not depend on them.
+    """
+
+    def __init__(self, sinks: Mapping[str, str], earlier: Mapping[str, Any] | None = None) -> None:
+        earlier = earlier or {}
+        before = earlier.get("sinks", {})
+        self._lock = threading.Lock()
+        self._input = int(earlier.get("input_events", 0))
+        self._batches = int(earlier.get("batches", 0))
+        self._letters = int(earlier.get("dead_letters", 0))
+        self._last: dict[str, Any] | None = None
+        self._ages: dict[int, float | None] = {}
+        self._rates = {"input": 0.0, "processed": 0.0}
+        self._steps: dict[str, dict[str, Any]] = {
+            k: dict(v) for k, v in earlier.get("processors", {}).items()
+        }
+        self._sinks: dict[str, dict[str, Any]] = {
+            name: {
+                "guarantee": guarantee,
+                "events": 0,
+                "batches": 0,
+                "rejected": 0,
+                "failures": 0,
+                "missed_batches": 0,
+                "last_error": None,
+                "last_ack_at": None,
+            }
+            | {k: v for k, v in before.get(name, {}).items() if k != "guarantee"}
+            for name, guarantee in sinks.items()
+        }
+
+    def stepped(
+        self, step: str, taken: int, given: int, errors: int, ms: float | None, dropped: int | None = None
+    ) -> None:
+        """Count a batch that has passed a processor; without `ms` it has the time of the whole Spark job.
+
+        Without `dropped`, the events that neither left the processor nor failed count as dropped.
+        """
+        with self._lock:
+            counts = self._steps.setdefault(
+                step, {"in": 0, "out": 0, "dropped": 0, "errors": 0, "ms": 0.0, "shared": ms is None}
+            )
+            counts["in"] += taken
+            counts["out"] += given
+            counts["errors"] += errors
+            counts["dropped"] += max(0, taken - given - errors) if dropped is None else dropped
+            counts["ms"] += ms or 0.0
+
+    def late(self, step: str, events: int) -> None:
+        """Count events that a processor has left out as late."""
+        with self._lock:
+            if step in self._steps:
+                self._steps[step]["dropped"] += events
+
+    def aged(self, batch: int, ms: float | None) -> None:
+        """Record the age in milliseconds of a delivered batch's oldest event; None if it is not known."""
+        with self._lock:
+            self._ages[batch] = ms
+
+    def lettered(self, letters: int) -> None:
+        """Count dead letters of a batch."""
+        with self._lock:
+            self._letters += letters
+
+    def acknowledged(self, sink: str, events: int, rejected: int = 0) -> None:
+        """Count a batch that a sink has taken, and the events in it that it rejected."""
+        with self._lock:
+            counts = self._sinks[sink]
+            counts["events"] += events
+            counts["rejected"] += rejected
+            counts["batches"] += 1
+            counts["last_ack_at"] = time.time()
+
+    def failed(self, sink: str, message: str) -> None:
+        """Count a failure of a sink."""
+        with self._lock:
+            self._sinks[sink]["failures"] += 1
+            self._sinks[sink]["last_error"] = message
+
+    def missed(self, sink: str) -> None:
+        """Count a batch that was committed without this sink, as the policy allows."""
+        with self._lock:
+            self._sinks[sink]["missed_batches"] += 1
+
+    def progressed(self, progress: Mapping[str, Any]) -> None:
+        """Take in Spark's progress report of a micro-batch."""
+        # The other sources are streams to join with, and the clock.
+        source = (progress.get("sources") or [progress])[0]
+        with self._lock:
+            self._rates = {
+                "input": float(source.get("inputRowsPerSecond") or 0.0),
+                "processed": float(source.get("processedRowsPerSecond") or 0.0),
+            }
+            durations = progress.get("durationMs", {})
+            if "addBatch" not in durations:  # an idle report, not a batch
+                return
+            for counts in self._steps.values():
+                if counts["shared"]:  # Spark runs these as one job: each reports its time
+                    counts["ms"] += float(durations["addBatch"])
+            self._input += int(source.get("numInputRows", 0))
+            self._batches += 1
+            batch, took = int(progress["batchId"]), durations.get("triggerExecution")
+            self._last = {
+                "id": batch,
+                "at": progress.get("timestamp"),
+                "input_events": int(source.get("numInputRows", 0)),
+                "duration_ms": took,
+                # For a source without times of arrival: as if the events had arrived with the batch.
+                "latency_ms": self._ages.pop(batch, took),
+                "durations_ms": durations,
+            }
+
+    def snapshot(self) -> dict[str, Any]:
+        """All counters, as the API shows them."""
+        with self._lock:
+            return {
+                "input_events": self._input,
+                "batches": self._batches,
+                "dead_letters": self._letters,
+                "input_events_per_second": self._rates["input"],
+                "processed_events_per_second": self._rates["processed"],
+                "last_batch": self._last,
+                "processors": {step: dict(counts) for step, counts in self._steps.items()},
+                "sinks": {name: dict(counts) for name, counts in self._sinks.items()},
+            }

@@ -1,0 +1,168 @@
+"""The Spark session of a worker."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.connectors.file.paths import is_local
+from penstock.settings import Settings
+from penstock.spark.archive import ClassArchive
+from penstock.spark.driver import GATEWAY_LOGGER, silence, write_no_checksums
+from penstock.spark.fork_server import fork_server
+from penstock.spark.java import collector_chosen, require_java
+from penstock.spark.java_classes import CACHE
+from penstock.spark.jvm import remember_classes
+from penstock.spark.launcher import SERVER
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
+_STATE = "org.apache.spark.sql.execution.streaming.state"
+
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+QUIET_JVM = (
+    "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution",  # a stack for each query's end
+    "org.apache.spark.sql.execution.streaming.runtime.ResolveWriteToStream",
+    "org.apache.spark.sql.catalyst.analysis.ResolveWriteToStream",
+    "org.apache.spark.util.Utils",
+)
+QUIET_PYTHON = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", f"{GATEWAY_LOGGER}.clientserver")
+
+
+Launch = Callable[[Mapping[str, str]], None]
+"""Starts the JVM with these properties."""
+
+
+def open_session(
+    settings: Settings, launch: Launch | None = None, output: int = 2, *, short: bool = False
+) -> SparkSession:
+    """Start Spark in this process, its JVM by `launch` if that is given, or return the session it has.
+
+    `output` is the file descriptor that Spark's Python processes print to. A `short` session lives for
+    seconds: its JVM favours fast compilation over fast code.
+    """
+    require_java()
+    # Without this, Spark's workers may run another Python, and a query hangs without an error.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if settings.spark.get("spark.master", "local").startswith("local"):
+        if (server := fork_server(output)) is not None:
+            os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = str(server.python)
+            os.environ[SERVER] = str(server.address)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # only local processes connect
+    from pyspark.sql import SparkSession
+
+    remember_classes()
+    chosen = configuration(settings, short=short)
+    builder = SparkSession.builder.appName("penstock")
+    for name, value in chosen.items():
+        builder = builder.config(name, value)
+    if launch is not None:
+        launch(chosen)
+    spark = builder.getOrCreate()
+    _quieten(spark)
+    if is_local(settings.checkpoint_url):
+        _write_no_checksums(spark)
+    return spark
+
+
+def _write_no_checksums(spark: Any) -> None:
+    """Keep Hadoop from writing a `.crc` file beside each local file.
+
+    `RawLocalFileSystem` as `fs.file.impl` would do so too, but RocksDB's snapshots of state fail with it.
+    """
+    write_no_checksums(spark)
+
+
+def _quieten(spark: Any) -> None:
+    """Silence Spark's log lines about errors that Penstock handles and reports itself."""
+    silence(spark, QUIET_JVM)
+    for name in QUIET_PYTHON:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def configuration(settings: Settings, *, short: bool = False) -> dict[str, str]:
+    """Every Spark property of a session: Penstock's own choices under the user's."""
+    master = settings.spark.get("spark.master", "local[*]")
+    chosen = {
+        CACHE: str(settings.cache_directory),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "WARN",
+        "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON", sys.executable),
+        "spark.driver.memory": "2g",
+        "spark.sql.session.timeZone": "UTC",
+        # What is cached is read within seconds: to compress it costs more than it saves.
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
+        "spark.sql.warehouse.dir": str(settings.home / "spark-warehouse"),
+        # Interactive queries get a share of the cores, and never make a flow wait for long.
+        "spark.scheduler.mode": "FAIR",
+        "spark.scheduler.allocation.file": Path(__file__).with_name("pools.xml").as_uri(),
+        # Users' SQL may not name a path as a table.
+        "spark.sql.runSQLOnFiles": "false",
+        # Spark would compute an expression that occurs twice in a step before, outside of what catches its
+        # failure, so that one bad event would stop the batch.
+        "spark.sql.subexpressionElimination.enabled": "false",
+        # Spark would note, with several questions to the JVM, which line of Penstock made each column.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        # Events that a filter drops inside the reader would not be counted as read.
+        "spark.sql.json.filterPushdown.enabled": "false",
+        "spark.sql.csv.filterPushdown.enabled": "false",
+        # Rows that a class in Java is given must come back as they were, also before the year 1582.
+        "spark.sql.datetime.java8API.enabled": "true",
+        # The default is an encoding that Parquet has given up; pyarrow reads it wrongly before 1677.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # TCP's delayed acknowledgement costs 40 ms per Python task on loopback.
+        "spark.python.unix.domain.socket.enabled": "true",
+        # Between Java and Python whole Arrow batches pass, for which the default of 64 KiB is small.
+        "spark.buffer.size": str(1024 * 1024),
+        # 0, the default, waits for ever on a query that does not end.
+        "spark.sql.streaming.stopTimeout": f"{settings.worker.drain_ms}ms",
+        # Frozen in a checkpoint when its pipeline is created, so chosen for the long run.
+        "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+        # May change under a checkpoint. The number of rows would cost a read for each write; a read that
+        # finds nothing is the slowest, because RocksDB's Java binding throws an exception inside.
+        "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+    }
+    if master.startswith("local"):
+        chosen |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            # Spark's default of 200 makes a small stateful batch take seconds on a few cores.
+            "spark.sql.shuffle.partitions": str(_local_cores(master)),
+        }
+    if is_local(settings.checkpoint_url):
+        chosen |= {
+            # The default manager forks some twenty processes a batch where Hadoop's native library is
+            # missing, as it is in the wheel. This one needs a single writer, which leases see to.
+            "spark.sql.streaming.checkpointFileManagerClass": (
+                f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
+            ),
+        }
+    return {**chosen, **settings.spark, JAVA_OPTIONS: _java_options(settings, short)}
+
+
+def _java_options(settings: Settings, short: bool) -> str:
+    """The user's options of the JVM, else a garbage collector and a compiler, and the class archive."""
+    # On a few cores the parallel collector is a fifth faster than Java's default.
+    local = settings.spark.get("spark.master", "local").startswith("local")
+    collector = "-XX:+UseSerialGC" if short else "-XX:+UseParallelGC"
+    own = collector if local and not collector_chosen() else ""
+    if short:
+        own += " -XX:TieredStopAtLevel=1"
+    archive = ClassArchive.of(settings)
+    return " ".join([settings.spark.get(JAVA_OPTIONS, own), *(archive.options() if archive else ())]).strip()
+
+
+def _local_cores(master: str) -> int:
+    match = re.match(r"local\[(\d+)", master)
+    return int(match.group(1)) if match else (os.cpu_count() or 1) if "*" in master else 1

@@ -1,0 +1,1 @@
+"""Test runs: sample events through the steps of a document."""

@@ -1,0 +1,145 @@
+"""The result of a test run, and its rendering of events."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pydantic import BaseModel, Field
+
+from penstock.engine.letters.notes import Note
+from penstock.engine.plan.analysis import Column
+from penstock.engine.runtime.sql_queries import SHOWN_AS_THEY_ARE
+from penstock.engine.trials.samples import META
+from penstock.errors import Problem
+from penstock.frames.hidden import EVENT, NOTE
+from penstock.sql.names import quote
+from penstock.streams.rendering import plain_values
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructField, StructType
+
+Event = dict[str, Any]
+
+SHOWN = {"offset": "sample", "time": "time", "key": "key", "headers": "headers", "sinks": "sinks"}
+"""The members of `$meta`, and their fields in `$event`."""
+
+
+class EventError(BaseModel):
+    """An event that a step has failed on: in a pipeline it would be in the dead letters."""
+
+    code: str
+    message: str
+    event: Event = Field(description="What the step was given.")
+
+
+class StepResult(BaseModel):
+    """The output, errors and counts of a step."""
+
+    id: str
+    type: str
+    columns: list[Column] = Field(description="What leaves it, and of what types.")
+    output: list[Event] = Field(description="What left it. `$meta.offset` is the number of the sample.")
+    dropped: int = Field(description="Events that did not go on, and are no errors.")
+    dropped_events: list[Event] = Field(description="The dropped events that can be identified.")
+    errors: list[EventError]
+    late: list[Event] = Field(description="Events for which a window was closed.")
+    logs: list[str] = Field(description="What it has printed.")
+    ms: float = Field(description="How long it took here, planning included.")
+
+
+class TestResult(BaseModel):
+    """The result of a test run."""
+
+    ok: bool = Field(description="Whether the run came to its end. Events may have failed on the way.")
+    input: list[Event] = Field(
+        default_factory=list, description="The samples as they were read: what the first step was given."
+    )
+    steps: list[StepResult] = Field(default_factory=list)
+    output: dict[str, list[Event]] = Field(default_factory=dict, description="What each sink would get.")
+    errors: list[Problem] = Field(default_factory=list, description="Why the run could not go on.")
+    warnings: list[Problem] = Field(default_factory=list)
+    ms: float = 0.0
+
+
+def columns_of(schema: StructType) -> list[Column]:
+    """The columns of a schema as they are shown."""
+    return [Column(name=field.name, type=field.dataType.simpleString()) for field in schema.fields]
+
+
+def renderable(schema: StructType) -> bool:
+    """Whether all columns have a form in Arrow and in JSON."""
+    return not any(map(_is_odd, schema.fields))
+
+
+def rendered(df: DataFrame) -> DataFrame:
+    """The frame as it can be collected: columns of other types, such as VARIANT, are text."""
+    from pyspark.sql import functions as f
+
+    changed = {}
+    for have, loose in zip(df.schema.fields, df.schema.toNullable().fields, strict=True):
+        if _is_odd(have):
+            changed[have.name] = f.col(quote(have.name)).cast("string")
+        elif have.dataType != loose.dataType:
+            # Arrow does not take a struct that is null while its fields may not be.
+            changed[have.name] = f.col(quote(have.name)).cast(loose.dataType)
+    return df.withColumns(changed) if changed else df
+
+
+def sorted_out(table: pa.Table) -> tuple[pa.Table, list[Note]]:
+    """The events of a step, and its notes."""
+    if NOTE not in table.schema.names:
+        return table, []
+    notes = table.column(NOTE)
+    return table.filter(notes.is_null()).drop_columns([NOTE]), [_note(n) for n in notes.to_pylist() if n]
+
+
+def as_events(table: pa.Table) -> list[Event]:
+    """Events as they are shown: their columns, and their metadata in `$meta`."""
+    names = [name for name in table.schema.names if name != EVENT]
+    columns = [plain_values(table.column(name).combine_chunks()) for name in names]
+    rows: list[Event] = [{} for _ in range(table.num_rows)]
+    for name, values in zip(names, columns, strict=True):
+        for row, value in zip(rows, values, strict=True):
+            row[name] = value
+    for row, known in zip(rows, _known(table), strict=True):
+        row[META] = known
+    return rows
+
+
+def as_event(note: Note) -> Event:
+    """The input event of a note."""
+    known = {name: value for name, field in SHOWN.items() if (value := note.event.get(field)) is not None}
+    if isinstance(moment := known.get("time"), datetime):
+        known["time"] = moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return {**json.loads(note.row or "{}"), META: known}
+
+
+def numbers(table: pa.Table) -> list[int | None]:
+    """The numbers of the samples that events come from; None for those that come from several."""
+    return [event["sample"] for event in table.column(EVENT).to_pylist()]
+
+
+def sinks_of(table: pa.Table) -> list[list[str] | None]:
+    """The sinks that steps have chosen for each event; None: all."""
+    return [event["sinks"] for event in table.column(EVENT).to_pylist()]
+
+
+def _is_odd(field: StructField) -> bool:
+    return field.dataType.typeName().partition("(")[0] not in SHOWN_AS_THEY_ARE
+
+
+def _note(values: dict[str, Any]) -> Note:
+    event = dict(values.pop("event") or {})
+    event["headers"] = dict(event.get("headers") or ()) or None
+    return Note(event=event, **{name: value for name, value in values.items() if value is not None})
+
+
+def _known(table: pa.Table) -> list[dict[str, Any]]:
+    events = plain_values(table.column(EVENT).combine_chunks())
+    return [
+        {name: event[field] for name, field in SHOWN.items() if event[field] is not None} for event in events
+    ]

@@ -1,0 +1,1 @@
+"""Streams as Spark reads them."""

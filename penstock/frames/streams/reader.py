@@ -1,0 +1,201 @@
+"""Plans the reading of a stream: where micro-batches end, and which task reads what.
+
+Spark asks the planner in the thread of the query (`penstock.spark.planned_source`); its tasks read in Java.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+from penstock.frames.faults import Fault
+from penstock.frames.logs import LOGS
+from penstock.frames.python_source import BEGIN, UNENDED
+from penstock.frames.streams.batches import Batch, Batches, Limits
+from penstock.frames.streams.cursors import cursor_in
+from penstock.frames.streams.pieces import Pieces, slice_of
+from penstock.spark.planned_source import PLANNERS, Slice
+from penstock.specs.positions import parse_position
+from penstock.streams.log import Log
+from penstock.streams.storage import Cursor, Fenced
+
+PATIENCE_S, IDLE_PATIENCE_S, GROWTH = 0.3, 0.8, 1.05
+"""How long one poll may take, soon after events and much later: stopping a pipeline has to wait for it, and
+each poll costs a round of Spark's trigger. It grows by this factor with each poll that finds nothing."""
+
+TASK_BYTES = 1024 * 1024
+"""A task that reads less costs more than it saves."""
+
+FIRST = "first"
+KIND = "stream"
+
+_PLANNERS: WeakValueDictionary[str, StreamPlanner] = WeakValueDictionary()
+"""By reader: its planner."""
+
+
+def reading(
+    directory: Path,
+    reader: str,
+    epoch: int,
+    position: str,
+    until: str | None,
+    gap: str,
+    limits: Limits,
+    tasks: int,
+) -> dict[str, Any]:
+    """What a flow reads of a stream, for its planner; a micro-batch has up to `tasks` tasks."""
+    return {
+        "kind": KIND,
+        "directory": str(directory),
+        "reader": reader,
+        "epoch": epoch,
+        "position": position,
+        "until": until,
+        "gap": gap,
+        "tasks": tasks,
+        "limits": asdict(limits),
+    }
+
+
+def batches_of(reader: str, first: int, end: int) -> list[int]:
+    """The first offsets of the batches that make up a range; empty if the reader plans nothing now."""
+    planner = _PLANNERS.get(reader)
+    return [] if planner is None else planner.begins(first, end)
+
+
+Offset = dict[str, Any]
+"""`offset` is that of the next event. `begin` marks the first one of a flow: Spark takes the first answer of
+a source for news, also the answer that there is nothing yet. Of a reader that has an end, `end` is the offset
+that its position `until` meant when it began: a restart ends at the same event. At the end of the first
+batch with events, `first` is the offset of its first event. `unended` reports transactions that did not end
+in time, so that their events were read without the rest."""
+
+
+class StreamPlanner:
+    """Reads a stream from a position on, and keeps the flow's progress in a cursor.
+
+    Under a new checkpoint a flow continues at its cursor; without a cursor, at the position.
+    """
+
+    def __init__(self, reading: Mapping[str, Any]) -> None:
+        self.directory = Path(reading["directory"])
+        self.reader, self.epoch = str(reading["reader"]), int(reading["epoch"])
+        self.position, self.gap = parse_position(reading["position"]), reading["gap"]
+        self.until: str | None = reading["until"]
+        self.tasks, self.limits = int(reading["tasks"]), Limits(**reading["limits"])
+        self._plan = Batches(self._log, self.limits, self.gap)
+        self._pieces = Pieces(self._log)
+        _PLANNERS[self.reader] = self
+        self._cursor: Cursor | None = None
+        self._lost: dict[int, int] = {}  # by the end of a micro-batch: how many of its events are lost
+        self._present: int | None = None  # with an end: what comes later is not read
+        self._patience_s = 0.0  # the first answer comes at once, to show that the flow runs
+
+    def initial(self) -> Offset:
+        cursor = cursor_in(self._log, self.reader)
+        begin = self._log.resolve(self.position) if cursor is None else cursor.next
+        return {"offset": begin, BEGIN: True}
+
+    def available_now(self) -> None:
+        self._present = self._log.bounds().next
+
+    def latest(self, start: Offset) -> Offset | None:
+        # Spark asks for more when all before was delivered, so the cursor need not wait for `commit`,
+        # which comes only with the next events. It is also what fences an older epoch of the flow.
+        self._move(start)
+        self._pieces.clear()
+        first = start["offset"]
+        if self.until is None:
+            end = self._plan.await_end(first, self._patience_s)
+            grown = min(max(self._patience_s * GROWTH, PATIENCE_S), IDLE_PATIENCE_S)
+            self._patience_s = grown if end == first else PATIENCE_S
+            if end == first:
+                return None
+            return {"offset": end, **_beginning(start), **self._unended(end)}
+        known = start.get("until") == self.until
+        end = start["end"] if known else self._log.resolve(parse_position(self.until))
+        last = min(end, self._log.bounds().next if self._present is None else self._present)
+        if first >= last:
+            return None
+        found = self._plan.end_before(first, last)
+        return {"offset": found, **_beginning(start), "end": end, "until": self.until}
+
+    def partitions(self, start: Offset, end: Offset) -> list[Slice]:
+        # Spark does not keep where the first batch begins, and by now the cursor may be past it.
+        first = end[FIRST] if BEGIN in start and FIRST in end else start["offset"]
+        batches = self._plan.between(first, end["offset"])
+        self._lost[end["offset"]] = sum(batch.lost for batch in batches)
+        raw = self._log.storage.spec.schema_ is None
+        return [
+            slice_of(self._pieces.of(run for batch in group for run in batch.runs), self.gap, raw=raw)
+            for group in grouped(batches, self.tasks)
+        ]
+
+    def begins(self, first: int, end: int) -> list[int]:
+        """The first offsets of the batches that make up a range."""
+        return [batch.first for batch in self._plan.between(first, end)]
+
+    def commit(self, end: Offset) -> None:
+        self._move(end)
+
+    def stop(self) -> None:
+        self._pieces.clear()
+
+    @property
+    def _log(self) -> Log:
+        return LOGS.log(self.directory)
+
+    def _unended(self, end: int) -> Offset:
+        """The part of an offset that reports transactions which did not end in time."""
+        if not (found := self._plan.unended(end)):
+            return {}
+        transaction = min(found, key=found.__getitem__)
+        return {UNENDED: {"count": len(found), "id": transaction, "first": found[transaction]}}
+
+    def _move(self, reached: Offset) -> None:
+        """Keep the progress of the flow."""
+        to = int(reached["offset"])
+        if self._cursor is not None and self._cursor.next >= to:
+            return
+        known = self._cursor or cursor_in(self._log, self.reader)
+        passed = [end for end in self._lost if end <= to]
+        lost = sum(self._lost.pop(end) for end in passed)
+        skipped = lost + (known.skipped if known else 0)
+        cursor = Cursor(self.reader, to, self.epoch, time.time(), skipped)
+        try:
+            self._log.move_cursor(cursor)
+        except Fenced as error:
+            raise Fault("fenced", str(error)) from None
+        self._cursor = cursor
+        if lost:
+            self._log.storage.count(skipped_by_readers=lost)  # invariant 5
+        if (known is None or known.next < to) and UNENDED in reached:
+            self._log.storage.count(unended_transactions=reached[UNENDED]["count"])
+
+
+def _beginning(start: Offset) -> Offset:
+    """The part of the offset after the first batch that records where the flow began."""
+    return {FIRST: start["offset"]} if BEGIN in start else {}
+
+
+def grouped(batches: Sequence[Batch], most: int) -> list[list[Batch]]:
+    """Consecutive batches for each of up to `most` tasks, of about the same size in bytes."""
+    total = sum(batch.bytes for batch in batches)
+    tasks = min(most, max(1, math.ceil(total / TASK_BYTES)))
+    share = total / tasks
+    groups: list[list[Batch]] = []
+    size = 0.0
+    for batch in batches:
+        if not groups or (size + batch.bytes / 2 > share * len(groups) and len(groups) < tasks):
+            groups.append([])
+        groups[-1].append(batch)
+        size += batch.bytes
+    return groups
+
+
+PLANNERS[KIND] = StreamPlanner

@@ -1,0 +1,171 @@
+"""Calls of an HTTP service: tried again, held to a rate and remembered for a while."""
+
+from __future__ import annotations
+
+import email.utils
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pydantic_core
+from cachetools import TTLCache
+from pydantic import Field
+
+from penstock.processors.support.rates import Bucket
+from penstock.specs.base import Spec
+
+if TYPE_CHECKING:
+    import httpx
+
+SUCCESS = range(200, 300)
+
+
+class Retry(Spec):
+    """When a call is made again."""
+
+    attempts: int = Field(default=3, ge=1, description="Calls in all.")
+    statuses: list[int] = Field(
+        default=[408, 429, 500, 502, 503, 504], description="Statuses after which it is tried again."
+    )
+    backoff_ms: int = Field(
+        default=200, ge=0, description="Wait before the second call; doubles each time, less a random part."
+    )
+    max_backoff_ms: int = Field(
+        default=30_000, ge=0, description="Longest wait between calls, also if `Retry-After` asks for more."
+    )
+
+
+class Cache(Spec):
+    """How long answers are remembered, in each Python process of Spark."""
+
+    ttl_ms: int = Field(default=60_000, ge=1, description="How long an answer counts.")
+    max_entries: int = Field(default=10_000, ge=1, description="Answers that are remembered.")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call."""
+
+    method: str
+    url: str
+    body: bytes | None = None
+
+    @property
+    def shown(self) -> str:
+        """The call as it is shown: without the part after `?`, which may be secret."""
+        return f"{self.method} {self.url.partition('?')[0]}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of a service. `problem` says why there is none, or why it is unusable."""
+
+    status: int | None = None
+    body: bytes = b""
+    problem: str | None = None
+    code: str = "http_failed"
+
+
+Call = Callable[[Request], Answer]
+
+
+@dataclass
+class Service:
+    """The service as the tasks of one process see it."""
+
+    client: httpx.Client
+    headers: Mapping[str, str]
+    retry: Retry
+    limit: Bucket | None = None
+    cache: Cache | None = None
+    _known: MutableMapping[Request, Answer] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        if self.cache is not None:
+            self._known = TTLCache(self.cache.max_entries, self.cache.ttl_ms / 1000)
+
+    def call(self, request: Request) -> Answer:
+        """The answer of the service, or one that it has given before."""
+        if self._known is None:
+            return self._tried(request)
+        with self._lock:
+            known = self._known.get(request)
+        if known is None:
+            known = self._tried(request)
+            if known.problem is None:
+                with self._lock:
+                    self._known[request] = known
+        return known
+
+    def _tried(self, request: Request) -> Answer:
+        answer = Answer()
+        for attempt in range(1, self.retry.attempts + 1):
+            answer, asked_s = self._once(request)
+            again = answer.status is None or answer.status in self.retry.statuses
+            if answer.problem is None or not again or attempt == self.retry.attempts:
+                break
+            time.sleep(self._pause(attempt, asked_s))
+        return answer
+
+    def _once(self, request: Request) -> tuple[Answer, float | None]:
+        """The answer, and for how many seconds the service asks to be left alone."""
+        import httpx
+
+        if self.limit is not None:
+            self.limit.wait(1)
+        content_type = {"Content-Type": "application/json"} if request.body is not None else {}
+        try:
+            response = self.client.request(
+                request.method, request.url, content=request.body, headers={**content_type, **self.headers}
+            )
+        except httpx.TimeoutException:
+            return Answer(problem=f"{request.shown} did not answer in time", code="http_timeout"), None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return Answer(problem=f"{request.shown} failed: {error or type(error).__name__}"), None
+        return answer_of(request, response.status_code, response.content), _retry_after(response)
+
+    def _pause(self, attempt: int, asked_s: float | None) -> float:
+        longest = self.retry.max_backoff_ms / 1000
+        if asked_s is not None:
+            return min(asked_s, longest)
+        doubled: float = min(self.retry.backoff_ms / 1000 * 2 ** (attempt - 1), longest)
+        return doubled * random.uniform(0.5, 1.0)  # callers that failed together do not come back together
+
+
+def answer_of(request: Request, status: int, body: bytes) -> Answer:
+    """An answer, which is of use if its status says so."""
+    problem = None if status in SUCCESS else f"{request.shown} answered {status}"
+    return Answer(status, body, problem, "http_status")
+
+
+def given_answers(given: Any) -> Call:
+    """The given answers of a test run: a list in order, or a map by URL."""
+    turn = iter(given) if isinstance(given, list) else None
+    by_url = given if isinstance(given, Mapping) else {}
+
+    def call(request: Request) -> Answer:
+        nothing = object()
+        found = next(turn, nothing) if turn is not None else by_url.get(request.url, nothing)
+        if found is nothing:
+            return Answer(problem=f"the test does not say what {request.shown} answers", code="no_answer")
+        status, body = 200, found
+        if isinstance(found, Mapping) and "status" in found and found.keys() <= {"status", "body"}:
+            status, body = int(found["status"]), found.get("body")
+        text = body.encode() if isinstance(body, str) else pydantic_core.to_json(body)
+        return answer_of(request, status, text)
+
+    return call
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    told = response.headers.get("Retry-After", "").strip()
+    if told.isdigit():
+        return float(told)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(told).timestamp() - time.time())
+    except ValueError:
+        return None

@@ -1,0 +1,117 @@
+"""The JVM behind a session: calls beyond Spark's public interface."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+GATEWAY_LOGGER = "py4j"
+"""The logger of the bridge between Python and the JVM."""
+
+ENDING_S = 2.0
+"""Seconds that a JVM that does not answer may take to end."""
+
+
+def java_errors(*others: type[Exception]) -> tuple[type[Exception], ...]:
+    """The exceptions that calls of Spark may raise, including those without a class in PySpark."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JError, *others
+
+
+def launch(configuration: Mapping[str, str], output: Callable[[], IO[bytes]]) -> None:
+    """Start the JVM as PySpark does, with its output in a file; unless this process has one."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    context: Any = SparkContext
+    start: Any = launch_gateway
+    if context._gateway is None:
+        conf = SparkConf().setAll(list(configuration.items()))
+        with output() as file:
+            gateway = start(conf, {"stdout": file, "stderr": file})
+        context._ensure_initialized(gateway=gateway)
+
+
+def is_alive(spark: Any) -> bool:
+    """Whether the JVM of a session still runs. It may have been killed, or have run out of memory."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    return process is None or process.poll() is None
+
+
+def has_ended(spark: Any) -> bool:
+    """Whether the JVM of a session has ended, or does not answer because it is just ending."""
+    if not is_alive(spark):
+        return True
+    try:
+        spark.sparkContext._jvm.java.lang.System.nanoTime()
+    except Exception:
+        process = getattr(spark.sparkContext._gateway, "proc", None)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process is not None and process.wait(ENDING_S) is not None
+    return False
+
+
+def end(spark: Any, seconds: float) -> None:
+    """Stop a session and let its JVM end by itself."""
+    gateway = spark.sparkContext._gateway
+    spark.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(seconds)
+
+
+def jvm_of(spark: Any) -> Any:
+    """The classes of a session's JVM."""
+    return spark.sparkContext._jvm
+
+
+def write_no_checksums(spark: Any) -> None:
+    """Keep Hadoop from writing a `.crc` file beside each local file."""
+    files = spark._jvm.org.apache.hadoop.fs.FileSystem.getLocal(hadoop_configuration(spark))
+    files.setWriteChecksum(False)
+    files.setVerifyChecksum(False)
+
+
+def hadoop_configuration(spark: Any) -> Any:
+    """The configuration with which Hadoop's file systems are opened."""
+    return spark._jsc.hadoopConfiguration()
+
+
+def silence(spark: Any, loggers: Iterable[str]) -> None:
+    """Turn loggers of the JVM off."""
+    log4j = spark._jvm.org.apache.logging.log4j
+    for name in loggers:
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+
+
+def compile_pattern(spark: Any, pattern: str) -> None:
+    """Raise PySpark's `IllegalArgumentException` if a text is no regular expression of Java."""
+    spark._jvm.java.util.regex.Pattern.compile(pattern)
+
+
+def transform_with_state(
+    df: Any, group: Column, key: DataFrame, step: Callable[[Any], Any], time: str | None
+) -> DataFrame:
+    """The output of a stateful Java class for the rows of each group.
+
+    `step` is given the encoder of rows like those of `key`. `time` is the column with the watermark.
+    """
+    from pyspark.sql import DataFrame
+
+    api = df.sparkSession._jvm.org.apache.spark.sql
+
+    def encoder(frame: Any) -> Any:
+        return api.Encoders.row(frame._jdf.schema())
+
+    rows = encoder(df)
+    groups = getattr(df.groupBy(group)._jgd, "as")(encoder(df.select(group)), rows)
+    when = time if time is not None else getattr(api.streaming.TimeMode, "None")()
+    made = groups.transformWithState(step(encoder(key)), when, api.streaming.OutputMode.Append(), rows)
+    return DataFrame(made, df.sparkSession)

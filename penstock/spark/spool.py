@@ -1,0 +1,108 @@
+"""Rows that a frame leaves out are written to files, by the tasks that compute it.
+
+The files of a computation lie in one directory, which the thread that starts it names. Only tasks that
+have succeeded leave one, and a task that runs again replaces its own: so the directory holds each row once,
+however often tasks were repeated, and the driver's memory does not grow with the number of rows.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.spark import plans
+from penstock.spark.catalyst import Catalyst
+from penstock.spark.java_classes import called, java_class
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+SOURCE = Path(__file__).with_name("java") / "Spool.java"
+
+DIRECTORY = "penstock.spool"
+"""The local property that names the directory, as `Spool.java` knows it."""
+
+FUNCTION = "penstock_spool"
+"""The name of the function in a plan, as `Spool.java` knows it."""
+
+ORDER = "penstock.order"
+"""The local property that names the directory of the reading order, as `ReadingOrder.java` knows it."""
+
+BATCH = "streaming.sql.batchId"
+"""The local property in which Spark keeps the number of the micro-batch."""
+
+HALF = ".half"
+
+
+def spooled(df: DataFrame, left_out: Column, text: Column, number: int) -> DataFrame:
+    """The rows that are not left out; of each other one the text is written to the spool with a number."""
+    from pyspark.sql import functions as f
+
+    spark = df.sparkSession
+    written = called(spark, java_class(spark, SOURCE).function(number), text)
+    return df.filter(f.when(~left_out, f.lit(True)).otherwise(written))
+
+
+def silent(spark: SparkSession, plan: Any) -> Any:
+    """A resolved plan that leaves out the same rows, but writes none to a spool and observes nothing.
+
+    For a plan that occurs twice in another one: what it reports must be reported once.
+    """
+    catalyst = Catalyst(spark)
+
+    def walk(node: Any) -> Any:
+        children = list(plans.elements(node.children()))
+        made = [walk(child) for child in children]
+        if plans.name(node) == "CollectMetrics":
+            return made[0]
+        if plans.name(node) == "Filter" and FUNCTION in node.condition().toString():
+            return catalyst.filter(node.condition().branches().head()._1(), made[0])
+        if any(new is not old for new, old in zip(made, children, strict=True)):
+            return node.withNewChildren(catalyst.seq(made))
+        return node
+
+    return walk(plan)
+
+
+@contextmanager
+def spooling(spark: SparkSession, directory: Path) -> Iterator[None]:
+    """Let the actions of this thread write to a directory, which is emptied first."""
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    context = spark.sparkContext
+    context.setLocalProperty(DIRECTORY, str(directory))
+    context.setLocalProperty(ORDER, str(_order_beside(directory, context)))
+    try:
+        yield
+    finally:
+        # PySpark declares a string, and takes None to remove the property.
+        context.setLocalProperty(DIRECTORY, None)  # type: ignore[arg-type]
+
+
+def _order_beside(spool: Path, context: SparkContext) -> Path:
+    """The directory of the reading order of the current micro-batch; those of other batches are removed.
+
+    Unlike the spool it survives a second attempt, in which Spark does not repeat tasks before a shuffle. A
+    new run has a directory of its own, since its tasks may divide the same events differently.
+    """
+    run, batch = (context.getLocalProperty(name) for name in ("spark.jobGroup.id", BATCH))
+    order = spool.with_name(f"{spool.name}-order") / f"{run}-{batch}"
+    if order.parent.exists():
+        for other in order.parent.iterdir():
+            if other != order:
+                shutil.rmtree(other, ignore_errors=True)
+    return order
+
+
+def lines(directory: Path) -> Iterator[str]:
+    """All spooled rows, in the order of the spools and of their partitions."""
+    for path in sorted(directory.iterdir()):
+        if path.suffix == HALF:
+            continue  # of a cancelled task
+        with path.open(encoding="utf-8", newline="\n") as page:
+            for line in page:
+                yield line[:-1]

@@ -1,0 +1,127 @@
+"""Which expressions of a resolved query can raise on an event, and where that cannot be caught."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from penstock.errors import Invalid, Problem
+from penstock.spark import plans
+from penstock.spark.catalyst import Catalyst, id_of
+
+HARMLESS = frozenset({"AttributeReference", "Literal"})
+"""Expressions that are the value of a column or a constant."""
+
+SAFE = frozenset(
+    {
+        "Alias", "And", "AttributeReference", "CaseWhen", "Coalesce", "CreateNamedStruct", "EqualNullSafe",
+        "EqualTo", "GetStructField", "GreaterThan", "GreaterThanOrEqual", "If", "In", "IsNotNull", "IsNull",
+        "LessThan", "LessThanOrEqual", "Literal", "Lower", "Not", "Or", "OuterReference", "StringSplit",
+        "StringTrim", "StringTrimLeft", "StringTrimRight", "Upper",
+    }
+)  # fmt: skip
+"""Expressions that raise on no value, if what is in them does not."""
+
+GUARDS = frozenset({"CaseWhen", "Coalesce", "If"})
+"""Expressions that decide whether others are evaluated."""
+
+HINT = "use two sql steps: compute the expressions in the first one"
+JOIN_HINT = "compare plain columns in ON, and compute in WHERE or in SELECT, or in an sql step before"
+
+
+def harmless(expression: Any) -> bool:
+    """Whether an expression is a column or a constant, perhaps under another name."""
+    name = plans.name(expression)
+    return name in HARMLESS or (name == "Alias" and plans.name(expression.child()) in HARMLESS)
+
+
+class Judge:
+    """Judges the expressions of a resolved query over events."""
+
+    def __init__(self, spark: Catalyst) -> None:
+        self.spark = spark
+
+    def safe(self, expression: Any) -> bool:
+        """Whether an expression raises on no event, as far as that is known."""
+        name = plans.name(expression)
+        known = name in SAFE or (name == "Cast" and self.spark.is_wider(expression))
+        return known and all(map(self.safe, plans.elements(expression.children())))
+
+    def require(self, node: Any, inside: Sequence[Any], failed: Any | None) -> None:
+        """Refuse a node that marked events cannot pass, if there may be any, or if it may raise itself."""
+        trees = [node, *(part for tree in inside for part in _nodes(tree))]
+        if failed is None and all(self.safe(e) for tree in trees for e in plans.elements(tree.expressions())):
+            return
+        raise _untried(node, plans.name(node.generator() if plans.name(node) == "Generate" else node), HINT)
+
+    def require_condition(self, node: Any, condition: Any) -> None:
+        """Refuse a condition of a join that may raise on a pair of rows."""
+        if not self.safe(condition):
+            raise _untried(node, "the condition of this join", JOIN_HINT)
+
+    def parts(self, condition: Any, own: Collection[int]) -> list[Any]:
+        """The largest parts of a condition that may raise and are about columns of one side alone."""
+        found: list[Any] = []
+        self.spark.replaced(condition, lambda each: self._part(each, own, found))
+        return found
+
+    def with_parts(self, condition: Any, own: Collection[int], values: Sequence[Any]) -> Any:
+        """A condition with these values in the place of its parts."""
+        waiting = iter(values)
+
+        def replace(expression: Any) -> Any | None:
+            found: list[Any] = []
+            kept = self._part(expression, own, found)
+            return next(waiting) if found else kept
+
+        return self.spark.replaced(condition, replace)
+
+    def _part(self, expression: Any, own: Collection[int], found: list[Any]) -> Any | None:
+        """The expression itself if nothing in it is to be replaced; else None."""
+        if self.safe(expression):
+            return expression
+        used = [id_of(a) for a in plans.elements(expression.references().toSeq())]
+        if used and all(attribute_id in own for attribute_id in used):
+            found.append(expression)
+            return expression
+        # What stands behind a guard must not be computed for every event.
+        return expression if plans.name(expression) in GUARDS else None
+
+    def flattened(self, lateral: Any) -> Any | None:
+        """A lateral join with a generator or with computed columns as the plain plan that it means."""
+        spark, left, plan = self.spark, lateral.left(), lateral.right().plan()
+        outer = plans.name(lateral.joinType()) == "LeftOuter"
+        if lateral.condition().isDefined() or not (outer or plans.name(lateral.joinType()) == "Inner"):
+            return None
+        projections = []
+        while (name := plans.name(plan)) in ("Project", "SubqueryAlias"):
+            projections += [plan] if name == "Project" else []
+            plan = plan.child()
+        made = left
+        if name == "Generate" and plans.name(plan.child()) == "OneRowRelation":
+            generator = self._inner(plan.generator())
+            outer = bool(outer or plan.outer())
+            made = spark.generate(generator, plan.generatorOutput(), left, outer=outer)
+        elif name != "OneRowRelation":
+            return None
+        for projection in reversed(projections):
+            wanted = [self._inner(e) for e in plans.elements(projection.projectList())]
+            made = spark.project([*plans.elements(left.output()), *wanted], made)
+        return made
+
+    def _inner(self, expression: Any) -> Any:
+        """An expression without the marks of references to the row outside."""
+        return self.spark.replaced(expression, lambda e: e.e() if plans.name(e) == "OuterReference" else None)
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    yield plan
+    for child in plans.elements(plan.children()):
+        yield from _nodes(child)
+
+
+def _untried(node: Any, what: str, hint: str) -> Invalid:
+    place = plans.position(node)
+    at = f" (line {place[0]}, column {place[1]})" if place else ""
+    message = f"{what} has an expression that may fail on an event, which cannot be caught there{at}"
+    return Invalid(Problem(code="sql_untried", message=message, path="query", hint=hint))

@@ -1,0 +1,1 @@
+"""`storage: local`: a log in segment files."""

@@ -1,0 +1,114 @@
+"""The tail: the end of a log, shared by all processes through a mapped file.
+
+A writer that holds the stream's lock publishes it after each append, and only then do readers see the new
+events: by then the guarantee of the stream holds for them. Readers take no lock; a checksum reveals a read in
+the middle of a change.
+
+The tail lives in the page cache. After a kill it is exact. After a power loss it is a hint, so it names
+the boot it was written under.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import mmap
+import os
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import google_crc32c
+
+from penstock.streams.files import Files
+
+MAGIC = b"PST1"
+_TAIL = struct.Struct("<4s16sQQQQ")
+SIZE = _TAIL.size + 4
+TRIES = 200
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The beginning and the end of a log."""
+
+    first: int
+    next: int
+    base: int
+    """Base offset of the active segment."""
+    position: int
+    """Where that segment's last whole append ends."""
+    boot: bytes = b""
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing can have been lost since the tail was written."""
+        return self.boot == boot_id()
+
+
+class TailFile:
+    """The mapped file."""
+
+    def __init__(self, path: Path, files: Files | None = None) -> None:
+        self._path, self._files = path, files or Files()
+        self._map: mmap.mmap | None = None
+        self.writable = False
+        with contextlib.suppress(OSError):  # without a tail the end is found in the segments
+            self.open()
+
+    def open(self) -> None:
+        """Map the file, for reading only where it cannot be changed."""
+        fd, writable = self._files.open_shared(self._path, SIZE)
+        try:
+            if os.fstat(fd).st_size >= SIZE:
+                access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+                self._map, self.writable = mmap.mmap(fd, SIZE, access=access), writable
+        finally:
+            os.close(fd)
+
+    def read(self) -> Tail | None:
+        """The tail, or None if there is no valid one."""
+        if self._map is None:
+            return None
+        for attempt in range(TRIES):
+            data = self._map[:SIZE]
+            if (tail := parse_tail(data)) is not None:
+                return tail
+            if not any(data):
+                return None  # a new file
+            if attempt > TRIES // 2:
+                time.sleep(0.0001)
+        return None
+
+    def publish(self, tail: Tail) -> None:
+        """Publish a tail. The caller holds the stream's lock."""
+        assert self._map is not None
+        data = _TAIL.pack(MAGIC, boot_id(), tail.first, tail.next, tail.base, tail.position)
+        self._map[:SIZE] = data + struct.pack("<I", google_crc32c.value(data))
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._map is not None:
+            self._map.close()
+
+
+def parse_tail(data: bytes) -> Tail | None:
+    """The tail in the content of the file, or None if it is not valid."""
+    if len(data) != SIZE or data[:4] != MAGIC:
+        return None
+    if google_crc32c.value(data[:-4]) != struct.unpack("<I", data[-4:])[0]:
+        return None
+    _, boot, first, end, base, position = _TAIL.unpack_from(data)
+    return Tail(first, end, base, position, boot)
+
+
+@functools.cache
+def boot_id() -> bytes:
+    """An id of the current boot of the machine."""
+    try:
+        return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", ""))
+    except (OSError, ValueError):
+        import psutil  # not Linux: the second of the boot serves as the id
+
+        return int(psutil.boot_time()).to_bytes(16, "little")

@@ -1,0 +1,1 @@
+"""Checking and repairing the log of a stream."""

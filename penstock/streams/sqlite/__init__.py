@@ -1,0 +1,1 @@
+"""`storage: sqlite`: a log in one database file."""

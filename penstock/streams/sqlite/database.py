@@ -1,0 +1,203 @@
+"""The open database of a `storage: sqlite` log in one process."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from penstock.streams.files import Files
+from penstock.streams.repair.salvage import salvage, take_over
+from penstock.streams.sqlite.rows import FILE, PAGE, connect, create, is_damage
+from penstock.streams.storage import Full, WriteFailed
+
+log = structlog.get_logger()
+
+
+class Database:
+    """A process's two connections, one for writing and one for reading, each for one thread at a time."""
+
+    def __init__(self, directory: Path, files: Files, floor: Callable[[], int]) -> None:
+        self.path, self._files, self._floor = directory / FILE, files, floor
+        try:
+            self._lock_fd, self._writable = files.open_shared(directory / "lock", 0)
+            self._users_fd, _ = files.open_shared(directory / "users", 0)
+        except OSError:  # there is none in a read-only directory
+            self._lock_fd, self._users_fd, self._writable = -1, -1, False
+        self._writing, self._reading = threading.Lock(), threading.Lock()
+        self._durable: bool | None = None
+        self._journal = 0
+        self._sick = self._damaged = False
+        if not self._writable:
+            self._reader = connect(self.path, read_only=True)
+            return
+        try:
+            with self._alone():
+                self._open()
+        except BaseException:
+            self._close_locks()
+            raise
+
+    def _open(self) -> None:
+        """Open the database; an unreadable one is set aside, so that the log is usable."""
+        directory = self.path.parent
+        take_over(directory, self._files)  # a salvage that was interrupted
+        is_new = not self.path.exists()
+        try:
+            self._writer = create(self.path, self._floor())
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            if not self._salvage():
+                raise WriteFailed("the database is damaged, and open elsewhere") from error
+            self._writer = create(self.path)
+        if is_new:
+            self._files.sync_directory(directory)
+        self._reader = connect(self.path, read_only=True)
+        self._durable, self._journal = None, 0
+        fcntl.flock(self._users_fd, fcntl.LOCK_SH)  # keeps other processes from replacing the file
+
+    def rewrite(self) -> bool:
+        """Rewrite a damaged database; false if another process has it open."""
+        if not self._writable:
+            return False
+        self._damaged = True  # until it is repaired and open again
+        with self._alone(), self._reading, self._told():
+            self._reader.close()
+            self._writer.close()
+            rewritten = self._salvage()
+            self._open()
+            self._damaged = not rewritten
+            return rewritten
+
+    def _salvage(self) -> bool:
+        try:
+            fcntl.flock(self._users_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.error("a damaged database is open elsewhere and cannot be repaired", file=str(self.path))
+            return False
+        salvage(self.path.parent, self._files, self._floor())
+        return True
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the writers' lock between processes, since waiters of SQLite's own lock sleep too long."""
+        if not self._writable:
+            raise WriteFailed("the directory of the stream is read-only")
+        with self._writing:
+            fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
+
+    @contextlib.contextmanager
+    def transaction(self, *, durable: bool) -> Iterator[sqlite3.Connection]:
+        """A transaction; a `durable` one returns when it is on disk.
+
+        Raises `Full` or `WriteFailed` for SQLite's errors about the disk.
+        """
+        if self._damaged:
+            self.rewrite()
+        with self._alone(), self._told():
+            db = self._writer
+            if self._sick:
+                self._mistrust()
+            if durable is not self._durable:
+                db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+                self._durable = durable
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                self._files.step("commit")
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code == sqlite3.SQLITE_FULL:
+                raise Full("disk_full") from error
+            self._sick = self._sick or code == sqlite3.SQLITE_IOERR
+            self._damaged = self._damaged or is_damage(error)
+            raise WriteFailed(f"the database refused: {error}") from error
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise Full("disk_full") from error
+            raise WriteFailed(f"the disk refused: {error.strerror}") from error
+
+    def _mistrust(self) -> None:
+        """Checkpoint the journal after a failed write or sync, when its state on disk is unknown.
+
+        A second sync of the journal would report success, so its content is written into the database itself.
+        """
+        self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._sick = False
+
+    def read(self, query: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a query, as they are at one moment."""
+        try:
+            with self._reading:
+                return self._reader.execute(query, parameters).fetchall()
+        except sqlite3.DatabaseError as error:
+            if not (self._damaged or is_damage(error)) or not self.rewrite():
+                raise
+        with self._reading:
+            return self._reader.execute(query, parameters).fetchall()
+
+    def sync(self) -> None:
+        """Return when the disk has every transaction: they are in SQLite's journal, or in the database."""
+        try:
+            fd = os.open(f"{self.path}-wal", os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            self._files.sync(fd)
+        except OSError as error:
+            self._sick = True
+            log.error("a sync of a stream failed", file=str(self.path), error=str(error))
+        finally:
+            os.close(fd)
+
+    def shrink(self, pages: int) -> None:
+        """Free disk space: up to `pages` free pages, and the journal."""
+        with self._alone(), self._told():
+            # As a script, since a single statement ends after one page.
+            self._writer.executescript(f"PRAGMA incremental_vacuum({pages})")
+            self._mistrust()
+
+    def keep_journal_below(self, size: int) -> None:
+        """Set the size at which SQLite's journal is written into the database."""
+        if size == self._journal or not self._writable:
+            return
+        with self._writing:
+            self._journal = size
+            self._writer.execute(f"PRAGMA wal_autocheckpoint={max(1, size // PAGE)}").fetchall()
+            self._writer.execute(f"PRAGMA journal_size_limit={size}").fetchall()
+
+    def close(self) -> None:
+        """Close the connections."""
+        with self._alone() if self._writable else contextlib.nullcontext():  # the last one writes the journal
+            self._reader.close()
+            if self._writable:
+                self._writer.close()
+        self._close_locks()
+
+    def _close_locks(self) -> None:
+        for fd in (self._users_fd, self._lock_fd):
+            if fd >= 0:
+                os.close(fd)
