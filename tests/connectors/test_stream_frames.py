@@ -178,6 +178,7 @@ def test_tasks_get_consecutive_batches_of_about_the_same_size(tasks: int) -> Non
 def test_a_small_micro_batch_is_one_task() -> None:
     batches = [Batch(i, i + 1, 0, 1000.0) for i in range(100)]
     assert grouped(batches, 4) == [batches]
+    assert [len(group) for group in grouped(batches, 4, task_bytes=1)] == [25, 25, 25, 25]
 
 
 def test_a_range_without_events_has_no_tasks() -> None:

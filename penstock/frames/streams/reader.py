@@ -29,7 +29,7 @@ PATIENCE_S, IDLE_PATIENCE_S, GROWTH = 0.3, 0.8, 1.05
 each poll costs a round of Spark's trigger. It grows by this factor with each poll that finds nothing."""
 
 TASK_BYTES = 1024 * 1024
-"""A task that reads less costs more than it saves."""
+"""With `max_inflight: auto`, a task that reads less costs more than it saves."""
 
 FIRST = "first"
 KIND = "stream"
@@ -88,6 +88,8 @@ class StreamPlanner:
         self.position, self.gap = parse_position(reading["position"]), reading["gap"]
         self.until: str | None = reading["until"]
         self.tasks, self.limits = int(reading["tasks"]), Limits(**reading["limits"])
+        # With a `max_inflight` of the user, batches are to be processed at once however small they are.
+        self.task_bytes = 1 if self.limits.max_inflight_bytes is None else TASK_BYTES
         self._plan = Batches(self._log, self.limits, self.gap)
         self._pieces = Pieces(self._log)
         _PLANNERS[self.reader] = self
@@ -133,7 +135,7 @@ class StreamPlanner:
         raw = self._log.storage.spec.schema_ is None
         return [
             slice_of(self._pieces.of(run for batch in group for run in batch.runs), self.gap, raw=raw)
-            for group in grouped(batches, self.tasks)
+            for group in grouped(batches, self.tasks, self.task_bytes)
         ]
 
     def begins(self, first: int, end: int) -> list[int]:
@@ -183,10 +185,10 @@ def _beginning(start: Offset) -> Offset:
     return {FIRST: start["offset"]} if BEGIN in start else {}
 
 
-def grouped(batches: Sequence[Batch], most: int) -> list[list[Batch]]:
-    """Consecutive batches for each of up to `most` tasks, of about the same size in bytes."""
+def grouped(batches: Sequence[Batch], most: int, task_bytes: int = TASK_BYTES) -> list[list[Batch]]:
+    """Consecutive batches for each of up to `most` tasks, of about the same size of at least `task_bytes`."""
     total = sum(batch.bytes for batch in batches)
-    tasks = min(most, max(1, math.ceil(total / TASK_BYTES)))
+    tasks = min(most, max(1, math.ceil(total / task_bytes)))
     share = total / tasks
     groups: list[list[Batch]] = []
     size = 0.0
