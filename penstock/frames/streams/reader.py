@@ -68,6 +68,12 @@ def batches_of(reader: str, first: int, end: int) -> list[int]:
     return [] if planner is None else planner.begins(first, end)
 
 
+def lost_before(reader: str, end: int) -> int:
+    """The events of the micro-batch that ends at an offset which could not be planned, as they are gone."""
+    planner = _PLANNERS.get(reader)
+    return 0 if planner is None else planner.lost(end)
+
+
 Offset = dict[str, Any]
 """`offset` is that of the next event. `begin` marks the first one of a flow: Spark takes the first answer of
 a source for news, also the answer that there is nothing yet. Of a reader that has an end, `end` is the offset
@@ -141,6 +147,10 @@ class StreamPlanner:
     def begins(self, first: int, end: int) -> list[int]:
         """The first offsets of the batches that make up a range."""
         return [batch.first for batch in self._plan.between(first, end)]
+
+    def lost(self, end: int) -> int:
+        """The events of the planned micro-batch up to an offset that cannot be read any more."""
+        return self._lost.get(end, 0)
 
     def commit(self, end: Offset) -> None:
         self._move(end)
