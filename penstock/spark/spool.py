@@ -71,7 +71,7 @@ def silent(spark: SparkSession, plan: Any) -> Any:
 def spooling(spark: SparkSession, directory: Path) -> Iterator[None]:
     """Let the actions of this thread write to a directory, which is emptied first."""
     context = spark.sparkContext
-    run, batch = (context.getLocalProperty(name) for name in ("spark.jobGroup.id", BATCH))
+    run, batch = (str(context.getLocalProperty(name)) for name in ("spark.jobGroup.id", BATCH))
     for name, value in (emptied(directory) | order_beside(directory, run, batch)).items():
         context.setLocalProperty(name, value)
     try:

@@ -58,8 +58,8 @@ class ComputedEvents:
 
     @property
     def in_memory(self) -> bool:
-        """Whether a sink can read its events without a Spark job."""
-        return isinstance(self._made, TableEvents)
+        """Whether all sinks read their events without a Spark job."""
+        return self._made is not None and all(sink.component.takes == "table" for sink in self._sinks)
 
     def of(self, sink: Part[Sink]) -> Events:
         """The events that a sink gets, in the shape it takes."""
