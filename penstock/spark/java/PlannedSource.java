@@ -112,6 +112,8 @@ public final class PlannedSource implements TableProvider {
     private static final class Stream implements MicroBatchStream, SupportsTriggerAvailableNow {
         private final StructType schema;
         private final String reading, id;
+        private String planned;
+        private InputPartition[] partitions;
 
         Stream(StructType schema, String reading) {
             this.schema = schema;
@@ -137,8 +139,14 @@ public final class PlannedSource implements TableProvider {
             this.ask("available_now", null, null);
         }
 
-        public InputPartition[] planInputPartitions(Offset start, Offset end) {
-            return partitions(this.ask("partitions", start, end));
+        /** Spark asks more than once for each micro-batch. */
+        public synchronized InputPartition[] planInputPartitions(Offset start, Offset end) {
+            String range = start.json() + end.json();
+            if (!range.equals(this.planned)) {
+                this.partitions = partitions(this.ask("partitions", start, end));
+                this.planned = range;
+            }
+            return this.partitions;
         }
 
         public PartitionReaderFactory createReaderFactory() {
