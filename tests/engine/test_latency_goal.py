@@ -29,13 +29,15 @@ class Clock:
         return self.now
 
 
-def pace_with(fixed: float, each: float, rate: float = 0.0, waiting: int = 0) -> Pace:
-    """A pace that has seen micro-batches of these costs."""
+def pace_with(
+    seconds: float, events: int = 10, rate: float = 0.0, waiting: int = 0, each: float = 0.0
+) -> Pace:
+    """A pace that has seen micro-batches of this length, or of costs that depend on their size."""
     pace, now = Pace(0.2, 1), 0.0
-    for i in range(60):
+    for i in range(61):
         pace.asked(now, 0, 0)
-        pace.planned(now, now, events := 50 * (1 + i % 5))
-        now += fixed + each * events
+        pace.planned(now, now, size := events * (1 + 3 * (i % 2)) if each else events)
+        now += seconds + each * size
     pace.asked(now, 0, 0)
     pace.rate, pace.waiting = rate, waiting
     return pace
@@ -86,20 +88,29 @@ def test_a_micro_batch_that_does_not_end_is_late_already() -> None:
     ("pace", "cause", "text"),
     [
         (
-            pace_with(0.24, 0.0),
+            pace_with(0.24),
             "fixed_cost",
-            "a micro-batch takes at least 240 ms, of which sink 'lake' takes 150 ms; an event may ",
+            "a micro-batch takes at least 240 ms, and 240 ms on average, of which sink 'lake' takes 150",
         ),
-        (pace_with(0.02, 0.0001, rate=12_000.0), "rate", "12,000 events/s arrive, about 7,7"),
         (
-            pace_with(0.02, 0.0001, rate=2_000.0, waiting=80_000),
+            pace_with(1.0, 8_000, rate=12_000.0, waiting=50_000),
+            "rate",
+            "12,000 events/s arrive, about 8,000 events/s can be processed",
+        ),
+        (
+            pace_with(1.0, 10_000, rate=2_000.0, waiting=80_000),
             "backlog",
             "80,000 events wait and are being caught up, which takes about 10 s",
         ),
-        (pace_with(0.02, 0.0001, rate=100.0), "uneven", "micro-batches take 21 ms on average"),
+        (
+            pace_with(0.02, 1_000, rate=9_000.0, each=0.0001),
+            "rate",
+            "at 9,000 events/s a micro-batch takes 2",
+        ),
+        (pace_with(0.02, rate=100.0), "uneven", "a micro-batch takes 20 ms on average, and some take much"),
         (None, "uneven", "the first micro-batches took 900 ms"),
     ],
-    ids=["fixed", "rate", "backlog", "uneven", "unknown"],
+    ids=["fixed", "overload", "backlog", "rate", "uneven", "unknown"],
 )
 def test_the_reason(pace: Pace | None, cause: str, text: str) -> None:
     found = why(pace, 200, 900.0, ("lake", 0.15))

@@ -24,6 +24,12 @@ RECENT = 0.2
 BACKLOG = 100
 """Fewer waiting events are no backlog."""
 
+KEEPS_UP = 0.95
+"""A flow that could process hardly more events than arrive does not catch up."""
+
+LARGE = 0.3
+"""From this part of the time of a micro-batch on, the rate of arrival decides how long it takes."""
+
 Cause = Literal["fixed_cost", "rate", "backlog", "stuck", "uneven"]
 
 
@@ -117,27 +123,28 @@ def why(pace: Pace | None, target_ms: int, p99_ms: float, slowest: tuple[str, fl
     sink = "" if slowest is None else f", of which sink '{slowest[0]}' takes {slowest[1] * 1000:,.0f} ms"
     if pace is None or not pace.costs.count:
         return Miss("uneven", f"the first micro-batches took {p99_ms:,.0f} ms")
-    fixed_ms = pace.costs.fixed * 1000
-    if 2 * fixed_ms > MARGIN * target_ms:
-        text = f"a micro-batch takes at least {fixed_ms:,.0f} ms{sink}; an event may have to wait for two"
-        return Miss("fixed_cost", text)
-    if pace.rate > pace.capacity:
-        text = (
-            f"{pace.rate:,.0f} events/s arrive, about {pace.capacity:,.0f} events/s can be processed in time"
-        )
-        return Miss("rate", text)
     if pace.waiting > max(BACKLOG, 2 * pace.rate * target_ms / 1000):
-        return Miss("backlog", _backlog(pace))
-    usual_ms = pace.costs.expected(pace.rate * target_ms / 2000) * 1000
-    text = f"micro-batches take {usual_ms:,.0f} ms on average, and some take much longer"
-    return Miss("uneven", text + sink)
+        return _behind(pace)
+    costs, usual_ms = pace.costs, pace.costs.seconds * 1000
+    if 2 * usual_ms <= MARGIN * target_ms:
+        text = f"a micro-batch takes {usual_ms:,.0f} ms on average, and some take much longer"
+        return Miss("uneven", text + sink)
+    if costs.per_event * costs.events > LARGE * costs.seconds:
+        text = f"at {pace.rate:,.0f} events/s a micro-batch takes {usual_ms:,.0f} ms{sink}; "
+        return Miss("rate", text + f"about {pace.capacity:,.0f} events/s can be processed in time")
+    least_ms = min(costs.quickest, costs.seconds) * 1000
+    text = f"a micro-batch takes at least {least_ms:,.0f} ms, and {usual_ms:,.0f} ms on average{sink}; "
+    return Miss("fixed_cost", text + "an event may have to wait for two")
 
 
-def _backlog(pace: Pace) -> str:
-    spare = pace.throughput - pace.rate
-    seconds = pace.waiting / spare if 0 < spare < float("inf") else 0.0
-    about = f", which takes about {max(1.0, seconds):,.0f} s" if seconds else ""
-    return f"{pace.waiting:,} events wait and are being caught up{about}"
+def _behind(pace: Pace) -> Miss:
+    """The reason for a queue: more events arrive than can be processed, or a backlog is being caught up."""
+    if pace.rate > KEEPS_UP * pace.processed:
+        text = f"{pace.rate:,.0f} events/s arrive, about {pace.processed:,.0f} events/s can be processed"
+        return Miss("rate", text)
+    seconds = max(1.0, pace.waiting / (pace.processed - pace.rate))
+    text = f"{pace.waiting:,} events wait and are being caught up, which takes about {seconds:,.0f} s"
+    return Miss("backlog", text)
 
 
 def _stuck_ms(pace: Pace | None, now: float, target_ms: int) -> float | None:

@@ -20,11 +20,16 @@ LATEST = 0.1
 DEVIATIONS = 3.0
 """A micro-batch may take this many mean deviations longer than expected: about 1 in 100 takes even longer."""
 
-SPREAD = 0.2
-"""Sizes that differ by less than this part of their mean say little about the cost of an event."""
+SPREAD, FEW, KEPT = 0.5, 10, 0.99
+"""Sizes that differ by less than this part of their mean, and by this many events, say little about the cost
+of an event: after a slow micro-batch more events wait, so a machine that is slow for a while looks the same.
+An earlier estimate is kept, lower by this factor with each micro-batch."""
 
-TASK_S = 0.05
-"""A further task has to save at least this many seconds of work: it costs some itself."""
+TASK_S, TASK_EVENTS = 0.05, 100
+"""Each of several tasks has at least this many seconds of work and events: a task has a fixed cost too."""
+
+SLOWER = 1.01
+"""The quickest micro-batch is forgotten by this factor with each one that follows."""
 
 RATE_S = 2.0
 """Seconds over which the rate of arrival is measured."""
@@ -38,7 +43,11 @@ class Costs:
         self.per_event = 0.0
         self.deviation = 0.0
         """The mean difference between the time that a micro-batch took and the expected time, in seconds."""
-        self._events = self._seconds = self._variance = self._covariance = 0.0
+        self.events = self.seconds = 0.0
+        """The mean size and time of a micro-batch."""
+        self.quickest = math.inf
+        """The shortest time that a micro-batch took lately."""
+        self._variance = self._covariance = 0.0
 
     def add(self, events: float, seconds: float) -> None:
         """Take in a micro-batch; with several tasks, `events` are those of one task."""
@@ -46,18 +55,18 @@ class Costs:
         weight = max(LATEST, 1 / self.count)
         if self.count > 1:
             self.deviation += weight * (abs(seconds - self.expected(events)) - self.deviation)
-        more, longer = events - self._events, seconds - self._seconds
-        self._events += weight * more
-        self._seconds += weight * longer
+        self.quickest = min(seconds, self.quickest * SLOWER)
+        more, longer = events - self.events, seconds - self.seconds
+        self.events += weight * more
+        self.seconds += weight * longer
         self._variance = (1 - weight) * (self._variance + weight * more * more)
         self._covariance = (1 - weight) * (self._covariance + weight * more * longer)
-        known = (SPREAD * self._events + 1) ** 2  # keeps the estimate while all micro-batches are alike
-        slope = (self._covariance + known * self.per_event) / (self._variance + known)
-        self.per_event = min(max(0.0, slope), self._seconds / max(self._events, 1.0))
+        slope = self._covariance / (self._variance + (SPREAD * self.events + FEW) ** 2)
+        self.per_event = min(max(slope, KEPT * self.per_event), self.seconds / max(self.events, 1.0))
 
     def expected(self, events: float) -> float:
         """The seconds that a micro-batch is expected to take."""
-        return self._seconds + self.per_event * (events - self._events)
+        return self.seconds + self.per_event * (events - self.events)
 
     @property
     def fixed(self) -> float:
@@ -97,6 +106,7 @@ class Pace:
         self.under_way: UnderWay | None = None
         self.choice = Choice(0.0, None)
         self._seen: tuple[float, int] | None = None
+        self._sizes = 0.0  # the mean number of events in a micro-batch
         self._warm = False  # the first micro-batch compiles code, and says nothing about later ones
 
     def asked(self, now: float, start: int, end: int) -> None:
@@ -107,6 +117,7 @@ class Pace:
         if (done := self.under_way) is not None:
             if self._warm:
                 self.costs.add(done.events / done.tasks, now - done.planned_at)
+                self._sizes += max(LATEST, 1 / self.costs.count) * (done.events - self._sizes)
             self._warm, self.under_way = True, None
         self.waiting = end - start
         if self._seen is not None and now > self._seen[0]:
@@ -118,15 +129,14 @@ class Pace:
     def choose(self, waited_s: float) -> Choice:
         """When the next micro-batch begins; its oldest event has waited for `waited_s` so far."""
         costs, goal = self.costs, MARGIN * self.target_s
-        room = self._room
-        late = waited_s > self.target_s or self.rate > self.capacity
-        if late or room == 0 or not costs.count:
+        if waited_s > self.target_s or not costs.count:
             # Smaller micro-batches would only make the queue longer: each of them has the fixed cost.
             self.choice = Choice(0.0, None)
             return self.choice
         share = self.rate * costs.per_event / self.tasks(self.rate * goal)
         linger = (goal - costs.fixed - DEVIATIONS * costs.deviation) / (1 + share)
-        self.choice = Choice(max(0.0, linger), room)
+        most = None if not (room := self._room) else max(room, int(2 * self.rate * goal))
+        self.choice = Choice(max(0.0, linger), most)
         return self.choice
 
     def planned(self, now: float, oldest_at: float, events: int) -> int:
@@ -137,7 +147,8 @@ class Pace:
 
     def tasks(self, events: float) -> int:
         """The number of tasks among which so many events are divided."""
-        return min(self.cores, max(1, math.ceil(events * self.costs.per_event / TASK_S)))
+        worth = min(events * self.costs.per_event / TASK_S, events / TASK_EVENTS)
+        return min(self.cores, max(1, int(worth)))
 
     @property
     def capacity(self) -> float:
@@ -145,9 +156,9 @@ class Pace:
         return math.inf if (room := self._room) is None else room / (MARGIN * self.target_s / 2)
 
     @property
-    def throughput(self) -> float:
-        """The events per second that can be processed at all; infinite while the cost of one is unknown."""
-        return self.cores / self.costs.per_event if self.costs.per_event else math.inf
+    def processed(self) -> float:
+        """The events per second of recent micro-batches, without the time between them."""
+        return self._sizes / self.costs.seconds if self.costs.seconds else 0.0
 
     @property
     def _room(self) -> int | None:
