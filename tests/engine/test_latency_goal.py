@@ -194,3 +194,24 @@ def test_a_sink_that_takes_longer_than_the_goal_is_named(spark: SparkSession, tm
     assert goal["p99_ms"] > 1000
     assert "of which sink 'lake' takes 1," in goal["reason"]
     assert goal["missed_since"] is not None
+
+
+@pytest.mark.slow
+def test_a_script_sees_the_batches_that_share_the_work(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Pace, "tasks", lambda pace, events: 2)
+    streams = Streams(tmp_path)
+    log, out = streams.make("in", schema="id BIGINT"), streams.make("out", schema="n BIGINT")
+    log.append(pa.record_batch({"id": list(range(600))}))
+    script = "function processBatch(events) { return [{n: events.length}] }"
+    raw = pipeline(
+        source=SOURCE,
+        processors=[{"type": "javascript", "inline": script, "schema": "n BIGINT"}],
+        sinks=[{"type": "stream", "stream": "out"}],
+        latency="1s",
+    )
+    with running(keeper(spark, raw, tmp_path / "ck", site=streams.site())):
+        wait_for("both", lambda: out.bounds().next == 2)
+    found = [chunk.batch for chunk in out.read(0) if chunk.batch is not None]
+    assert [n for batch in found for n in batch.column("n").to_pylist()] == [300, 300]
