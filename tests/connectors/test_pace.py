@@ -177,6 +177,15 @@ def test_slow_micro_batches_after_the_start_are_forgotten() -> None:
     assert pace.choose(0.0).linger_s == pytest.approx(MARGIN * 0.2 - 0.06, abs=0.03)
 
 
+@pytest.mark.parametrize("load", [0.3, 2.0])
+def test_the_capacity_is_told_from_micro_batches_of_many_sizes(load: float) -> None:
+    machine = Machine(fixed=0.03, each=0.0001, noise=0.0)
+    rate = machine.capacity(0.2)
+    arrivals = np.sort(np.concatenate([poisson(50, 10), 10 + poisson(load * rate, 5)]))
+    found = simulated(machine, 0.2, arrivals, warm_s=1, end_s=13)
+    assert 0.5 * rate < found.pace.capacity < 2 * rate
+
+
 def test_the_rate_of_arrival() -> None:
     pace = Pace(0.2, 1)
     for i in range(100):

@@ -36,7 +36,7 @@ def pace_with(
     pace, now = Pace(0.2, 1), 0.0
     for i in range(61):
         pace.asked(now, 0, 0)
-        pace.planned(now, now, size := events * (1 + 3 * (i % 2)) if each else events)
+        pace.planned(now, now, size := events * (1 + 39 * (i % 2)) if each else events)
         now += seconds + each * size
     pace.asked(now, 0, 0)
     pace.rate, pace.waiting = rate, waiting
@@ -103,7 +103,7 @@ def test_a_micro_batch_that_does_not_end_is_late_already() -> None:
             "80,000 events wait and are being caught up, which takes about 10 s",
         ),
         (
-            pace_with(0.02, 1_000, rate=9_000.0, each=0.0001),
+            pace_with(0.02, 100, rate=9_000.0, each=0.0001),
             "rate",
             "at 9,000 events/s a micro-batch takes 2",
         ),
@@ -116,6 +116,15 @@ def test_the_reason(pace: Pace | None, cause: str, text: str) -> None:
     found = why(pace, 200, 900.0, ("lake", 0.15))
     assert found.cause == cause
     assert found.text.startswith(text)
+
+
+def test_a_quick_sink_is_not_named() -> None:
+    assert "lake" not in why(pace_with(0.24), 200, 900.0, ("lake", 0.002)).text
+
+
+def test_no_rate_is_given_if_no_event_could_be_in_time() -> None:
+    found = why(pace_with(0.3, 1_000, rate=9_000.0, each=0.0001), 200, 900.0, None)
+    assert (found.cause, "events/s" in found.text) == ("fixed_cost", False)
 
 
 def test_a_flow_with_a_goal(tmp_path: Path) -> None:

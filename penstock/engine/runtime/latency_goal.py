@@ -28,7 +28,7 @@ KEEPS_UP = 0.95
 """A flow that could process hardly more events than arrive does not catch up."""
 
 LARGE = 0.3
-"""From this part of the time of a micro-batch on, the rate of arrival decides how long it takes."""
+"""A sink, or the events, are named as a cause from this part of the time of a micro-batch on."""
 
 Cause = Literal["fixed_cost", "rate", "backlog", "stuck", "uneven"]
 
@@ -120,16 +120,18 @@ def goal_of(flow: Flow) -> LatencyGoal | None:
 
 def why(pace: Pace | None, target_ms: int, p99_ms: float, slowest: tuple[str, float] | None) -> Miss:
     """The reason why events took longer than the goal."""
-    sink = "" if slowest is None else f", of which sink '{slowest[0]}' takes {slowest[1] * 1000:,.0f} ms"
     if pace is None or not pace.costs.count:
         return Miss("uneven", f"the first micro-batches took {p99_ms:,.0f} ms")
+    sink = ""
+    if slowest is not None and slowest[1] > LARGE * pace.costs.seconds:
+        sink = f", of which sink '{slowest[0]}' takes {slowest[1] * 1000:,.0f} ms"
     if pace.waiting > max(BACKLOG, 2 * pace.rate * target_ms / 1000):
         return _behind(pace)
     costs, usual_ms = pace.costs, pace.costs.seconds * 1000
     if 2 * usual_ms <= MARGIN * target_ms:
         text = f"a micro-batch takes {usual_ms:,.0f} ms on average, and some take much longer"
         return Miss("uneven", text + sink)
-    if costs.per_event * costs.events > LARGE * costs.seconds:
+    if pace.capacity > 0 and costs.per_event * costs.events > LARGE * costs.seconds:
         text = f"at {pace.rate:,.0f} events/s a micro-batch takes {usual_ms:,.0f} ms{sink}; "
         return Miss("rate", text + f"about {pace.capacity:,.0f} events/s can be processed in time")
     least_ms = min(costs.quickest, costs.seconds) * 1000

@@ -152,8 +152,12 @@ class Pace:
 
     @property
     def capacity(self) -> float:
-        """The events per second that can be processed within the goal; infinite while costs are unknown."""
-        return math.inf if (room := self._room) is None else room / (MARGIN * self.target_s / 2)
+        """About how many events per second can be processed in time, if the quickest micro-batch had none."""
+        costs, half = self.costs, MARGIN * self.target_s / 2
+        fixed = min(costs.fixed, costs.quickest)
+        if fixed >= costs.seconds:
+            return math.inf if fixed < half else 0.0
+        return max(0.0, self._sizes * (half - fixed) / (costs.seconds - fixed) / half)
 
     @property
     def processed(self) -> float:
