@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.frames.streams.pace import MARGIN, Choice, Costs, Pace
+from penstock.frames.streams.batch_costs import Costs
+from penstock.frames.streams.pace import MARGIN, Choice, Pace
 
 Times = np.ndarray[Any, Any]
 
