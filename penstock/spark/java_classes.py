@@ -16,6 +16,7 @@ import threading
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -27,12 +28,27 @@ CACHE = "spark.penstock.cache"
 
 _lock = threading.Lock()
 
+_thread = threading.local()
+"""`known`: by gateway to a JVM, the classes that this thread, and so its thread in the JVM, has loaded."""
+
 
 def java_class(spark: SparkSession, source: Path) -> Any:
     """The class that a Java file of the package `penstock` declares, ready for drivers and executors.
 
-    It may use the other Java files in its directory.
+    It may use the other Java files in its directory. A thread that has asked before gets the same answer
+    without a call to the JVM.
     """
+    jvm: Any = spark._jvm
+    context: Any = spark.sparkContext
+    known = vars(_thread).setdefault("known", WeakKeyDictionary()).setdefault(context._gateway, {})
+    if source not in known:
+        _load(spark, source)
+        known[source] = getattr(getattr(jvm, PACKAGE), source.stem)
+    return known[source]
+
+
+def _load(spark: SparkSession, source: Path) -> None:
+    """Let the class loader of this thread find a class."""
     jvm: Any = spark._jvm
     with _lock:
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
@@ -41,7 +57,6 @@ def java_class(spark: SparkSession, source: Path) -> Any:
             context: Any = spark.sparkContext
             context._jsc.addJar(str(jar))
             loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
-    return getattr(getattr(jvm, PACKAGE), source.stem)
 
 
 def called(spark: SparkSession, function: Any, *arguments: Column) -> Column:

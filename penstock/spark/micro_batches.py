@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from penstock.spark.java_classes import java_class
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 SOURCE = Path(__file__).with_name("java") / "MicroBatches.java"
 
-QUERY_ID = "sql.streaming.queryId"
-"""The local property that names the query in the thread of `foreachBatch`."""
+
+INLINE = 256 * 1024
+"""Bytes of events that are passed in a call; more of them in a file."""
 
 
 class CurrentBatch:
@@ -24,21 +26,38 @@ class CurrentBatch:
     def __init__(self, spark: SparkSession) -> None:
         session: Any = spark
         self._spark, self._java = session._jsparkSession, java_class(spark, SOURCE)
-        self.query = str(spark.sparkContext.getLocalProperty(QUERY_ID))
-        """The id of the query, which its checkpoint keeps."""
-        found = json.loads(self._java.describe(self._spark, self.query))
+        found = json.loads(self._java.describe(self._spark))
+        self.query, self.run = str(found["query"]), str(found["run"])
+        """The id of the query, which its checkpoint keeps, and that of its run."""
         self.committed, self.available = _offset(found, "committed"), _offset(found, "available")
         """The offsets of the first source between which the batch lies; empty if they are no JSON objects."""
         self.watermark_ms = int(found["watermark"])
         """The watermark; 0 until there is one."""
 
-    def reset_metrics(self) -> None:
-        """Reset the observed metrics, before the batch is computed."""
-        self._java.reset(self._spark, self.query)
+    def begin(self, properties: Mapping[str, str]) -> None:
+        """Set local properties for the computation of the batch, and reset its observed metrics."""
+        self._java.begin(self._spark, self.query, json.dumps(properties))
 
-    def metrics(self) -> dict[str, Mapping[str, Any]]:
-        """The observed metrics of the computed batch, by name. A NULL is left out."""
-        found = json.loads(self._java.metrics(self._spark, self.query))
+    def collect(self, df: DataFrame, schema: pa.Schema, directory: Path) -> pa.Table:
+        """All rows of a frame, which has columns of this schema.
+
+        Many rows pass through a file in the directory, which is removed at once: they stay readable. It takes
+        one call to the JVM where `toArrow` takes over twenty, which matters for small batches.
+        """
+        import pyarrow as pa
+
+        file = directory / "rows.arrow"
+        dataset: Any = df._jdf
+        found = self._java.collect(dataset, schema.serialize().to_pybytes(), str(file), INLINE)
+        if found:
+            return pa.ipc.open_stream(found).read_all()
+        with pa.memory_map(str(file)) as rows:
+            file.unlink()
+            return pa.ipc.open_stream(rows).read_all()
+
+    def end(self) -> dict[str, Mapping[str, Any]]:
+        """Remove the local properties; the observed metrics of the computed batch by name, without NULLs."""
+        found = json.loads(self._java.end(self._spark, self.query))
         return {name: json.loads(row) for name, row in found.items()}
 
 

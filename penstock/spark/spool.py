@@ -18,7 +18,6 @@ from penstock.spark.catalyst import Catalyst
 from penstock.spark.java_classes import called, java_class
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import Column, DataFrame, SparkSession
 
 SOURCE = Path(__file__).with_name("java") / "Spool.java"
@@ -71,11 +70,10 @@ def silent(spark: SparkSession, plan: Any) -> Any:
 @contextmanager
 def spooling(spark: SparkSession, directory: Path) -> Iterator[None]:
     """Let the actions of this thread write to a directory, which is emptied first."""
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
     context = spark.sparkContext
-    context.setLocalProperty(DIRECTORY, str(directory))
-    context.setLocalProperty(ORDER, str(_order_beside(directory, context)))
+    run, batch = (str(context.getLocalProperty(name)) for name in ("spark.jobGroup.id", BATCH))
+    for name, value in (emptied(directory) | order_beside(directory, run, batch)).items():
+        context.setLocalProperty(name, value)
     try:
         yield
     finally:
@@ -83,19 +81,25 @@ def spooling(spark: SparkSession, directory: Path) -> Iterator[None]:
         context.setLocalProperty(DIRECTORY, None)  # type: ignore[arg-type]
 
 
-def _order_beside(spool: Path, context: SparkContext) -> Path:
-    """The directory of the reading order of the current micro-batch; those of other batches are removed.
+def emptied(directory: Path) -> dict[str, str]:
+    """The local properties of a thread whose actions write to a directory, which is emptied."""
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    return {DIRECTORY: str(directory)}
 
-    Unlike the spool it survives a second attempt, in which Spark does not repeat tasks before a shuffle. A
-    new run has a directory of its own, since its tasks may divide the same events differently.
+
+def order_beside(spool: Path, run: str, batch: int | str) -> dict[str, str]:
+    """The local properties for the reading order of a micro-batch; the files of other batches are removed.
+
+    Unlike the spool its directory survives a second attempt, in which Spark does not repeat tasks before a
+    shuffle. A new run has a directory of its own, since its tasks may divide the same events differently.
     """
-    run, batch = (context.getLocalProperty(name) for name in ("spark.jobGroup.id", BATCH))
     order = spool.with_name(f"{spool.name}-order") / f"{run}-{batch}"
     if order.parent.exists():
         for other in order.parent.iterdir():
             if other != order:
                 shutil.rmtree(other, ignore_errors=True)
-    return order
+    return {ORDER: str(order)}
 
 
 def lines(directory: Path) -> Iterator[str]:

@@ -1,11 +1,11 @@
 """Row by row plans that carry along what the user's SQL does not see, and survive events that it fails on.
 
-A step is planned on the visible columns alone. Then the plan that Spark has resolved is built again with
-more in it: the hidden column of every event goes through each node, and what a node computes stands inside
-Catalyst's `TryEval`, so that an event it raises on is marked instead of failing the batch. A marked event
-passes the nodes above once, whatever they do to others, such as joins and generators. Working on the
-resolved plan, not on the text, keeps every meaning of the query as it is. A query whose expressions cannot
-be tried where they stand is refused.
+A step is planned on the visible columns alone. Then the plan that Spark has resolved is built again with more
+in it: the hidden column of every event goes through each node, and what a node computes and may raise stands
+inside Catalyst's `TryEval`, so that an event it raises on is marked instead of failing the batch. A marked
+event passes the nodes above once, whatever they do to others, such as joins and generators. Working on the
+resolved plan, not on the text, keeps every meaning of the query as it is. A query whose expressions cannot be
+tried where they stand is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 from penstock.spark import plans
 from penstock.spark.catalyst import Catalyst, id_of, resolved
 from penstock.spark.spool import silent
-from penstock.sql.harmless import Judge, harmless
+from penstock.sql.harmless import Judge
 from penstock.sql.names import quote
 from penstock.sql.rows import EXACT
 
@@ -115,7 +115,7 @@ class _Builder:
         wanted = list(plans.elements(node.projectList()))
         if below.hidden is None:
             return replace(below, plan=self.spark.project(wanted, below.plan))
-        risky = [i for i, e in enumerate(wanted) if not harmless(e)]
+        risky = [i for i, e in enumerate(wanted) if not self.judge.plain(e)]
         below, values = self.attempt([wanted[i].child() for i in risky], below)
         for i, value in zip(risky, values, strict=True):
             wanted[i] = self.spark.alias_like(value, wanted[i])
@@ -125,8 +125,10 @@ class _Builder:
         below = self.build(node.child())
         if below.hidden is None:
             return replace(below, plan=self.spark.filter(node.condition(), below.plan))
-        below, (true,) = self.attempt([node.condition()], below)
-        return replace(below, plan=self.spark.filter(self.or_failed(below, true), below.plan))
+        condition = node.condition()
+        if not self.judge.plain(condition):
+            below, (condition,) = self.attempt([condition], below)
+        return replace(below, plan=self.spark.filter(self.or_failed(below, condition), below.plan))
 
     def other(self, node: Any, name: str) -> _Built:
         """A node that makes, joins or moves rows."""
@@ -162,7 +164,7 @@ class _Builder:
         """Several rows of each event: a marked one passes as the first of them."""
         spark, below = self.spark, children[0]
         rows = [list(plans.elements(row)) for row in plans.elements(node.projections())]
-        risky = [(row, i) for row in rows for i, e in enumerate(row) if not harmless(e)]
+        risky = [(row, i) for row in rows for i, e in enumerate(row) if not self.judge.plain(e)]
         below, values = self.attempt([row[i] for row, i in risky], below)
         for (row, i), value in zip(risky, values, strict=True):
             row[i] = value
@@ -183,7 +185,7 @@ class _Builder:
         used = {id_of(a) for a in plans.elements(generator.references().toSeq())}
         given = tuple(a for a in plans.elements(node.output()) if id_of(a) not in used)
         inputs = list(plans.elements(generator.children()))
-        if below.failed is None and all(map(harmless, inputs)):
+        if below.failed is None and all(map(self.judge.plain, inputs)):
             plan = node.withNewChildren(spark.seq([below.plan]))
         elif plans.name(generator) in EXPLODING:
             below, (collection,) = self.attempt(inputs, below)
@@ -252,6 +254,8 @@ class _Builder:
 
     def or_failed(self, below: _Built, condition: Any) -> Any:
         """Whether a condition is true, or the event is marked."""
+        if below.failed is None:
+            return condition
         spark = self.spark
         return spark.either(spark.negated(spark.is_null(below.failed)), condition)
 

@@ -9,9 +9,6 @@ from penstock.errors import Invalid, Problem
 from penstock.spark import plans
 from penstock.spark.catalyst import Catalyst, id_of
 
-HARMLESS = frozenset({"AttributeReference", "Literal"})
-"""Expressions that are the value of a column or a constant."""
-
 SAFE = frozenset(
     {
         "Alias", "And", "AttributeReference", "CaseWhen", "Coalesce", "CreateNamedStruct", "EqualNullSafe",
@@ -22,17 +19,25 @@ SAFE = frozenset(
 )  # fmt: skip
 """Expressions that raise on no value, if what is in them does not."""
 
+PLAIN = (SAFE - {"StringSplit"}) | {
+    "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Contains", "DateAdd", "DateSub", "DayOfMonth",
+    "DayOfWeek", "DayOfYear", "EndsWith", "Hour", "IsNaN", "Length", "Minute", "Month", "Quarter",
+    "Second", "StartsWith", "Substring", "WeekDay", "WeekOfYear", "Year",
+}  # fmt: skip
+"""Expressions that raise on no value of a column of an event, if what is in them does not. A pattern of
+`split` need not be a valid one."""
+
+FLOATING = frozenset({"Abs", "Add", "Greatest", "Least", "Multiply", "Round", "Subtract", "UnaryMinus"})
+"""Expressions that raise on no value of type FLOAT or DOUBLE, and on some of other types."""
+
+FLOATS = frozenset({"float", "double"})
+NUMBERS = FLOATS | {"byte", "short", "integer", "long", "decimal"}
+
 GUARDS = frozenset({"CaseWhen", "Coalesce", "If"})
 """Expressions that decide whether others are evaluated."""
 
 HINT = "use two sql steps: compute the expressions in the first one"
 JOIN_HINT = "compare plain columns in ON, and compute in WHERE or in SELECT, or in an sql step before"
-
-
-def harmless(expression: Any) -> bool:
-    """Whether an expression is a column or a constant, perhaps under another name."""
-    name = plans.name(expression)
-    return name in HARMLESS or (name == "Alias" and plans.name(expression.child()) in HARMLESS)
 
 
 class Judge:
@@ -46,6 +51,23 @@ class Judge:
         name = plans.name(expression)
         known = name in SAFE or (name == "Cast" and self.spark.is_wider(expression))
         return known and all(map(self.safe, plans.elements(expression.children())))
+
+    def plain(self, expression: Any) -> bool:
+        """Whether an expression raises on no event for certain, so that it need not be tried."""
+        name = plans.name(expression)
+        if name not in PLAIN and not (
+            (name in FLOATING and _kind(expression) in FLOATS)
+            or (name == "Cast" and self._widens(expression))
+        ):
+            return False
+        return name in plans.LEAVES or all(map(self.plain, plans.elements(expression.children())))
+
+    def _widens(self, cast: Any) -> bool:
+        """Whether a cast has a value for each number, or is one of a time to its day."""
+        before, after = _kind(cast.child()), _kind(cast)
+        if before not in NUMBERS:
+            return (before, after) in (("timestamp", "date"), ("boolean", "string"))
+        return after in FLOATS or after == "string" or (after in NUMBERS and self.spark.is_wider(cast))
 
     def require(self, node: Any, inside: Sequence[Any], failed: Any | None) -> None:
         """Refuse a node that marked events cannot pass, if there may be any, or if it may raise itself."""
@@ -112,6 +134,11 @@ class Judge:
     def _inner(self, expression: Any) -> Any:
         """An expression without the marks of references to the row outside."""
         return self.spark.replaced(expression, lambda e: e.e() if plans.name(e) == "OuterReference" else None)
+
+
+def _kind(expression: Any) -> str:
+    """The name of an expression's type, without its precision."""
+    return str(expression.dataType().typeName()).partition("(")[0]
 
 
 def _nodes(plan: Any) -> Iterator[Any]:

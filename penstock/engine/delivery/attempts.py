@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
@@ -86,12 +87,14 @@ class Attempts:
 class Attempt:
     """One attempt of a writer, which another thread may interrupt at its deadline.
 
-    An interrupt cancels the writer for good, and its jobs in Spark. `run` reports whether there was one; none
-    takes effect after `run` has returned.
+    An interrupt cancels the writer for good, and its jobs in Spark, if it has `jobs`. `run` reports whether
+    there was one; none takes effect after `run` has returned.
     """
 
-    def __init__(self, spark: SparkSession, writer: SinkWriter, attempts: Attempts) -> None:
-        self._spark, self._writer, self._attempts = spark, writer, attempts
+    def __init__(
+        self, spark: SparkSession, writer: SinkWriter, attempts: Attempts, *, jobs: bool = True
+    ) -> None:
+        self._spark, self._writer, self._attempts, self._jobs = spark, writer, attempts, jobs
         self._tag = f"penstock-{uuid.uuid4().hex}"  # one per attempt: a cancel must not reach the next one
         self._guard = threading.Lock()
         self._ended = self._interrupted = False
@@ -101,7 +104,7 @@ class Attempt:
         """Call `write`; its result or its error, and whether the attempt was interrupted."""
         outcome: T | Exception
         try:
-            with jobs.tagged(self._spark, self._tag):
+            with jobs.tagged(self._spark, self._tag) if self._jobs else contextlib.nullcontext():
                 outcome = write()
         except Exception as error:
             outcome = error
@@ -131,9 +134,12 @@ class Attempt:
                 return
             self._interrupted = True
             self._writer.cancel()
-        jobs.cancel(self._spark, self._tag)
+        if self._jobs:
+            jobs.cancel(self._spark, self._tag)
 
     def _gets_on(self) -> bool:
+        if not self._jobs:
+            return False
         try:
             work = jobs.work_of(self._spark, self._tag)
         except Exception:  # Spark itself may be gone

@@ -126,7 +126,7 @@ class Backlog:
             self._ledger.lose(gap, GONE, up_to=oldest)
         frame = self._rereader.frame(max(first, oldest), end)
         events = ComputedEvents(frame, [sink], self._plan.shaped)
-        events.compute()
+        events.compute(lambda df: df.toArrow())
         return events
 
     def drop(self, file: str | None) -> None:

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 from penstock.connectors.base import DeliveryId
 from penstock.engine.delivery.events import ComputedEvents
 from penstock.engine.delivery.ledger import Span
-from penstock.engine.letters.notes import Report
-from penstock.engine.plan.plan import Plan
+from penstock.engine.letters.notes import SOURCE, Report
+from penstock.engine.plan.plan import Plan, arrow_of, counted_outside
 from penstock.engine.plan.python_steps import BATCHES
 from penstock.frames.python_source import BEGIN
-from penstock.frames.streams.reader import batches_of
+from penstock.frames.streams.reader import FIRST, batches_of, lost_before
 from penstock.processors.support.event_time import LATEST, LATEST_SO_FAR
 from penstock.processors.support.ticker import Clock
 from penstock.spark.micro_batches import CurrentBatch
-from penstock.spark.spool import spooling
+from penstock.spark.spool import emptied, order_beside
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 SPOOL = "spool"
@@ -32,7 +33,7 @@ class MicroBatch:
     """The batch that Spark has called `foreachBatch` with."""
 
     def __init__(self, plan: Plan, df: DataFrame, number: int) -> None:
-        self._df, self._current = df, CurrentBatch(plan.input.sparkSession)
+        self._plan, self._df, self._current = plan, df, CurrentBatch(plan.input.sparkSession)
         self.flow, self.number = plan.flow, number
         self.lineage = self._current.query
         self.span = Span(*_offsets(self._current.committed, self._current.available))
@@ -47,20 +48,34 @@ class MicroBatch:
 
     def compute(self) -> Report:
         """Compute the events, once; the report of the steps."""
-        context, spool = self._df.sparkSession.sparkContext, self._state / SPOOL
+        spool = self._state / SPOOL
+        properties = emptied(spool)
         if self.flow.remembering:
-            context.setLocalProperty(LATEST_SO_FAR, json.dumps(self._latest_so_far()))
-        if self.flow.by_offset:
-            context.setLocalProperty(BATCHES, json.dumps(self._begins()))
-        self._current.reset_metrics()
-        with spooling(self._df.sparkSession, spool):
-            self.events.compute()
-        return Report.of(self._current.metrics(), spool)
+            properties |= order_beside(spool, self._current.run, self.number)
+            properties[LATEST_SO_FAR] = json.dumps(self._latest_so_far())
+        if self.flow.by_offset and self.flow.in_python:
+            properties[BATCHES] = json.dumps(self._begins())
+        self._current.begin(properties)
+        self.events.compute(self._collected)
+        return Report.of(self._current.end(), spool, self._counts())
+
+    def _collected(self, df: DataFrame) -> pa.Table:
+        schema = self._plan.arrow if df is self._df else arrow_of(df)
+        return self._current.collect(df, schema, self._state / SPOOL)
+
+    def _counts(self) -> dict[str, int]:
+        """The counts that the query did not observe."""
+        known = counted_outside(self.flow)
+        found = dict.fromkeys(known - {SOURCE}, self.events.rows) if known - {SOURCE} else {}
+        first, end = self.span.first, self.span.next
+        if SOURCE in known and first is not None and end is not None:
+            found[SOURCE] = end - first - lost_before(self.flow.site.flow, end)
+        return found
 
     def _begins(self) -> list[int]:
         """The first offsets of the batches in this micro-batch."""
         first, end = self.span.first, self.span.next
-        if first is None or end is None or not self.flow.in_python:
+        if first is None or end is None:
             return []
         return batches_of(self.flow.site.flow, first, end)
 
@@ -91,4 +106,6 @@ class MicroBatch:
 
 def _offsets(committed: Any, available: Any) -> tuple[int | None, int | None]:
     """The offsets that a batch reads from its source, the end exclusive, if the source is a stream."""
+    if FIRST in available:  # Spark does not keep where the first batch begins
+        return available[FIRST], available["offset"]
     return (available if BEGIN in available else committed).get("offset"), available.get("offset")

@@ -36,12 +36,11 @@ class ComputedEvents:
         self._made, self._cached = made, False
         self._users, self._guard = 1, threading.Lock()
 
-    def compute(self) -> None:
-        """Compute the events. If that fails, none of them stay cached."""
+    def compute(self, collect: Callable[[DataFrame], pa.Table]) -> None:
+        """Compute the events, a table by `collect`. If that fails, none of them stay cached."""
         only = self._sinks[0] if len(self._sinks) == 1 else None
         if only is not None and only.component.takes == "table":
-            df = self._shaped(self._frame, only)
-            self._made = TableEvents(df.toArrow(), df.sparkSession)
+            self._made = TableEvents(collect(self._shaped(self._frame, only)), self._frame.sparkSession)
             return
         cached = self._frame.persist()
         try:
@@ -50,6 +49,17 @@ class ComputedEvents:
             cached.unpersist()
             raise
         self._df, self._cached = cached, True
+
+    @property
+    def rows(self) -> int:
+        """The number of events, of which the only sink takes a table."""
+        assert isinstance(self._made, TableEvents)
+        return int(self._made.made.num_rows)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether all sinks read their events without a Spark job."""
+        return self._made is not None and all(sink.component.takes == "table" for sink in self._sinks)
 
     def of(self, sink: Part[Sink]) -> Events:
         """The events that a sink gets, in the shape it takes."""

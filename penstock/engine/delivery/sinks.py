@@ -188,7 +188,9 @@ class SinkRunner:
         assert order is not None
         batch = order.batch
         try:
-            batch.adopted(self._deliver)(batch.events, batch.delivery(self.sink.id), batch.span)
+            # Only a thread that starts jobs has to be a part of the query.
+            deliver = self._deliver if batch.events.in_memory else batch.adopted(self._deliver)
+            deliver(batch.events, batch.delivery(self.sink.id), batch.span)
         except Exception as error:
             order.error = error
         finally:
@@ -271,7 +273,7 @@ class SinkRunner:
             self._writer = self.sink.component.open(context.flow.site)
             self._writer.permitted = context.permitted
         writer = self._writer
-        self._attempt = attempt = Attempt(context.spark, writer, attempts)
+        self._attempt = attempt = Attempt(context.spark, writer, attempts, jobs=not events.in_memory)
         try:
             if self._cancelled.is_set():
                 raise Retryable("the run ends")

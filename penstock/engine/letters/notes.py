@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -58,9 +58,12 @@ class Report:
     """The directory of the notes."""
 
     @classmethod
-    def of(cls, figures: Mapping[str, Mapping[str, Any]], spool: Path) -> Report:
-        """The report of a computed batch."""
+    def of(
+        cls, figures: Mapping[str, Mapping[str, Any]], spool: Path, known: Mapping[str, int] | None = None
+    ) -> Report:
+        """The report of a computed batch; `known` has the counts that the query did not observe."""
         given = {name: int(row["given"]) for name, row in figures.items() if "given" in row}
+        given |= known or {}
         latest = {name: int(row["latest"]) for name, row in figures.items() if row.get("latest") is not None}
         late = {name.removeprefix(LATE): int(row["late"]) for name, row in figures.items() if "late" in row}
         return cls(given.pop(SOURCE, 0), given, latest, late, spool)
@@ -94,10 +97,18 @@ class Watch:
 
 
 class StreamWatch(Watch):
-    """Takes the figures of a streaming query too."""
+    """Takes the figures of a streaming query too, but for those that are known without.
+
+    Spark computes all columns of all rows up to the point where it observes them, so that it cannot leave out
+    columns and rows that nothing behind it needs.
+    """
+
+    def __init__(self, known: Container[str] = ()) -> None:
+        super().__init__()
+        self._known = known
 
     def figures(self, df: DataFrame, name: str, figures: list[Column]) -> DataFrame:
-        return df.observe(name, *figures)
+        return df if name in self._known else df.observe(name, *figures)
 
 
 def _note(line: str) -> Note:

@@ -119,7 +119,7 @@ class Recorder:
 
     def _count(self, report: Report, tally: _Tally) -> None:
         """Count events in, out, dropped and failed by processor. Python steps report their own counts."""
-        before = report.taken
+        before = report.taken - tally.lost  # found while they were read
         if malformed := tally.errors["source"]:
             self._counters.stepped("source", before + malformed, before, malformed, None)
         for step in self._plan.steps:

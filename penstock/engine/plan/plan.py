@@ -6,6 +6,7 @@ Every frame has the visible columns and `$event`; see `penstock.processors.base`
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
@@ -23,6 +24,7 @@ from penstock.sql.names import quote
 from penstock.sql.tries import tried
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -51,6 +53,8 @@ class Plan:
     """By sink: which events it gets. Others get all."""
     judged: Judged | None = None
     """What the conditions are for, if there are any."""
+    routed: bool = True
+    """Whether an event may have chosen its sinks."""
 
     @property
     def output(self) -> DataFrame:
@@ -81,6 +85,11 @@ class Plan:
         only = self.only_sink
         return self.output if only is None else self.shaped(self.output, only)
 
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """The columns of the frame that the query computes."""
+        return arrow_of(self.delivered)
+
     def shaped(self, df: DataFrame, sink: Part[Sink]) -> DataFrame:
         """The rows of an output frame that a sink gets, in its shape."""
         return sink.component.shape(self.chosen(df, sink), self.flow.site)
@@ -89,6 +98,8 @@ class Plan:
         """The rows of an output frame that a sink gets."""
         if sink.id in self.conditions:
             df = df.filter(self.conditions[sink.id])
+        if not self.routed:
+            return df if sink.component.meta else df.drop(EVENT)
         event, only = f.col(quote(EVENT)), f.col(quote(EVENT, "sinks"))
         # NULL sinks mean all of them, and those of a NULL struct are NULL: it must not pass for a choice.
         lost = f.raise_error(f.lit(LOST_EVENT))
@@ -115,8 +126,30 @@ def plan_flow(flow: Flow, spark: SparkSession) -> Plan:
         df = flow.source.component.read(spark, flow.batch, flow.site)
     except Invalid as error:
         raise Invalid(*map(flow.source.place.locate, error.problems)) from None
-    watch = StreamWatch()
-    return plan_frame(flow, cleared(with_event(df), SOURCE, watch), watch)
+    watch = StreamWatch(counted_outside(flow))
+    plan = plan_frame(flow, cleared(with_event(df), SOURCE, watch), watch)
+    return replace(plan, routed=_routed(flow))
+
+
+def arrow_of(df: DataFrame) -> pa.Schema:
+    """The columns of a frame as Spark collects them."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(df.schema, timezone="UTC")
+
+
+def counted_outside(flow: Flow) -> set[str]:
+    """Those names of figures whose counts need not be observed: offsets or the only sink have them."""
+    found = {SOURCE} if flow.by_offset else set()
+    only = flow.sinks[0] if len(flow.sinks) == 1 else None
+    whole = only is not None and only.component.takes == "table" and only.component.by_row
+    if only is not None and whole and only.when is None and flow.processors and not _routed(flow):
+        found.add(flow.processors[-1].id)
+    return found
+
+
+def _routed(flow: Flow) -> bool:
+    return any(part.component.routes for part in flow.processors)
 
 
 def plan_frame(flow: Flow, df: DataFrame, watch: Watch | None, *, first: int = 0) -> Plan:

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
 
-PREPARED = "$prepared"
-"""The suffix of a step's name for the figures of its prepared input."""
-
 SQL_FAILED = "sql_failed"
 
 
@@ -102,7 +99,7 @@ class _Maker:
         prepared = processor.prepare(df, stage)
         if NOTE not in prepared.columns:
             return processor.apply(prepared, stage)
-        made = processor.apply(cleared(prepared, stage.step + PREPARED, self.watch), stage)
+        made = processor.apply(cleared(prepared, None, self.watch), stage)
         if self.testing:  # there is no watch: earlier notes must be visible after the step
             early = prepared.filter(f.col(quote(NOTE)).isNotNull()).select(quote(NOTE))
             made = made.unionByName(early, allowMissingColumns=True)
@@ -146,12 +143,12 @@ class _Maker:
         )
 
 
-def cleared(noted: DataFrame, name: str, watch: Watch | None) -> DataFrame:
-    """The events alone; `watch` counts them, and keeps the notes."""
+def cleared(noted: DataFrame, name: str | None, watch: Watch | None) -> DataFrame:
+    """The events alone; `watch` counts them under a name, if there is one, and keeps the notes."""
     if watch is None:
         return noted.filter(f.col(quote(NOTE)).isNull()).drop(NOTE) if NOTE in noted.columns else noted
     events = watch.events(noted) if NOTE in noted.columns else noted
-    return watch.figures(events, name, [f.count(f.lit(1)).alias("given")])
+    return events if name is None else watch.figures(events, name, [f.count(f.lit(1)).alias("given")])
 
 
 def _noted(df: DataFrame, step: str) -> DataFrame:

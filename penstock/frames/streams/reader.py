@@ -79,6 +79,12 @@ def pace_of(reader: str) -> Pace | None:
     return None if planner is None else planner.pace
 
 
+def lost_before(reader: str, end: int) -> int:
+    """The events of the micro-batch that ends at an offset which could not be planned, as they are gone."""
+    planner = _PLANNERS.get(reader)
+    return 0 if planner is None else planner.lost(end)
+
+
 Offset = dict[str, Any]
 """`offset` is that of the next event. `begin` marks the first one of a flow: Spark takes the first answer of
 a source for news, also the answer that there is nothing yet. Of a reader that has an end, `end` is the offset
@@ -158,6 +164,10 @@ class StreamPlanner:
     def begins(self, first: int, end: int) -> list[int]:
         """The first offsets of the batches that make up a range."""
         return [batch.first for batch in self._plan.between(first, end, self._sizes.get(end))]
+
+    def lost(self, end: int) -> int:
+        """The events of the planned micro-batch up to an offset that cannot be read any more."""
+        return self._lost.get(end, 0)
 
     def commit(self, end: Offset) -> None:
         self._move(end)

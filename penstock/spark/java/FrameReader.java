@@ -13,11 +13,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Base64;
 import java.util.zip.CRC32C;
-import org.apache.arrow.compression.CommonsCompressionFactory;
 import org.apache.arrow.memory.BufferAllocator;
-import org.apache.arrow.vector.FieldVector;
-import org.apache.arrow.vector.VectorSchemaRoot;
-import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
@@ -45,8 +41,7 @@ public final class FrameReader implements PartitionReader {
     private int piece = 0;
     private DataInputStream file;
     private long at, end, first, next;
-    private ArrowStreamReader opened;
-    private VectorSchemaRoot part;
+    private StoredColumns stored;
     private BufferAllocator allocator;
     private ColumnarBatch batch;
 
@@ -189,13 +184,10 @@ public final class FrameReader implements PartitionReader {
         if (this.allocator == null) {
             this.allocator = ArrowUtils.rootAllocator().newChildAllocator("frames", 0L, Long.MAX_VALUE);
         }
-        ByteArrayInputStream body = new ByteArrayInputStream(rest, meta, rest.length - meta);
-        this.opened = new ArrowStreamReader(body, this.allocator, CommonsCompressionFactory.INSTANCE);
-        this.opened.loadNextBatch();
-        VectorSchemaRoot root = this.opened.getVectorSchemaRoot();
         int from = (int) Math.max(0, this.first - base);
         int size = (int) Math.min(count, this.next - base) - from;
-        if (size < count) root = this.part = root.slice(from, size);
+        ByteArrayInputStream body = new ByteArrayInputStream(rest, meta, rest.length - meta);
+        this.stored = new StoredColumns(body, this.allocator, from, size);
         ColumnVector[] columns = new ColumnVector[this.schema.length()];
         for (int i = 0; i < columns.length; i++) {
             StructField field = this.schema.fields()[i];
@@ -204,24 +196,22 @@ public final class FrameReader implements PartitionReader {
             } else if (field.name().equals(TIME)) {
                 columns[i] = new FrameColumns.Sequence(field.dataType(), time, 0);
             } else {
-                columns[i] = FrameColumns.of(this.stored(root, field.name()), field.dataType(), size);
+                columns[i] = this.stored.column(this.storedName(field.name()), field.dataType());
             }
         }
         this.batch = new ColumnarBatch(columns, size);
     }
 
-    /** The stored column of a name; null if the frame has none. Raw streams store key and headers under other names. */
-    private FieldVector stored(VectorSchemaRoot root, String name) {
+    /** The name under which a column is stored: raw streams have key and headers under other names. */
+    private String storedName(String name) {
         boolean renamed = this.slice.get("raw").asBoolean() && (name.equals("key") || name.equals("headers"));
-        return root.getVector(renamed ? "_" + name : name);
+        return renamed ? "_" + name : name;
     }
 
     private void release() throws IOException {
         this.batch = null;
-        if (this.part != null) this.part.close();
-        this.part = null;
-        if (this.opened != null) this.opened.close();
-        this.opened = null;
+        if (this.stored != null) this.stored.close();
+        this.stored = null;
     }
 
     /** Skips the events up to an offset, which cannot be read. */

@@ -1,8 +1,16 @@
 package penstock;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.ByteArrayOutputStream;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.util.Iterator;
+import java.util.Map;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
@@ -11,32 +19,65 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryWrapper;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import scala.Option;
 import scala.Tuple2;
-import scala.collection.Iterator;
 
 /** What a query knows of its current micro-batch. Each answer is one JSON text, since each call from Python takes time. */
 public final class MicroBatches {
+    private static final String QUERY = "sql.streaming.queryId", NAMES = "penstock.properties";
+    private static final byte[] END = {-1, -1, -1, -1, 0, 0, 0, 0}; // of an Arrow stream
+
     private MicroBatches() {}
 
-    /** The offsets of the first source between which the batch lies, as texts, and its watermark in milliseconds. */
-    public static String describe(SparkSession spark, String query) {
+    /** The query of this thread and its run; the offsets of the first source between which the batch lies, as texts; its
+     * watermark in milliseconds. */
+    public static String describe(SparkSession spark) {
+        String query = spark.sparkContext().getLocalProperty(QUERY);
         StreamExecution stream = stream(spark, query);
         SparkDataStream source = (SparkDataStream) stream.sources().head();
         ObjectNode found = PlannedSource.JSON.createObjectNode();
+        found.put("query", query);
+        found.put("run", stream.runId().toString());
         put(found, "committed", stream.committedOffsets(), source);
         put(found, "available", stream.availableOffsets(), source);
         found.put("watermark", stream.lastExecution().offsetSeqMetadata().batchWatermarkMs());
         return found.toString();
     }
 
-    /** Resets the observed metrics of the batch. */
-    public static void reset(SparkSession spark, String query) {
+    /** Sets local properties of this thread, a JSON object, and resets the observed metrics of the batch. */
+    public static void begin(SparkSession spark, String query, String properties) throws IOException {
+        spark.sparkContext().setLocalProperty(NAMES, properties);
+        Iterator fields = PlannedSource.JSON.readTree(properties).fields();
+        while (fields.hasNext()) {
+            Map.Entry field = (Map.Entry) fields.next();
+            spark.sparkContext().setLocalProperty((String) field.getKey(), ((JsonNode) field.getValue()).asText());
+        }
         stream(spark, query).lastExecution().executedPlan().resetMetrics();
     }
 
-    /** The observed metrics of the computed batch: by name, each row as a JSON text. */
-    public static String metrics(SparkSession spark, String query) {
+    /** Computes a frame, and returns its rows as an Arrow stream that begins with the given schema; if it has more bytes than
+     * `limit`, it is written to the file, and nothing is returned. */
+    public static byte[] collect(Dataset frame, byte[] schema, String file, int limit) throws IOException {
+        byte[][] batches = (byte[][]) frame.toArrowBatchRdd().collect();
+        long size = schema.length + END.length;
+        for (int i = 0; i < batches.length; i++) size += batches[i].length;
+        ByteArrayOutputStream bytes = size <= limit ? new ByteArrayOutputStream((int) size) : null;
+        OutputStream target = bytes != null ? bytes : new FileOutputStream(file);
+        try {
+            target.write(schema);
+            for (int i = 0; i < batches.length; i++) target.write(batches[i]);
+            target.write(END);
+        } finally {
+            target.close();
+        }
+        return bytes != null ? bytes.toByteArray() : new byte[0];
+    }
+
+    /** Removes the properties that were set; the observed metrics of the computed batch by name, each row as a JSON text. */
+    public static String end(SparkSession spark, String query) throws IOException {
+        Iterator names = PlannedSource.JSON.readTree(spark.sparkContext().getLocalProperty(NAMES)).fieldNames();
+        while (names.hasNext()) spark.sparkContext().setLocalProperty((String) names.next(), null);
+        spark.sparkContext().setLocalProperty(NAMES, null);
         ObjectNode found = PlannedSource.JSON.createObjectNode();
-        Iterator metrics = stream(spark, query).lastExecution().observedMetrics().iterator();
+        scala.collection.Iterator metrics = stream(spark, query).lastExecution().observedMetrics().iterator();
         while (metrics.hasNext()) {
             Tuple2 pair = (Tuple2) metrics.next();
             found.put((String) pair._1(), ((Row) pair._2()).json());
