@@ -107,7 +107,7 @@ def test_a_micro_batch_that_does_not_end_is_late_already() -> None:
             "rate",
             "at 9,000 events/s a micro-batch takes 2",
         ),
-        (pace_with(0.02, rate=100.0), "uneven", "a micro-batch takes 20 ms on average, and some take much"),
+        (pace_with(0.02, rate=100.0), "uneven", "a micro-batch takes 20 ms on average, of which sink"),
         (None, "uneven", "the first micro-batches took 900 ms"),
     ],
     ids=["fixed", "overload", "backlog", "rate", "uneven", "unknown"],

@@ -129,8 +129,8 @@ def why(pace: Pace | None, target_ms: int, p99_ms: float, slowest: tuple[str, fl
         return _behind(pace)
     costs, usual_ms = pace.costs, pace.costs.seconds * 1000
     if 2 * usual_ms <= MARGIN * target_ms:
-        text = f"a micro-batch takes {usual_ms:,.0f} ms on average, and some take much longer"
-        return Miss("uneven", text + sink)
+        text = f"a micro-batch takes {usual_ms:,.0f} ms on average{sink}; some take much longer"
+        return Miss("uneven", text)
     if pace.capacity > 0 and costs.per_event * costs.events > LARGE * costs.seconds:
         text = f"at {pace.rate:,.0f} events/s a micro-batch takes {usual_ms:,.0f} ms{sink}; "
         return Miss("rate", text + f"about {pace.capacity:,.0f} events/s can be processed in time")
