@@ -17,6 +17,7 @@ from bench import (
     ingest,
     javascript,
     latency,
+    latency_goal,
     log,
     many,
     oracle,
@@ -45,6 +46,7 @@ MEASUREMENTS: dict[str, tuple[str, Measure]] = {
         lambda work, asked: streams.measure(work, asked.events or streams.EVENTS),
     ),
     "latency": ("Latency", lambda work, _: latency.measure(work)),
+    "goal": ("Latency goal", lambda work, asked: latency_goal.measure(work, asked.rates)),
     "growth": ("Growing input", lambda work, asked: growth.measure(work, asked.sizes)),
     "javascript": (
         "JavaScript",
@@ -65,6 +67,9 @@ def main() -> None:
     )
     parser.add_argument(
         "--sizes", type=int, nargs="+", default=growth.SIZES, help="events in each `growth` run"
+    )
+    parser.add_argument(
+        "--rates", type=int, nargs="+", default=latency_goal.RATES, help="events per second of `goal`"
     )
     parser.add_argument(
         "--counts", type=int, nargs="+", default=many.COUNTS, help="pipelines in each step of `many`"

@@ -50,11 +50,13 @@ def measure(work: Path) -> list[str]:
     with product(work / "latency-home", workers=1) as running, twin(work / "latency-twin") as other:
 
         def penstock() -> Delays:
-            return _delays(f"{running.url}/ingest/latency", lambda until: _from_stream(running, until))
+            return delays(
+                f"{running.url}/ingest/latency", lambda until: from_stream(running, "arrived", until)
+            )
 
         def by_hand() -> Delays:
             with other.awake():
-                return _delays(other.url, lambda until: _from_file(other, until))
+                return delays(other.url, lambda until: _from_file(other, until))
 
         _create(running)
         turns = {"Penstock": penstock, HAND_WRITTEN: by_hand, HAND_WRITTEN + AGAIN: by_hand}
@@ -87,10 +89,10 @@ def _median(delays: list[Delays]) -> Delays:
     return Delays(*(statistics.median(getattr(each, field) for each in delays) for field in fields))
 
 
-def _delays(url: str, arrivals: Arrivals) -> Delays:
+def delays(url: str, arrivals: Arrivals, rate: int = RATE) -> Delays:
     """Send for one turn; the delays of the events that were sent after the warm-up."""
     stop = threading.Event()
-    sender = threading.Thread(target=_send, args=(url, stop))
+    sender = threading.Thread(target=_send, args=(url, stop, rate))
     began, begin = time.monotonic(), time.time() + WARM_S
     sender.start()
     try:
@@ -111,19 +113,20 @@ def _delays(url: str, arrivals: Arrivals) -> Delays:
     return Delays(len(taken), p50, p99, longest)
 
 
-def _send(url: str, stop: threading.Event) -> None:
-    due = time.monotonic()
+def _send(url: str, stop: threading.Event, rate: int) -> None:
+    due, each = time.monotonic(), max(1, rate // 100)
     with httpx.Client(trust_env=False) as client:
         while not stop.is_set():
-            body = "\n".join(json.dumps({"sent": time.time()}) for _ in range(RATE // 100)).encode()
+            body = "\n".join(json.dumps({"sent": time.time()}) for _ in range(each)).encode()
             headers = {"Content-Type": "application/x-ndjson"}
             client.post(url, content=body, headers=headers).raise_for_status()
-            due += 0.01
+            due += each / rate
             time.sleep(max(0.0, due - time.monotonic()))
 
 
-def _from_stream(running: Product, until: float) -> Iterator[list[float]]:
-    (directory,) = (running.home / "streams" / "arrived").iterdir()
+def from_stream(running: Product, stream: str, until: float) -> Iterator[list[float]]:
+    """The times at which the events that arrive in a stream were sent."""
+    (directory,) = (running.home / "streams" / stream).iterdir()
     log = Log(LocalStorage(directory))
     at = log.bounds().next
     while time.monotonic() < until:

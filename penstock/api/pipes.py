@@ -49,6 +49,21 @@ class SinkOps(View):
     last_ack_at: datetime | None
 
 
+class LatencyOps(View):
+    """The latency goal of a flow, and whether it is kept."""
+
+    target_ms: int
+    p99_ms: float | None = Field(
+        description="99 % of the events of the last seconds were acknowledged within this time; null: none."
+    )
+    met: bool | None = Field(description="Whether that is within the goal.")
+    cause: Literal["fixed_cost", "rate", "backlog", "stuck", "uneven"] | None
+    reason: str | None = Field(description="Why the goal is not met, in words.")
+    missed_since: datetime | None
+    linger_ms: int | None = Field(description="How long events wait for others before a micro-batch begins.")
+    max_events: int | None = Field(description="Events of a micro-batch at most; null: as many as there are.")
+
+
 class Ops(View):
     """What a flow has done so far, over all of its runs."""
 
@@ -60,6 +75,7 @@ class Ops(View):
     input_events_per_second: float = 0.0
     processed_events_per_second: float = 0.0
     last_batch: dict[str, Any] | None = None
+    latency: LatencyOps | None = Field(default=None, description="Null without a latency goal.")
     sinks: dict[str, SinkOps] = Field(default_factory=dict)
 
 

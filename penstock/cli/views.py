@@ -135,6 +135,7 @@ def _show_counters(ops: dict[str, Any]) -> None:
             "batches": count(ops.get("batches")),
             "dead letters": count(ops["dead_letters"]) if ops.get("dead_letters") else None,
             "rate": rate(float(ops.get("processed_events_per_second") or 0.0)),
+            "latency": _latency(ops["latency"]) if ops.get("latency") else None,
         }
     )
     say()
@@ -154,6 +155,15 @@ def _show_counters(ops: dict[str, Any]) -> None:
             for name, sink in (ops.get("sinks") or {}).items()
         ],
     )
+
+
+def _latency(goal: dict[str, Any]) -> str:
+    """The latency goal of a flow, and whether it is kept."""
+    target = f"goal {goal['target_ms']:,} ms"
+    if goal["met"] is None:
+        return f"{target}, no events in the last seconds"
+    found = f"99 % of events within {goal['p99_ms']:,.0f} ms, {target}"
+    return f"{found} met" if goal["met"] else f"{found} not met: {goal['reason']}"
 
 
 def _show_revisions(revisions: Sequence[dict[str, Any]]) -> None:

@@ -39,6 +39,9 @@ class Source(Component):
     push: ClassVar[bool] = False
     """Whether events are sent to it: a server takes them in, and no flow runs for a Source of this type."""
 
+    paced: ClassVar[bool] = False
+    """Whether its micro-batches can follow a latency goal."""
+
     def position_of(self, site: Site) -> dict[str, Any]:
         """The settings that define the meaning of an offset."""
         return {name: getattr(self, name) for name in self.position_fields}

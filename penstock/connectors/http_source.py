@@ -50,6 +50,7 @@ class HttpSource(Source):
 
     position_fields: ClassVar = ("type",)
     batch_fields: ClassVar = ALL
+    paced: ClassVar = True
     push: ClassVar = True
     example: ClassVar = """\
 type: http

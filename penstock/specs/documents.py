@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 from penstock.specs.base import Component, Spec
 from penstock.specs.cases import Case
 from penstock.specs.catalog import Role, catalog, union
+from penstock.specs.durations import SpanText
 from penstock.specs.policies import Batch, CommitPolicy, Effort, Restart
 from penstock.specs.positions import PositionText
 from penstock.specs.stream import StreamSpec
@@ -28,6 +29,10 @@ DesiredStatus = Literal["active", "paused", "stopped"]
 TESTS = "Sample events and what is expected of them. To change them changes nothing of what runs."
 POSITION = "Where it begins: earliest, latest, offset:N or time:ISO 8601."
 STATUS = "What it should do once it is saved"
+LATENCY = (
+    "In place of the thresholds of `batch`: the longest time from the append of an event to its "
+    "acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it."
+)
 
 
 @lru_cache(maxsize=4096)
@@ -120,6 +125,7 @@ class SinkBinding(Effort):
     )
     position: PositionText = Field(default="earliest", description=POSITION)
     batch: Batch = Field(default_factory=Batch, description="When a batch is complete.")
+    latency: SpanText | None = Field(default=None, description=LATENCY)
     restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
 
 
@@ -170,6 +176,7 @@ class PipelineSpec(Spec):
     )
     sinks: list[AnySink] = Field(min_length=1, description="Where events go: inline, or `{ref: id}`.")
     batch: Batch = Field(default_factory=Batch, description="When a batch is complete.")
+    latency: SpanText | None = Field(default=None, description=LATENCY)
     commit_policy: CommitPolicy = Field(
         default_factory=CommitPolicy, description="Which sinks must acknowledge."
     )
@@ -197,6 +204,7 @@ class TaskSpec(Spec):
     processors: list[AnyProcessor] = Field(min_length=1, description="Steps, in order.")
     outputs: list[TaskOutput] = Field(default_factory=list, description="Streams it publishes to.")
     batch: Batch = Field(default_factory=Batch, description="When a batch is complete.")
+    latency: SpanText | None = Field(default=None, description=LATENCY)
     restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
     tests: list[Case] = Field(default_factory=list, description=TESTS)
 

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from penstock.specs.base import Spec
+from penstock.specs.durations import parse_duration
 
 
 class Batch(Spec):
@@ -30,6 +31,24 @@ class Batch(Spec):
     max_inflight: Literal["auto"] | int = Field(
         default="auto", description="Batches processed at once. `auto` lets the source decide."
     )
+
+
+THRESHOLDS = frozenset({"max_events", "max_bytes", "max_ms", "max_inflight"})
+"""The fields of `batch` that are chosen by the engine under a latency goal."""
+
+
+class PacedBatch(Batch):
+    """Batching under a latency goal. `max_ms` is the longest that events may linger."""
+
+    latency_ms: int
+
+
+def batching(batch: Batch, latency: str | None) -> Batch:
+    """The batching rule of a flow: as declared, or by its latency goal."""
+    if latency is None:
+        return batch
+    ms = parse_duration(latency)
+    return PacedBatch(**batch.model_dump(exclude={"max_ms"}), max_ms=ms, latency_ms=ms)
 
 
 class CommitPolicy(Spec):

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from penstock.errors import Invalid, Problem, did_you_mean
 from penstock.specs.documents import KINDS, NAME, RUNNABLE, Document, Models, has_own_stream
+from penstock.specs.latency import latency_problems, without_rivals
 from penstock.specs.problems import problems_of
 from penstock.specs.references import references_of
 
@@ -49,7 +50,7 @@ def with_defaults(raw: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
     kind_defaults = defaults.get(str(raw.get("kind")).lower())
     if not kind_defaults or not isinstance(raw.get("spec"), Mapping):
         return dict(raw)
-    return {**raw, "spec": _merge(kind_defaults, raw["spec"])}
+    return {**raw, "spec": _merge(without_rivals(kind_defaults, raw["spec"]), raw["spec"])}
 
 
 def unknown_references(raw: Mapping[str, Any], known: Known) -> list[Problem]:
@@ -110,6 +111,7 @@ def _rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
     if raw.get("kind") in RUNNABLE:
         yield from _restart(spec.get("restart"))
         yield from _inflight(spec.get("batch"))
+        yield from latency_problems(raw)
     if raw.get("kind") == "Source":
         yield from _auto_created(spec)
     if raw.get("kind") == "Stream":

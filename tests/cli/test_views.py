@@ -38,3 +38,22 @@ def test_the_place_in_the_queue(
     assert capsys.readouterr().out.count(f"active  {shown}  ") == 2
     show_page("Pipeline", item)
     assert f"active ({shown})" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("goal", "shown"),
+    [
+        ({"met": True, "p99_ms": 180.2, "reason": None}, "99 % of events within 180 ms, goal 200 ms met"),
+        ({"met": False, "p99_ms": 1480.0, "reason": "too slow"}, "1,480 ms, goal 200 ms not met: too slow"),
+        ({"met": None, "p99_ms": None, "reason": None}, "goal 200 ms, no events in the last seconds"),
+        (None, ""),
+    ],
+)
+def test_the_latency_goal(
+    capsys: pytest.CaptureFixture[str], goal: dict[str, Any] | None, shown: str
+) -> None:
+    latency = goal and {"target_ms": 200, **goal}
+    show_page("Pipeline", {**PIPELINE, "ops": {"input_events": 1, "batches": 1, "latency": latency}})
+    out = capsys.readouterr().out
+    assert shown in out
+    assert ("latency" in out) == bool(goal)

@@ -22,11 +22,11 @@ import penstock
 from penstock.cli.commands import COMMANDS
 from penstock.cli.main import app
 from penstock.control.fleet.processes import WorkerStart
-from penstock.control.monitor.attention import RULES
+from penstock.control.monitor.attention import LATENCY_ADVICE, RULES
 from penstock.control.monitor.snapshot import Attention, ReaderPulse, SinkPulse
 from penstock.settings import NOT_SETTINGS, load
 from penstock.specs.validation import parse
-from tests.control.test_attention import AT, ERROR, NOW, flow, found, stream
+from tests.control.test_attention import AT, ERROR, MISSED, NOW, flow, found, stream
 
 ROOT = Path(penstock.__file__).parent
 QUOTED = re.compile(r"`([^`]+)`")
@@ -142,6 +142,8 @@ def all_advice() -> list[Attention]:
             letters={own["key"]: (1, AT)},
             gone=(("w", 1, AT),),
         )
+        for cause in LATENCY_ADVICE:
+            told += found(flow(**own, latency={**MISSED, "cause": cause}))
     for about in ({}, INPUT):
         own_stream = stream(**about)
         lost = {own_stream.key: (7, AT)}
@@ -167,9 +169,9 @@ def test_every_rule_says_what_can_be_done() -> None:
     told = all_advice()
     codes = {"failed", "backing_off", "sink_behind", "sink_failing", "paused_with_error", "invalid"}
     codes |= {"lag_growing", "dead_letters", "worker_gone", "stream_dropping", "lost_restart", "backpressure"}
-    codes |= {"transaction_unended"}
+    codes |= {"transaction_unended", "latency_missed"}
     assert {each.code for each in told} == codes | {"stream_full", "disk_low", "no_worker"}
-    assert len(RULES) == 14, "a new rule is asked here too"
+    assert len(RULES) == 15, "a new rule is asked here too"
     for each in told:
         for quoted in QUOTED.findall(each.advice):
             if quoted.startswith("penstock "):

@@ -27,6 +27,16 @@ AT = NOW.timestamp()
 ERROR = {"code": "sink_failed", "message": "the lake is frozen", "hint": "thaw it.", "at": AT}
 
 
+MISSED = {
+    "target_ms": 200,
+    "p99_ms": 480.0,
+    "met": False,
+    "cause": "fixed_cost",
+    "reason": "a micro-batch takes at least 240 ms, of which sink 'lake' takes 150 ms",
+    "missed_since": AT - 60,
+}
+
+
 def flow(**changes: Any) -> FlowPulse:
     found = FlowPulse(
         key="Pipeline/orders",
@@ -150,6 +160,29 @@ def test_a_lag_that_grows() -> None:
     assert (told.severity, told.code) == ("warning", "lag_growing")
     assert "12,000 events" in told.message
     assert found(flow(status="paused", worker=None, lag_events=12_000), growing=growing) == []
+
+
+def test_a_latency_goal_that_is_missed() -> None:
+    told = only(flow(latency=MISSED))
+    assert (told.severity, told.code, told.since) == ("warning", "latency_missed", NOW - timedelta(minutes=1))
+    assert told.message == (
+        "Pipeline 'Orders' does not keep its latency of 200 ms (now 480 ms): a micro-batch takes at least "
+        "240 ms, of which sink 'lake' takes 150 ms"
+    )
+    assert only(flow(latency={**MISSED, "cause": "backlog"})).severity == "info"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"latency": {**MISSED, "missed_since": AT - 5}},
+        {"latency": {**MISSED, "met": True, "missed_since": None}},
+        {"latency": MISSED, "status": "paused"},
+    ],
+    ids=["for a moment only", "met again", "paused"],
+)
+def test_a_latency_goal_that_is_no_finding(changes: dict[str, Any]) -> None:
+    assert found(flow(**changes)) == []
 
 
 def test_a_stream_that_is_full() -> None:

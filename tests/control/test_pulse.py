@@ -308,3 +308,15 @@ def test_a_registry_that_is_down_for_a_moment_does_no_harm(
     finally:
         pulse.stop()
     assert "Pipeline/orders" in pulse.latest().look.flows
+
+
+def test_a_missed_latency_goal_is_found_and_cleared(orders: Stage) -> None:
+    since = time.time() - 30
+    goal = {"target_ms": 200, "p99_ms": 480.0, "met": False, "cause": "rate", "missed_since": since}
+    orders.report("orders", latency={**goal, "reason": "12,000 events/s arrive, about 8,000 events/s can be"})
+    orders.pulse.look()
+    (finding,) = [each for each in orders.pulse.latest().attention if each.code == "latency_missed"]
+    assert "12,000 events/s arrive" in finding.message
+    orders.report("orders", latency={**goal, "met": True, "cause": None, "missed_since": None})
+    orders.pulse.look()
+    assert [each for each in orders.pulse.latest().attention if each.code == "latency_missed"] == []

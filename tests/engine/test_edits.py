@@ -112,3 +112,9 @@ def test_a_source_without_a_cursor_loses_its_place_with_the_memory(streams: Stre
     assert effects(old, new) == {"source": "resets", "w": "resets", "drop": "keeps"}
     assert effects(new, old) == {"source": "resets", "w": "restarts", "drop": "keeps"}, "nothing to forget"
     assert effects(old, new, checkpoints=[]) == {"source": "keeps", "w": "restarts", "drop": "keeps"}
+
+
+def test_a_latency_goal_takes_effect_with_a_restart(streams: Streams) -> None:
+    steps = plan_edit(flow(streams), flow(streams, latency="200ms")).steps
+    (batch,) = [step for step in steps if step.id == "batch"]
+    assert (batch.effect, batch.path) == ("restarts", "spec.latency")

@@ -59,6 +59,7 @@ class StreamSource(Source):
 
     position_fields: ClassVar = ("type",)
     batch_fields: ClassVar = ALL
+    paced: ClassVar = True
     example: ClassVar = "type: stream\nstream: orders\nposition: earliest\n"
 
     def position_of(self, site: Site) -> dict[str, Any]:

@@ -15,6 +15,9 @@ MOST = 200
 STARTING_S = 60.0
 """For this long after the start of the server the absence of a worker is no fault: Spark is starting."""
 
+MISSED_S = 15.0
+"""A latency goal missed for a shorter time is no finding: one late micro-batch counts for ten seconds."""
+
 GIB = 1024**3
 
 
@@ -165,8 +168,34 @@ def lag_growing(scene: Scene) -> Iterator[Attention]:
         if flow is not None and flow.status == "active" and flow.worker is not None:
             waiting = _count(flow.lag_events or 0, "event")
             message = f"{_title(flow)} falls behind: {waiting} wait, and ever more"
-            advice = "Open it, and look for its slowest step or sink; or raise `batch.max_events`."
+            advice = "Open it, and look for its slowest step or sink"
+            advice += "." if flow.latency else "; or raise `batch.max_events`."
             yield _of(flow, "warning", "lag_growing", message, advice, _moment(since))
+
+
+def latency_missed(scene: Scene) -> Iterator[Attention]:
+    """A flow does not keep its latency goal."""
+    for flow in scene.look.flows.values():
+        goal = flow.latency or {}
+        since = goal.get("missed_since")
+        if flow.status != "active" or since is None or scene.look.at.timestamp() - since < MISSED_S:
+            continue
+        title = f"{_title(flow)} does not keep its latency of {goal['target_ms']:,} ms"
+        message = f"{title} (now {goal['p99_ms']:,.0f} ms): {goal['reason']}"
+        severity: Severity = "info" if goal["cause"] == "backlog" else "warning"
+        yield _of(flow, severity, "latency_missed", message, LATENCY_ADVICE[goal["cause"]], _moment(since))
+
+
+LATENCY_ADVICE = {
+    "fixed_cost": "Allow more time, such as `latency: 1s`; or look for the slowest step or sink, and give a "
+    "slow sink a pipeline of its own.",
+    "rate": "Allow more time, so that micro-batches can be larger; or look for the slowest step or sink; or "
+    "give Spark more cores.",
+    "backlog": "Wait: the goal is kept again when the backlog is gone.",
+    "stuck": "Open it, and look at its sinks and its log: a sink or a step may wait for another system.",
+    "uneven": "Look for other work on the machine, and for a sink that is slow at times; or allow more time.",
+}
+"""What to do about a missed latency goal, by cause."""
 
 
 def dead_letters(scene: Scene) -> Iterator[Attention]:
@@ -243,6 +272,7 @@ RULES: tuple[Rule, ...] = (
     sink_behind,
     sink_failing,
     lag_growing,
+    latency_missed,
     dead_letters,
     stream_dropping,
     unended_transactions,

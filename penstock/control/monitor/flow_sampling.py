@@ -155,6 +155,7 @@ class FlowSampler:
             tuple(sink for sink, _ in sinks),
             flow.error,
             flow.updated_at,
+            ops.get("latency") if held else None,
         )
         self._values[key] = {
             "in_rate": in_rate,

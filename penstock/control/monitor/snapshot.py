@@ -48,6 +48,8 @@ class FlowPulse:
     sinks: tuple[SinkPulse, ...]
     error: JsonObject | None
     updated_at: datetime
+    latency: JsonObject | None = None
+    """The latency goal of a flow that runs, as its worker reports it."""
 
 
 @dataclass(frozen=True)

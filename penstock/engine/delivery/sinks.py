@@ -251,6 +251,7 @@ class SinkRunner:
     def _deliver(self, events: ComputedEvents, delivery: DeliveryId, span: Span) -> None:
         context = self.context
         attempts = Attempts(self.sink.effort, self._cancelled.wait, lambda e: self.note(e, delivery.batch))
+        began = time.monotonic()
         with context.changed:
             self.attempts = attempts
             context.changed.notify_all()
@@ -262,7 +263,8 @@ class SinkRunner:
             with context.changed:
                 self.attempts, self.moved_at = None, time.monotonic()
                 context.changed.notify_all()
-        context.counters.acknowledged(self.sink.id, delivered.events, rejected)
+        took = time.monotonic() - began
+        context.counters.acknowledged(self.sink.id, delivered.events, rejected, took)
 
     def _write(self, events: ComputedEvents, delivery: DeliveryId, attempts: Attempts) -> Delivered:
         context = self.context

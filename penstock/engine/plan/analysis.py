@@ -188,6 +188,10 @@ def _columns(schema: StructType) -> list[Column]:
 def batch_warnings(flow: Flow) -> Iterator[Problem]:
     """Thresholds of `batch:` that were set and that the source does not honour."""
     source = flow.source.component
+    if flow.latency_ms is not None:  # it has set all of them
+        if "availableNow" in source.trigger(flow.batch):
+            yield _no_effect("latency", "the pipeline reads what is there, and ends")
+        return
     for name in sorted(flow.batch.model_fields_set - source.batch_fields):
         able = ", ".join(sorted(source.batch_fields)) or "none"
         kind = source.type  # type: ignore[attr-defined]

@@ -121,7 +121,9 @@ class _Change:
             changed = getattr(self.old, name) != getattr(self.new, name)
             effect: Effect = "restarts" if changed else "keeps"
             why = CHANGED if changed else SAME
-            yield StepEffect(id=name, part="policy", effect=effect, why=why, path=f"spec.{name}")
+            paced = name == "batch" and self.new.latency_ms is not None
+            path = "spec.latency" if paced else f"spec.{name}"
+            yield StepEffect(id=name, part="policy", effect=effect, why=why, path=path)
 
     def source(self) -> StepEffect:
         part, kind = self.new.source, self.new.source.component.type  # type: ignore[attr-defined]

@@ -33,7 +33,8 @@ from penstock.specs.documents import (
     runs,
     what_runs,
 )
-from penstock.specs.policies import Batch, CommitPolicy, Effort, Restart
+from penstock.specs.latency import second_stream, unable_source
+from penstock.specs.policies import Batch, CommitPolicy, Effort, PacedBatch, Restart, batching
 from penstock.specs.references import publishes_to
 from penstock.specs.validation import parse
 from penstock.specs.variables import resolve
@@ -119,6 +120,11 @@ class Flow:
         return self.source.component.reads(self.site) is not None
 
     @property
+    def latency_ms(self) -> int | None:
+        """The latency goal, if it has one."""
+        return self.batch.latency_ms if isinstance(self.batch, PacedBatch) else None
+
+    @property
     def delay_ms(self) -> int:
         """Milliseconds that the watermark stays behind the latest event, the same for all stateful steps."""
         return max((part.component.delay_ms() for part in self.remembering), default=0)
@@ -163,9 +169,9 @@ class _Resolver:
             hint = {"Task": "give it 'input' and 'outputs'", "Sink": "give it a 'stream'"}.get(document.kind)
             raise Invalid(Problem(code="not_runnable", message=message, path="spec", hint=hint))
         if isinstance(document, PipelineDocument):
-            return self.pipeline(document)
+            return _with_able_parts(self.pipeline(document))
         if isinstance(document, TaskDocument):
-            return self.task_flow(document)
+            return _with_able_parts(self.task_flow(document))
         if document.kind == "Source":
             return self.source_flow(document, publishes_to(raw) if runs(raw) else None)
         return self.sink_flow(document)
@@ -189,7 +195,7 @@ class _Resolver:
             _named(processors),
             [sink for sink in sinks if sink is not None],
             self.site,
-            spec.batch,
+            batching(spec.batch, spec.latency),
             spec.restart,
             spec.commit_policy,
         )
@@ -204,7 +210,7 @@ class _Resolver:
             _named(processors),
             self.outputs(spec.outputs),
             self.site,
-            spec.batch,
+            batching(spec.batch, spec.latency),
             spec.restart,
         )
 
@@ -218,7 +224,8 @@ class _Resolver:
         spec, place = document.spec, Place("spec")
         source = Part[Source]("source", StreamSource(stream=spec.stream, position=spec.position), place)
         sink = Part[Sink](spec.type, spec, place, effort=_effort(spec))
-        return Flow(document.id, source, [], [sink], self.site, spec.batch, spec.restart)
+        batch = batching(spec.batch, spec.latency)
+        return Flow(document.id, source, [], [sink], self.site, batch, spec.restart)
 
     def dead_letters(self, stream: str, source: Part[Source] | None) -> None:
         """Check the stream for dead letters: it must be raw, and not the one that the flow reads."""
@@ -302,6 +309,19 @@ class _Resolver:
 
     def processors(self, specs: list[Any], path: str) -> list[Part[Processor]]:
         return [Part(spec.id or "", spec, Place(f"{path}[{i}]")) for i, spec in enumerate(specs)]
+
+
+def _with_able_parts(flow: Flow) -> Flow:
+    """The flow, or `Invalid` if it has a latency goal and a part that cannot be paced."""
+    if flow.latency_ms is None:
+        return flow
+    source = flow.source.component
+    kind: str = source.type  # type: ignore[attr-defined]
+    problems = [] if source.paced else [unable_source(kind)]
+    problems += [second_stream(part.id) for part in flow.processors if part.component.reads(flow.site)]
+    if problems:
+        raise Invalid(*problems)
+    return flow
 
 
 def _effort(spec: Effort) -> Effort:

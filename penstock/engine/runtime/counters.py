@@ -7,6 +7,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.engine.runtime.latency_goal import LatencyGoal
+
 
 class Counters:
     """Totals of a flow, kept across restarts of its query.
@@ -19,6 +21,7 @@ class Counters:
         earlier = earlier or {}
         before = earlier.get("sinks", {})
         self._lock = threading.Lock()
+        self.goal: LatencyGoal | None = None
         self._input = int(earlier.get("input_events", 0))
         self._batches = int(earlier.get("batches", 0))
         self._letters = int(earlier.get("dead_letters", 0))
@@ -76,9 +79,11 @@ class Counters:
         with self._lock:
             self._letters += letters
 
-    def acknowledged(self, sink: str, events: int, rejected: int = 0) -> None:
-        """Count a batch that a sink has taken, and the events in it that it rejected."""
+    def acknowledged(self, sink: str, events: int, rejected: int = 0, seconds: float = 0.0) -> None:
+        """Count a batch that a sink has taken in a number of seconds, and the events that it rejected."""
         with self._lock:
+            if self.goal is not None:
+                self.goal.sank(sink, seconds)
             counts = self._sinks[sink]
             counts["events"] += events
             counts["rejected"] += rejected
@@ -123,6 +128,8 @@ class Counters:
                 "latency_ms": self._ages.pop(batch, took),
                 "durations_ms": durations,
             }
+            if self.goal is not None:
+                self.goal.finished(self._last["input_events"], self._last["latency_ms"])
 
     def snapshot(self) -> dict[str, Any]:
         """All counters, as the API shows them."""
@@ -134,6 +141,7 @@ class Counters:
                 "input_events_per_second": self._rates["input"],
                 "processed_events_per_second": self._rates["processed"],
                 "last_batch": self._last,
+                "latency": None if self.goal is None else self.goal.report(),
                 "processors": {step: dict(counts) for step, counts in self._steps.items()},
                 "sinks": {name: dict(counts) for name, counts in self._sinks.items()},
             }

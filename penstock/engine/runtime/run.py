@@ -15,6 +15,7 @@ from penstock.engine.runtime.checkpoint_files import CheckpointFiles
 from penstock.engine.runtime.counters import Counters
 from penstock.engine.runtime.failures import Failure, failure_of, java_failure
 from penstock.engine.runtime.flow_log import flow_log
+from penstock.engine.runtime.latency_goal import goal_of
 from penstock.frames.python_source import UNENDED
 from penstock.frames.streams.cursors import keep_up
 from penstock.processors.support.ticker import Clock
@@ -55,6 +56,7 @@ class Run:
         self.flow, self.counters, self.checkpoint = plan.flow, counters, checkpoint
         self._on_end, self._on_batch = on_end, on_batch
         self._plan = plan
+        counters.goal = goal_of(plan.flow)
         self._files = CheckpointFiles(checkpoint)
         self._delivery = Delivery(plan.flow, counters, permitted, self._files.sync)
         self._query: StreamingQuery | None = None

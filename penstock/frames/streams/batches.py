@@ -11,7 +11,7 @@ import math
 import time
 from bisect import bisect_left, bisect_right
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from penstock.frames.faults import Fault
@@ -28,12 +28,14 @@ class Limits:
 
     max_events: int
     max_bytes: int
-    max_ms: int
+    max_ms: float
     respect_source_tx: bool
     max_inflight: int
     max_inflight_bytes: int | None = None
     max_tx_bytes: float = math.inf
     max_tx_ms: float = math.inf
+    latency_ms: int | None = None
+    """The latency goal, by which the other limits are chosen between micro-batches."""
 
 
 @dataclass(frozen=True)
@@ -208,6 +210,7 @@ class Batches:
 
     def __init__(self, log: Log, limits: Limits, gap: Literal["skip", "fail"]) -> None:
         self._log, self._limits, self._gap = log, limits, gap
+        self._look_s = LOOK_S
         self._start = self._seen = 0  # what is known reaches from one to the other
         self._runs: deque[Run] = deque()
         self._transactions = Transactions()
@@ -233,7 +236,11 @@ class Batches:
                 self._log.wait(self._seen, deadline - now)
             else:  # the overdue batch waits for a transaction, which may take long
                 due_at = self._cutter.due_at if self._cutter.due_at > now else deadline
-                time.sleep(min(LOOK_S, due_at - now, deadline - now))
+                time.sleep(min(self._look_s, due_at - now, deadline - now))
+
+    def share(self) -> int | None:
+        """The size of batches that was chosen for the last planned micro-batch; None if none was."""
+        return None
 
     def unended(self, end: int) -> dict[str, int]:
         """The transactions that did not end in time and begin before an offset, each reported once."""
@@ -250,11 +257,15 @@ class Batches:
             return last
         return min(last, self._cutter.batches[self._fitting - 1].next)
 
-    def between(self, start: int, end: int) -> list[Batch]:
-        """The batches that make up a range, also when it was planned before a restart."""
+    def between(self, start: int, end: int, max_events: int | None = None) -> list[Batch]:
+        """The batches that make up a range, also when it was planned before a restart.
+
+        With `max_events` they are that small, in place of the limit of all batches.
+        """
         self._begin(start)
         self._look(end)
-        cutter = Cutter(self._limits, self._transactions.within(end), start)
+        limits = self._limits if max_events is None else replace(self._limits, max_events=max_events)
+        cutter = Cutter(limits, self._transactions.within(end), start)
         for run in self._runs:
             if run.base < end:
                 cutter.add(run.part(start, end))

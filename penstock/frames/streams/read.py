@@ -9,7 +9,7 @@ from penstock.frames.known import event_of
 from penstock.frames.logs import LOGS
 from penstock.frames.python_source import inflight, inflight_bytes
 from penstock.frames.site import Site
-from penstock.specs.policies import Batch
+from penstock.specs.policies import Batch, PacedBatch
 from penstock.sql.names import quote
 from penstock.sql.schemas import parse_schema
 from penstock.streams.home import StreamPlace
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Gap = Literal["skip", "fail"]
-
-TASKS_PER_CORE = 2
-"""Tasks of a micro-batch: more would cost more than they balance."""
 
 RAW_COLUMNS = "value STRING, key STRING, headers MAP<STRING, STRING>"
 BESIDE_COLUMNS = "_key STRING, _headers MAP<STRING, STRING>"
@@ -46,7 +43,7 @@ def read_stream(
 ) -> DataFrame:
     """The events of a stream as a streaming frame."""
     from penstock.frames.streams.batches import Limits
-    from penstock.frames.streams.reader import reading
+    from penstock.frames.streams.reader import TASKS_PER_CORE, reading
     from penstock.spark.planned_source import FORMAT, options
 
     limits = Limits(
@@ -58,6 +55,7 @@ def read_stream(
         inflight_bytes(batch),
         batch.max_tx_bytes,
         batch.max_tx_ms,
+        batch.latency_ms if isinstance(batch, PacedBatch) else None,
     )
     raw = place.spec.schema_ is None
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism

@@ -18,6 +18,8 @@ from penstock.frames.logs import LOGS
 from penstock.frames.python_source import BEGIN, UNENDED
 from penstock.frames.streams.batches import Batch, Batches, Limits
 from penstock.frames.streams.cursors import cursor_in
+from penstock.frames.streams.pace import Pace
+from penstock.frames.streams.paced_batches import PacedBatches
 from penstock.frames.streams.pieces import Pieces, slice_of
 from penstock.spark.planned_source import PLANNERS, Slice
 from penstock.specs.positions import parse_position
@@ -28,10 +30,13 @@ PATIENCE_S, IDLE_PATIENCE_S, GROWTH = 0.3, 0.8, 1.05
 """How long one poll may take, soon after events and much later: stopping a pipeline has to wait for it, and
 each poll costs a round of Spark's trigger. It grows by this factor with each poll that finds nothing."""
 
+TASKS_PER_CORE = 2
+"""Tasks of a micro-batch: more would cost more than they balance."""
+
 TASK_BYTES = 1024 * 1024
 """With `max_inflight: auto`, a task that reads less costs more than it saves."""
 
-FIRST = "first"
+FIRST, SIZE = "first", "size"
 KIND = "stream"
 
 _PLANNERS: WeakValueDictionary[str, StreamPlanner] = WeakValueDictionary()
@@ -68,6 +73,12 @@ def batches_of(reader: str, first: int, end: int) -> list[int]:
     return [] if planner is None else planner.begins(first, end)
 
 
+def pace_of(reader: str) -> Pace | None:
+    """The pace of a reader that has a latency goal; None if it has none, or plans nothing now."""
+    planner = _PLANNERS.get(reader)
+    return None if planner is None else planner.pace
+
+
 def lost_before(reader: str, end: int) -> int:
     """The events of the micro-batch that ends at an offset which could not be planned, as they are gone."""
     planner = _PLANNERS.get(reader)
@@ -79,7 +90,8 @@ Offset = dict[str, Any]
 a source for news, also the answer that there is nothing yet. Of a reader that has an end, `end` is the offset
 that its position `until` meant when it began: a restart ends at the same event. At the end of the first
 batch with events, `first` is the offset of its first event. `unended` reports transactions that did not end
-in time, so that their events were read without the rest."""
+in time, so that their events were read without the rest. `size` is the size of the batches, if the planner
+has chosen it for this micro-batch."""
 
 
 class StreamPlanner:
@@ -96,7 +108,8 @@ class StreamPlanner:
         self.tasks, self.limits = int(reading["tasks"]), Limits(**reading["limits"])
         # With a `max_inflight` of the user, batches are to be processed at once however small they are.
         self.task_bytes = 1 if self.limits.max_inflight_bytes is None else TASK_BYTES
-        self._plan = Batches(self._log, self.limits, self.gap)
+        self._plan, self.pace = self._batches()
+        self._sizes: dict[int, int | None] = {}  # by the end of a micro-batch: the size of its batches
         self._pieces = Pieces(self._log)
         _PLANNERS[self.reader] = self
         self._cursor: Cursor | None = None
@@ -117,6 +130,7 @@ class StreamPlanner:
         # which comes only with the next events. It is also what fences an older epoch of the flow.
         self._move(start)
         self._pieces.clear()
+        self._sizes.clear()
         first = start["offset"]
         if self.until is None:
             end = self._plan.await_end(first, self._patience_s)
@@ -124,7 +138,9 @@ class StreamPlanner:
             self._patience_s = grown if end == first else PATIENCE_S
             if end == first:
                 return None
-            return {"offset": end, **_beginning(start), **self._unended(end)}
+            share = self._plan.share()
+            size = {} if share is None else {SIZE: share}
+            return {"offset": end, **_beginning(start), **self._unended(end), **size}
         known = start.get("until") == self.until
         end = start["end"] if known else self._log.resolve(parse_position(self.until))
         last = min(end, self._log.bounds().next if self._present is None else self._present)
@@ -136,17 +152,18 @@ class StreamPlanner:
     def partitions(self, start: Offset, end: Offset) -> list[Slice]:
         # Spark does not keep where the first batch begins, and by now the cursor may be past it.
         first = end[FIRST] if BEGIN in start and FIRST in end else start["offset"]
-        batches = self._plan.between(first, end["offset"])
+        size = self._sizes[end["offset"]] = end.get(SIZE)
+        batches = self._plan.between(first, end["offset"], size)
         self._lost[end["offset"]] = sum(batch.lost for batch in batches)
         raw = self._log.storage.spec.schema_ is None
         return [
             slice_of(self._pieces.of(run for batch in group for run in batch.runs), self.gap, raw=raw)
-            for group in grouped(batches, self.tasks, self.task_bytes)
+            for group in grouped(batches, self.tasks, self.task_bytes if size is None else 1)
         ]
 
     def begins(self, first: int, end: int) -> list[int]:
         """The first offsets of the batches that make up a range."""
-        return [batch.first for batch in self._plan.between(first, end)]
+        return [batch.first for batch in self._plan.between(first, end, self._sizes.get(end))]
 
     def lost(self, end: int) -> int:
         """The events of the planned micro-batch up to an offset that cannot be read any more."""
@@ -157,6 +174,13 @@ class StreamPlanner:
 
     def stop(self) -> None:
         self._pieces.clear()
+
+    def _batches(self) -> tuple[Batches, Pace | None]:
+        if self.limits.latency_ms is None or self.until is not None:
+            return Batches(self._log, self.limits, self.gap), None
+        cores = max(1, self.tasks // TASKS_PER_CORE)
+        paced = PacedBatches(self._log, self.limits, self.gap, cores)
+        return paced, paced.pace
 
     @property
     def _log(self) -> Log:

@@ -3260,6 +3260,43 @@ export interface components {
             last: number;
         };
         /**
+         * LatencyOps
+         * @description The latency goal of a flow, and whether it is kept.
+         */
+        LatencyOps: {
+            /** Target Ms */
+            target_ms: number;
+            /**
+             * P99 Ms
+             * @description 99 % of the events of the last seconds were acknowledged within this time; null: none.
+             */
+            p99_ms: number | null;
+            /**
+             * Met
+             * @description Whether that is within the goal.
+             */
+            met: boolean | null;
+            /** Cause */
+            cause: ("fixed_cost" | "rate" | "backlog" | "stuck" | "uneven") | null;
+            /**
+             * Reason
+             * @description Why the goal is not met, in words.
+             */
+            reason: string | null;
+            /** Missed Since */
+            missed_since: string | null;
+            /**
+             * Linger Ms
+             * @description How long events wait for others before a micro-batch begins.
+             */
+            linger_ms: number | null;
+            /**
+             * Max Events
+             * @description Events of a micro-batch at most; null: as many as there are.
+             */
+            max_events: number | null;
+        };
+        /**
          * LetterReplay
          * @description A replay of a letter that has come to an end.
          */
@@ -3574,6 +3611,8 @@ export interface components {
             last_batch: {
                 [key: string]: unknown;
             } | null;
+            /** @description Null without a latency goal. */
+            latency: components["schemas"]["LatencyOps"] | null;
             /** Sinks */
             sinks: {
                 [key: string]: components["schemas"]["SinkOps"];
@@ -3771,6 +3810,8 @@ export interface components {
             last_batch: {
                 [key: string]: unknown;
             } | null;
+            /** @description Null without a latency goal. */
+            latency: components["schemas"]["LatencyOps"] | null;
             /** Sinks */
             sinks: {
                 [key: string]: components["schemas"]["SinkOps"];
@@ -5191,6 +5232,12 @@ export interface components {
             position: string;
             /** @description When a batch is complete. */
             batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
             /**
@@ -5514,6 +5561,12 @@ export interface components {
             position: string;
             /** @description When a batch is complete. */
             batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
             /**
@@ -5882,6 +5935,12 @@ export interface components {
             position: string;
             /** @description When a batch is complete. */
             batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
             /**
@@ -7133,6 +7192,12 @@ export interface components {
             sinks: (components["schemas"]["ConsoleSinkEntry"] | components["schemas"]["DropSinkEntry"] | components["schemas"]["FileSinkEntry"] | components["schemas"]["SparkSinkEntry"] | components["schemas"]["StreamSinkEntry"] | components["schemas"]["SinkRef"])[];
             /** @description When a batch is complete. */
             batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
             /** @description Which sinks must acknowledge. */
             commit_policy?: components["schemas"]["CommitPolicy"];
             /** @description What happens after a failure. */
@@ -7582,6 +7647,12 @@ export interface components {
             position: string;
             /** @description When a batch is complete. */
             batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
             /**
@@ -7938,6 +8009,12 @@ export interface components {
             position: string;
             /** @description When a batch is complete. */
             batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
             /**
@@ -8215,6 +8292,12 @@ export interface components {
             outputs?: components["schemas"]["TaskOutput"][];
             /** @description When a batch is complete. */
             batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
             /**

@@ -56,7 +56,7 @@ export function SettingsForm() {
         path="spec"
         problems={problems}
         hide={PARTS}
-        first={["batch", "commit_policy", "restart", "dead_letters", "buffer"].filter((name) =>
+        first={["batch", "latency", "commit_policy", "restart", "dead_letters", "buffer"].filter((name) =>
           names.includes(name),
         )}
         context={context}

@@ -49,7 +49,7 @@ export function TaskPartForm({ part }: { part: Part }) {
 }
 
 // Of a task's spec its input has these; the rest are other parts and settings.
-const HIDDEN = ["processors", "outputs", "batch", "restart", "tests"];
+const HIDDEN = ["processors", "outputs", "batch", "latency", "restart", "tests"];
 
 function schemaOf(root: JsonSchema, part: Part): JsonSchema {
   const schemas = (root.components as { schemas: Record<string, JsonSchema> }).schemas;

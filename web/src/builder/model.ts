@@ -18,6 +18,7 @@ const SPEC = [
   "sinks",
   "outputs",
   "batch",
+  "latency",
   "commit_policy",
   "restart",
   "dead_letters",

@@ -14,6 +14,7 @@ export function FlowNumbers({ document }: { document: AnyDocument }) {
   const pulse = useFlowPulse(keyOf(document));
   const ops = document.ops;
   const batch = ops?.last_batch as { at?: string; input_events?: number } | null | undefined;
+  const goal = ops?.latency;
   const figures: Figure[] = [
     { label: "In", value: rate(pulse?.in_rate), about: "Events read per second, over the last ten seconds" },
     { label: "Out", value: rate(pulse?.out_rate), about: "Events delivered per second" },
@@ -22,11 +23,17 @@ export function FlowNumbers({ document }: { document: AnyDocument }) {
       value: count(pulse?.lag_events),
       about: "Events of its stream that it has not read yet; unknown if it reads no stream",
     },
-    {
-      label: "Latency",
-      value: duration(pulse?.latency_ms),
-      about: "How old the oldest event of the last batch was when it was delivered",
-    },
+    goal
+      ? {
+          label: "Latency / goal",
+          value: `${duration(goal.p99_ms)} / ${duration(goal.target_ms)}`,
+          about: goal.reason ?? "99 % of the events of the last seconds were delivered in this time",
+        }
+      : {
+          label: "Latency",
+          value: duration(pulse?.latency_ms),
+          about: "How old the oldest event of the last batch was when it was delivered",
+        },
     {
       label: "Events read",
       value: count(pulse?.input_events ?? ops?.input_events),

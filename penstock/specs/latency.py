@@ -1,0 +1,73 @@
+"""Rules for the latency goal of a document: what it replaces, and what it cannot be combined with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from penstock.errors import Problem
+from penstock.specs.catalog import catalog
+from penstock.specs.documents import runs
+from penstock.specs.policies import THRESHOLDS
+
+PATH = "spec.latency"
+CODE = "latency_unavailable"
+
+
+def latency_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    """The problems of a document that has a latency goal, as far as the document itself shows them."""
+    spec = raw["spec"]
+    if spec.get("latency") is None or raw.get("kind") == "Source":  # of a Source it is an unknown field
+        return
+    batch = spec.get("batch")
+    for name in sorted(THRESHOLDS & batch.keys()) if isinstance(batch, Mapping) else ():
+        yield Problem(
+            code="exclusive_fields",
+            message=f"'latency' stands in place of 'batch.{name}', which is chosen to keep it",
+            path=f"spec.batch.{name}",
+            hint="keep one of the two",
+        )
+    source = spec.get("source")
+    kind = source.get("type") if isinstance(source, Mapping) else None
+    if isinstance(kind, str) and not getattr(catalog("source").classes.get(kind), "paced", True):
+        yield unable_source(kind)
+    if not runs(raw):
+        where = "input' and 'outputs" if raw["kind"] == "Task" else "stream"
+        yield Problem(
+            code=CODE,
+            message=f"'latency' needs a {raw['kind'].lower()} that runs by itself",
+            path=PATH,
+            hint=f"add '{where}', or set the latency in the pipeline that uses it",
+        )
+
+
+def unable_source(kind: str) -> Problem:
+    """The problem of a latency goal with a source whose micro-batches Penstock does not plan."""
+    able = sorted(name for name, found in catalog("source").classes.items() if getattr(found, "paced", False))
+    return Problem(
+        code=CODE,
+        message=f"'latency' isn't available for a source of type '{kind}': it has no times of arrival",
+        path=PATH,
+        hint=f"use a source of type {' or '.join(able)}, or set the thresholds of 'batch'",
+    )
+
+
+def second_stream(step: str) -> Problem:
+    """The problem of a latency goal with a step that reads a stream of its own."""
+    return Problem(
+        code=CODE,
+        message=f"'latency' isn't available with step '{step}', which reads a second stream",
+        path=PATH,
+        hint="leave out 'latency', and set the thresholds of 'batch'",
+    )
+
+
+def without_rivals(defaults: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults of a kind without those that a document replaces by `latency`, or by thresholds."""
+    kept = dict(defaults)
+    batch = spec.get("batch")
+    if spec.get("latency") is not None and isinstance(kept.get("batch"), Mapping):
+        kept["batch"] = {name: value for name, value in kept["batch"].items() if name not in THRESHOLDS}
+    if isinstance(batch, Mapping) and THRESHOLDS & batch.keys() and spec.get("latency") is None:
+        kept.pop("latency", None)
+    return kept
