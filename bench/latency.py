@@ -6,10 +6,12 @@ file, a Python data source that reads the file, and `foreachBatch` that appends 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import statistics
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +29,19 @@ RATE, WARM_S, MEASURED_S = 1_000, 4, 10
 POLL_S = 0.001
 """A stream is polled as often while events come."""
 HAND_WRITTEN = "hand-written PySpark"
+
+BUDGET_MS = {
+    "latestOffset": 5,
+    "queryPlanning": 8,
+    "walCommit": 6,
+    "addBatch": 40,
+    "commitOffsets": 6,
+    "triggerExecution": 65,
+}
+"""What the stages of a warm micro-batch may take on two quiet cores; the last one is all of it."""
+
+Stages = dict[str, list[float]]
+"""By stage: the milliseconds of some micro-batches."""
 
 Arrivals = Callable[[float], Iterator[list[float]]]
 """The times at which arriving events were sent, batch by batch, until a moment of the monotonic clock."""
@@ -48,11 +63,13 @@ class Delays:
 def measure(work: Path) -> list[str]:
     """The lines of a report."""
     with product(work / "latency-home", workers=1) as running, twin(work / "latency-twin") as other:
+        stages: Stages = defaultdict(list)
 
         def penstock() -> Delays:
-            return delays(
-                f"{running.url}/ingest/latency", lambda until: from_stream(running, "arrived", until)
-            )
+            with _sampled(running, stages):
+                return delays(
+                    f"{running.url}/ingest/latency", lambda until: from_stream(running, "arrived", until)
+                )
 
         def by_hand() -> Delays:
             with other.awake():
@@ -70,11 +87,51 @@ def measure(work: Path) -> list[str]:
     ]
     medians = {name: _median(each) for name, each in found.items()}
     base = medians[HAND_WRITTEN]
-    return lines + [
+    lines += [
         f"| {name} | {each.events:,} | {each.p50:.0f} | {each.p99:.0f} | {each.longest:.0f} "
         f"| {each.p50 / base.p50:.2f}, {each.p99 / base.p99:.2f} |"
         for name, each in medians.items()
     ]
+    return [*lines, "", *_stage_table(stages, other.stages())]
+
+
+def _stage_table(ours: Stages, by_hand: Stages) -> list[str]:
+    """The stages of a micro-batch beside their budget."""
+    lines = [
+        "The stages of a micro-batch in milliseconds, medians of the micro-batches that were seen:",
+        "",
+        f"| | Penstock | {HAND_WRITTEN} | budget | |",
+        "|---|---|---|---|---|",
+    ]
+    for stage, budget in BUDGET_MS.items():
+        took, other = (statistics.median(each[stage]) for each in (ours, by_hand))
+        lines.append(
+            f"| `{stage}` | {took:.0f} | {other:.0f} | {budget} | {'OVER' if took > budget else ''} |"
+        )
+    return lines
+
+
+@contextlib.contextmanager
+def _sampled(running: Product, stages: Stages) -> Iterator[None]:
+    """Note the stages of micro-batches, of about one a second."""
+    stop, seen = threading.Event(), set()
+
+    def sample() -> None:
+        with httpx.Client(base_url=running.url, trust_env=False) as client:
+            while not stop.wait(0.5):
+                last = client.get("/pipelines/latency").json()["ops"].get("last_batch")
+                if last is not None and last["id"] not in seen:
+                    seen.add(last["id"])
+                    for stage, took in last["durations_ms"].items():
+                        stages[stage].append(took)
+
+    sampler = threading.Thread(target=sample)
+    sampler.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        sampler.join()
 
 
 def _create(running: Product) -> None:

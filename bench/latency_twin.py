@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,16 @@ class Twin:
     query: psutil.Process
     url: str
     target: Path
+    progress: Path
+    """Where the query writes the stages of some micro-batches."""
+
+    def stages(self) -> dict[str, list[float]]:
+        """By stage: the milliseconds of some micro-batches."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for line in self.progress.read_text().splitlines():
+            for stage, took in json.loads(line).items():
+                found[stage].append(took)
+        return found
 
     @contextlib.contextmanager
     def awake(self) -> Iterator[None]:
@@ -53,8 +65,9 @@ def twin(work: Path) -> Iterator[Twin]:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}/"
     server = _job("http_append", str(source), str(port))
-    query = _job("pyspark_latency", str(source), str(target), str(work / "checkpoint"))
-    found = Twin(psutil.Process(server.pid), psutil.Process(query.pid), url, target)
+    progress = work / "progress"
+    query = _job("pyspark_latency", str(source), str(target), str(work / "checkpoint"), str(progress))
+    found = Twin(psutil.Process(server.pid), psutil.Process(query.pid), url, target, progress)
     try:
         while not target.stat().st_size:
             if query.poll() is not None or server.poll() is not None:

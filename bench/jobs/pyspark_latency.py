@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,8 +58,8 @@ class FramesReader(DataSourceStreamReader):
         return read(self._file, *partition.value)
 
 
-def main(source: str, target: str, checkpoint: str) -> None:
-    """Run until the process is ended."""
+def main(source: str, target: str, checkpoint: str, progress: str) -> None:
+    """Run until the process is ended; write the stages of about one micro-batch a second to a file."""
     spark = session(FAST)
     spark.dataSource.register(Frames)
 
@@ -68,7 +69,13 @@ def main(source: str, target: str, checkpoint: str) -> None:
 
     events = spark.readStream.format("frames").load(source)
     query = events.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint).start()
-    query.awaitTermination()
+    seen = -1
+    while not query.awaitTermination(1):
+        last = query.lastProgress
+        if last is not None and last.batchId != seen and "addBatch" in last.durationMs:
+            seen = last.batchId
+            with Path(progress).open("a") as file:
+                print(json.dumps(dict(last.durationMs)), file=file)
 
 
 if __name__ == "__main__":
