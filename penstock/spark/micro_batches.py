@@ -38,8 +38,8 @@ class CurrentBatch:
         """Set local properties for the computation of the batch, and reset its observed metrics."""
         self._java.begin(self._spark, self.query, json.dumps(properties))
 
-    def collect(self, df: DataFrame, schema: pa.Schema, directory: Path) -> pa.Table:
-        """All rows of a frame, which has columns of this schema.
+    def collect(self, df: DataFrame, schema: pa.Schema, directory: Path, *, whole: bool = False) -> pa.Table:
+        """All rows of a frame, which has columns of this schema; `whole`: it is the frame of the batch.
 
         Many rows pass through a file in the directory, which is removed at once: they stay readable. It takes
         one call to the JVM where `toArrow` takes over twenty, which matters for small batches.
@@ -48,7 +48,9 @@ class CurrentBatch:
 
         file = directory / "rows.arrow"
         dataset: Any = df._jdf
-        found = self._java.collect(dataset, schema.serialize().to_pybytes(), str(file), INLINE)
+        query = self.query if whole else None
+        message = schema.serialize().to_pybytes()
+        found = self._java.collect(self._spark, query, dataset, message, str(file), INLINE)
         if found:
             return pa.ipc.open_stream(found).read_all()
         with pa.memory_map(str(file)) as rows:

@@ -62,8 +62,11 @@ def test_local_properties_reach_the_tasks_of_the_batch_alone(spark: SparkSession
     assert seen[:2] == [["x", "y"], [None, None]]
 
 
+@pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("rows", [0, 3, 40_000])
-def test_rows_are_collected_with_their_types(spark: SparkSession, tmp_path: Path, rows: int) -> None:
+def test_rows_are_collected_with_their_types(
+    spark: SparkSession, tmp_path: Path, rows: int, whole: bool
+) -> None:
     """Few rows come in the answer of the call, many in a file that is gone at once."""
     columns = [
         f.col("value").alias("n"),
@@ -77,7 +80,7 @@ def test_rows_are_collected_with_their_types(spark: SparkSession, tmp_path: Path
     def deliver(batch: DataFrame, number: int) -> None:
         current = CurrentBatch(spark)
         current.begin({})
-        table = current.collect(batch, to_arrow_schema(batch.schema, timezone="UTC"), tmp_path)
+        table = current.collect(batch, to_arrow_schema(batch.schema, timezone="UTC"), tmp_path, whole=whole)
         current.end()
         found.append((table, batch.toArrow()))
 
@@ -99,6 +102,6 @@ def run(df: DataFrame, deliver: Any, directory: Path) -> None:
 
     query = df.writeStream.foreachBatch(counted).option("checkpointLocation", str(directory / "ck")).start()
     while len(batches) < 2:
-        assert query.isActive, query.exception()
+        assert query.isActive, str(query.exception())
         time.sleep(0.05)
     query.stop()

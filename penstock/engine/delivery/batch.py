@@ -60,8 +60,9 @@ class MicroBatch:
         return Report.of(self._current.end(), spool, self._counts())
 
     def _collected(self, df: DataFrame) -> pa.Table:
-        schema = self._plan.arrow if df is self._df else arrow_of(df)
-        return self._current.collect(df, schema, self._state / SPOOL)
+        whole = df is self._df
+        schema = self._plan.arrow if whole else arrow_of(df)
+        return self._current.collect(df, schema, self._state / SPOOL, whole=whole)
 
     def _counts(self) -> dict[str, int]:
         """The counts that the query did not observe."""

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.util.Iterator;
 import java.util.Map;
+import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.classic.Dataset;
@@ -54,9 +55,14 @@ public final class MicroBatches {
     }
 
     /** Computes a frame, and returns its rows as an Arrow stream that begins with the given schema; if it has more bytes than
-     * `limit`, it is written to the file, and nothing is returned. */
-    public static byte[] collect(Dataset frame, byte[] schema, String file, int limit) throws IOException {
-        byte[][] batches = (byte[][]) frame.toArrowBatchRdd().collect();
+     * `limit`, it is written to the file, and nothing is returned. With the id of a query, the frame is its whole batch:
+     * then the plan of the batch is run as it is, without planning the frame that Spark has wrapped it in. */
+    public static byte[] collect(SparkSession spark, String query, Dataset frame, byte[] schema, String file, int limit)
+            throws IOException {
+        RDD rows = query == null
+            ? frame.toArrowBatchRdd()
+            : frame.toArrowBatchRdd(stream(spark, query).lastExecution().executedPlan());
+        byte[][] batches = (byte[][]) rows.collect();
         long size = schema.length + END.length;
         for (int i = 0; i < batches.length; i++) size += batches[i].length;
         ByteArrayOutputStream bytes = size <= limit ? new ByteArrayOutputStream((int) size) : null;
