@@ -70,7 +70,7 @@ class MicroBatch:
         found = dict.fromkeys(known - {SOURCE}, self.events.rows) if known - {SOURCE} else {}
         first, end = self.span.first, self.span.next
         if SOURCE in known and first is not None and end is not None:
-            found[SOURCE] = end - first - lost_before(self.flow.site.flow, end)
+            found[SOURCE] = end - first - lost_before(self.flow.site.flow, end) if end > first else 0
         return found
 
     def _begins(self) -> list[int]:
@@ -107,6 +107,6 @@ class MicroBatch:
 
 def _offsets(committed: Any, available: Any) -> tuple[int | None, int | None]:
     """The offsets that a batch reads from its source, the end exclusive, if the source is a stream."""
-    if FIRST in available:  # Spark does not keep where the first batch begins
+    if FIRST in available and not committed:  # Spark does not keep where the first batch begins
         return available[FIRST], available["offset"]
     return (available if BEGIN in available else committed).get("offset"), available.get("offset")
