@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from penstock.errors import Problem
+from penstock.errors import PenstockError, Problem
 from penstock.frames.site import Site
 from penstock.specs.base import Component
 from penstock.specs.policies import Batch
@@ -35,6 +35,9 @@ class Source(Component):
 
     batch_fields: ClassVar[frozenset[str]] = frozenset()
     """The thresholds of `batch:` this source honours."""
+
+    jars: ClassVar[str | None] = None
+    """The set of `penstock.spark.jars` that it needs."""
 
     push: ClassVar[bool] = False
     """Whether events are sent to it: a server takes them in, and no flow runs for a Source of this type."""
@@ -82,6 +85,17 @@ class Source(Component):
         """The code and the message of a record that was noted without one; None if there are none."""
         return None
 
+    def explained(self, text: str) -> PenstockError | None:
+        """The error behind the text of an exception and its causes; None if it is not known better.
+
+        `Invalid` if a retry cannot help. Paths are relative to the source.
+        """
+        return None
+
+    def behind(self, progress: Mapping[str, Any]) -> int | None:
+        """Events that wait in the external system, by Spark's report about the source; None: not known."""
+        return None
+
     def trigger(self, batch: Batch) -> dict[str, Any]:
         """The arguments of `DataStreamWriter.trigger`. `availableNow` makes the pipeline finite."""
         return {"processingTime": "0 seconds"}
@@ -92,6 +106,9 @@ class Sink(Component):
 
     guarantee: ClassVar[Guarantee]
     """The effect of a batch that is delivered again, after a crash or a failure of another sink."""
+
+    jars: ClassVar[str | None] = None
+    """The set of `penstock.spark.jars` that it needs."""
 
     meta: ClassVar[bool] = False
     """Whether its frames have the hidden column `$event` after the visible ones."""
