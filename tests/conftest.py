@@ -13,6 +13,7 @@ from _pytest.nodeid import NodeId
 from xdist.remote import Producer
 
 from tests.java import CACHE, QUICK, make_archive
+from tests.kafka_server import Kafka, kafka
 from tests.servers import connect, postgres
 from tests.side_by_side import Stages, Units, arrange
 
@@ -55,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # Schemathesis gives the tests of all routes one id, and of these only one would be run.
         if not item.nodeid.endswith(item.name):
             item._id = NodeId.parse(f"{item.nodeid.rpartition('::')[0]}::{item.name}")
-        if "postgres_url" in getattr(item, "fixturenames", ()):
+        if {"postgres_url", "broker"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
     arrange(items)
 
@@ -71,6 +72,13 @@ def postgres_url() -> Iterator[str]:
     """URL of a real PostgreSQL that lives as long as the test session."""
     with postgres() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Kafka]:
+    """A real Kafka broker that lives as long as the test session."""
+    with kafka() as started:
+        yield started
 
 
 @pytest.fixture

@@ -109,26 +109,26 @@ max_file_bytes: 134217728
             nested = isinstance(field.dataType, ArrayType | MapType | StructType)
             if self.format == "csv" and nested:
                 yield _cannot_hold(self.format, field, "add a flatten or map step, or write json")
-            elif self.format != "text" and _has_no_form(field.dataType, self.format):
+            elif self.format != "text" and has_no_form(field.dataType, self.format):
                 yield _cannot_hold(self.format, field, "cast it to STRING or BIGINT, or write parquet")
 
     def open(self, site: Site) -> SinkWriter:
         return _Writer(self, site.epoch)
 
 
-def _has_no_form(kind: DataType, file_format: Format) -> bool:
+def has_no_form(kind: DataType, file_format: Format) -> bool:
     """Whether the format cannot hold a type, or one inside it."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(kind, ArrayType):
-        return _has_no_form(kind.elementType, file_format)
+        return has_no_form(kind.elementType, file_format)
     if isinstance(kind, MapType):
         # Spark and pyarrow both read back fewer entries than were written.
         return file_format == "orc" or any(
-            _has_no_form(each, file_format) for each in (kind.keyType, kind.valueType)
+            has_no_form(each, file_format) for each in (kind.keyType, kind.valueType)
         )
     if isinstance(kind, StructType):
-        return any(_has_no_form(field.dataType, file_format) for field in kind.fields)
+        return any(has_no_form(field.dataType, file_format) for field in kind.fields)
     return kind.simpleString().startswith(NO_FORM_IN_ORC if file_format == "orc" else NO_FORM)
 
 
