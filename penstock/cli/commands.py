@@ -63,6 +63,11 @@ COMMANDS = {
         "validate:validate",
         "Check documents, which see one another, down to every column of every SQL query.",
     ),
+    "check": Entry(
+        RUN,
+        "check:check",
+        "Test the connections of all sources and sinks in documents. Nothing is read or written for good.",
+    ),
     "test": Entry(
         RUN,
         "test:test",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from penstock.connectors.probe import Probe
 from penstock.errors import PenstockError, Problem
 from penstock.frames.site import Site
 from penstock.specs.base import Component
@@ -85,6 +86,10 @@ class Source(Component):
         """The code and the message of a record that was noted without one; None if there are none."""
         return None
 
+    def probe(self, spark: SparkSession, site: Site) -> Probe:
+        """Test the connection, within seconds, and look at what there is. Nothing is changed."""
+        return Probe(checked=False)
+
     def explained(self, text: str) -> PenstockError | None:
         """The error behind the text of an exception and its causes; None if it is not known better.
 
@@ -126,6 +131,10 @@ class Sink(Component):
     def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
         """The problems of this sink with events of `schema`; paths are relative to the sink."""
         yield from ()
+
+    def probe(self, spark: SparkSession, site: Site) -> Probe:
+        """Test the connection, within seconds, and look at what there is. Nothing is changed."""
+        return Probe(checked=False)
 
     @abstractmethod
     def open(self, site: Site) -> SinkWriter:

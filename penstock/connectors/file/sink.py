@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from penstock.connectors.base import Delivered, DeliveryId, Events, Rejected, Sink, SinkWriter, write_counted
+from penstock.connectors.file.check import probe_writing
 from penstock.connectors.file.form import (
     NO_FORM,
     NO_FORM_IN_ORC,
@@ -21,13 +22,14 @@ from penstock.connectors.file.form import (
 )
 from penstock.connectors.file.paths import qualified
 from penstock.connectors.file.storage import Storage, storage_for
+from penstock.connectors.probe import Probe
 from penstock.errors import Problem, did_you_mean
 from penstock.frames.site import Site
 from penstock.sql.names import quote
 from penstock.sql.rows import to_json
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructField, StructType
 
 BATCH = "penstock_batch"
@@ -111,6 +113,9 @@ max_file_bytes: 134217728
                 yield _cannot_hold(self.format, field, "add a flatten or map step, or write json")
             elif self.format != "text" and has_no_form(field.dataType, self.format):
                 yield _cannot_hold(self.format, field, "cast it to STRING or BIGINT, or write parquet")
+
+    def probe(self, spark: SparkSession, site: Site) -> Probe:
+        return probe_writing(spark, self.path)
 
     def open(self, site: Site) -> SinkWriter:
         return _Writer(self, site.epoch)

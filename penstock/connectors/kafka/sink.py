@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field, field_validator
 
 from penstock.connectors.base import Delivered, DeliveryId, Events, Guarantee, Rejected, Sink, SinkWriter
+from penstock.connectors.kafka.check import probe_kafka
 from penstock.connectors.kafka.client import JARS, KafkaEnd
 from penstock.connectors.kafka.problems import explained
 from penstock.connectors.kafka.shape import REFUSAL, ROW, misfits, record_of
 from penstock.connectors.kafka.topic import columns_of
+from penstock.connectors.probe import Probe
 from penstock.errors import Problem
 from penstock.frames.hidden import EVENT
 from penstock.frames.site import Site
@@ -91,6 +93,9 @@ options: {compression.type: zstd}
 
     def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
         yield from misfits(schema, self.topic)
+
+    def probe(self, spark: SparkSession, site: Site) -> Probe:
+        return probe_kafka(spark, self, [] if columns_of(self.topic) else [(self.topic, "topic")])
 
     def open(self, site: Site) -> SinkWriter:
         return _Writer(self)

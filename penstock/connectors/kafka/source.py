@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from penstock.connectors.base import Source
+from penstock.connectors.kafka.check import probe_kafka
 from penstock.connectors.kafka.client import JARS, KafkaEnd
 from penstock.connectors.kafka.position import KafkaPosition, options_of
 from penstock.connectors.kafka.problems import explained
 from penstock.connectors.kafka.records import ValueFormat, columns_of, json_events, raw_events
+from penstock.connectors.probe import Probe
 from penstock.errors import Invalid, PenstockError, Problem
 from penstock.frames.python_source import inflight
 from penstock.frames.site import Site
@@ -139,6 +141,10 @@ security:
     def reason(self, row: str) -> tuple[str, str] | None:
         """Why a value does not fit the schema."""
         return self._rule().reason(row)
+
+    def probe(self, spark: SparkSession, site: Site) -> Probe:
+        topics = [(topic, f"topics[{i}]") for i, topic in enumerate(self.topics or ())]
+        return probe_kafka(spark, self, topics, self.pattern, sample=True)
 
     def explained(self, text: str) -> PenstockError | None:
         return explained(text, ", ".join(self.addresses), "pattern" if self.pattern else "topics")
