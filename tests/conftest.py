@@ -12,7 +12,7 @@ import pytest
 from _pytest.nodeid import NodeId
 from xdist.remote import Producer
 
-from tests.java import CACHE, QUICK, make_archive
+from tests.java import CACHE, make_archive
 from tests.kafka_server import Kafka, kafka
 from tests.servers import connect, postgres
 from tests.side_by_side import Stages, Units, arrange
@@ -94,18 +94,7 @@ def postgres_database(postgres_url: str) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one Spark session of this test process."""
-    from penstock.engine.runtime.session import open_session
-    from penstock.settings import load
+    from penstock.testing.session import spark_session
 
-    os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK)
-    home = tmp_path_factory.mktemp("spark")
-    overrides = {
-        "home": home,
-        "cache": CACHE,
-        "spark.master": "local[2]",
-        "spark.sql.shuffle.partitions": 2,
-        "spark.ui.enabled": False,
-    }
-    session = open_session(load(overrides, env={}, cwd=home).settings)
-    yield session
-    session.stop()
+    with spark_session(tmp_path_factory.mktemp("spark"), cache=CACHE) as session:
+        yield session

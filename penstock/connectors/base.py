@@ -40,6 +40,9 @@ class Source(Component):
     jars: ClassVar[str | None] = None
     """The set of `penstock.spark.jars` that it needs."""
 
+    tested: ClassVar[str | None] = None
+    """The system that the conformance suite of `penstock.testing` has run against, with its version."""
+
     push: ClassVar[bool] = False
     """Whether events are sent to it: a server takes them in, and no flow runs for a Source of this type."""
 
@@ -114,6 +117,9 @@ class Sink(Component):
 
     jars: ClassVar[str | None] = None
     """The set of `penstock.spark.jars` that it needs."""
+
+    tested: ClassVar[str | None] = None
+    """The system that the conformance suite of `penstock.testing` has run against, with its version."""
 
     meta: ClassVar[bool] = False
     """Whether its frames have the hidden column `$event` after the visible ones."""

@@ -69,6 +69,7 @@ class FileSink(Sink):
     )
 
     guarantee: ClassVar = "exactly-once"
+    tested: ClassVar = "local files"
     example: ClassVar = """\
 type: file
 path: out/orders

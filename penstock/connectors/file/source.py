@@ -88,6 +88,7 @@ class FileSource(Source):
 
     position_fields: ClassVar = ("type", "path")
     batch_fields: ClassVar = frozenset({"max_bytes", "max_inflight"})
+    tested: ClassVar = "local files"
     example: ClassVar = """\
 type: file
 path: in/orders/*.json

@@ -75,6 +75,7 @@ class KafkaSink(KafkaEnd, Sink):
     guarantee: ClassVar[Guarantee] = "at-least-once"
     meta: ClassVar = True
     jars: ClassVar = JARS
+    tested: ClassVar = "Apache Kafka 4.3.1"
     example: ClassVar = """\
 type: kafka
 brokers: [kafka-1.example:9092]

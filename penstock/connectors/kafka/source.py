@@ -87,6 +87,7 @@ class KafkaSource(KafkaEnd, Source):
     )
 
     jars: ClassVar = JARS
+    tested: ClassVar = "Apache Kafka 4.3.1"
     batch_fields: ClassVar = frozenset({"max_events", "max_ms", "max_inflight"})
     example: ClassVar = """\
 type: kafka

@@ -48,6 +48,7 @@ class StreamSink(Sink):
     stream: str = Field(min_length=1, description="Id of the Stream.")
 
     guarantee: ClassVar = "exactly-once"
+    tested: ClassVar = "local streams"
     meta: ClassVar = True
     takes: ClassVar = "table"
     example: ClassVar = "type: stream\nstream: orders_clean\n"

@@ -61,6 +61,7 @@ class StreamSource(Source):
 
     position_fields: ClassVar = ("type",)
     batch_fields: ClassVar = ALL
+    tested: ClassVar = "local streams"
     example: ClassVar = "type: stream\nstream: orders\nposition: earliest\n"
 
     def position_of(self, site: Site) -> dict[str, Any]:
