@@ -57,12 +57,12 @@ class Kafka:
         """Where clients log in."""
         return f"127.0.0.1:{self.sasl_port}"
 
-    def topic(self, partitions: int = 1, **config: str) -> str:
+    def topic(self, partitions: int = 1, name: str | None = None) -> str:
         """A new topic."""
         from confluent_kafka.admin import NewTopic
 
-        name = f"t-{uuid.uuid4().hex[:12]}"
-        made = self._admin().create_topics([NewTopic(name, partitions, 1, config=config)])
+        name = name or f"t-{uuid.uuid4().hex[:12]}"
+        made = self._admin().create_topics([NewTopic(name, partitions, 1)])
         made[name].result(30)
         return name
 
@@ -100,6 +100,16 @@ class Kafka:
             found += [each for each in consumer.consume(count - len(found), 0.5) if each.error() is None]
         consumer.close()
         return found
+
+    def size(self, topic: str) -> int:
+        """How many records were written to a topic."""
+        from confluent_kafka import Consumer, TopicPartition
+
+        consumer = Consumer({"bootstrap.servers": self.address, "group.id": "size", "log_level": 0})
+        partitions = consumer.list_topics(topic, 10).topics[topic].partitions
+        ends = [consumer.get_watermark_offsets(TopicPartition(topic, each), 10)[1] for each in partitions]
+        consumer.close()
+        return sum(ends)
 
     def delete_records(self, topic: str, before: int) -> None:
         """Remove the records of the first partition before an offset."""

@@ -140,6 +140,15 @@ def test_a_restart_goes_on_and_a_changed_topic_starts_over(
     assert first.position_key != second.position_key
 
 
+def test_a_topic_may_be_called_offset(spark: SparkSession, broker: Kafka, tmp_path: Path) -> None:
+    """Offsets of a stream have members of this name, and those of Kafka have topics."""
+    topic = broker.topic(name="offset")
+    broker.send(topic, {"id": 1})
+    state = run(spark, to_file(broker, source(broker, topic), tmp_path / "out"), tmp_path / "c")
+    assert state.outcome == "completed", state.error
+    assert [row["id"] for row in json_rows(tmp_path / "out")] == [1]
+
+
 def test_lag_is_reported_and_batches_are_limited(spark: SparkSession, broker: Kafka, tmp_path: Path) -> None:
     topic = broker.topic()
     broker.send(topic, *({"id": i} for i in range(50)))
