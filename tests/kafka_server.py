@@ -22,6 +22,9 @@ from tests.servers import LEASH, free_port, unavailable
 KAFKA = "4.3.1"
 LOG4J = "2.25.3"
 USER, PASSWORD = "penstock", 'sec"ret'
+SCRAM_PASSWORD = "scrambled"
+STORE_PASSWORD = "changeit"
+NAMES = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL")
 
 POM = f"""\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -43,6 +46,7 @@ class Kafka:
     home: Path
     port: int
     sasl_port: int
+    tls_port: int
     jars: Path
     process: subprocess.Popen[bytes] | None = None
     _clients: dict[str, Any] = field(default_factory=dict)
@@ -56,6 +60,16 @@ class Kafka:
     def sasl_address(self) -> str:
         """Where clients log in."""
         return f"127.0.0.1:{self.sasl_port}"
+
+    @property
+    def tls_address(self) -> str:
+        """Where clients connect by TLS, and log in by SCRAM."""
+        return f"127.0.0.1:{self.tls_port}"
+
+    @property
+    def ca_file(self) -> Path:
+        """The certificate that clients by TLS have to trust."""
+        return self.home / "broker.pem"
 
     def topic(self, partitions: int = 1, name: str | None = None) -> str:
         """A new topic."""
@@ -133,7 +147,8 @@ class Kafka:
         ]
         if not (self.home / "data" / "meta.properties").exists():
             tool = [*command, "kafka.tools.StorageTool"]
-            self._run([*tool, "format", "-t", _cluster(), "-c", properties])
+            user = f"SCRAM-SHA-512=[name={USER},password={SCRAM_PASSWORD}]"
+            self._run([*tool, "format", "-t", _cluster(), "-c", properties, "--add-scram", user])
         with (self.home / "log").open("ab") as output:
             self.process = subprocess.Popen(
                 [
@@ -224,18 +239,26 @@ def _configure(kafka: Kafka) -> None:
     )
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     login = f'{module} required user_{USER}="{_escaped(PASSWORD)}";'
+    scram = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    ports = zip(NAMES, (kafka.port, kafka.sasl_port, kafka.tls_port), strict=True)
+    listeners = [f"{name}://127.0.0.1:{port}" for name, port in ports]
     (kafka.home / "server.properties").write_text(
         f"""\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{kafka.port},SASL_PLAINTEXT://127.0.0.1:{kafka.sasl_port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{kafka.port},SASL_PLAINTEXT://127.0.0.1:{kafka.sasl_port}
+listeners={",".join(listeners)},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners={",".join(listeners)}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
-sasl.enabled.mechanisms=PLAIN
+listener.security.protocol.map={",".join(f"{name}:{name}" for name in NAMES)},CONTROLLER:PLAINTEXT
+listener.name.sasl_plaintext.sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_ssl.sasl.enabled.mechanisms=SCRAM-SHA-512
 listener.name.sasl_plaintext.plain.sasl.jaas.config={_property(login)}
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config={scram} required;
+listener.name.sasl_ssl.ssl.keystore.location={kafka.home / "broker.p12"}
+listener.name.sasl_ssl.ssl.keystore.password={STORE_PASSWORD}
+listener.name.sasl_ssl.ssl.key.password={STORE_PASSWORD}
 log.dirs={kafka.home / "data"}
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
@@ -246,6 +269,17 @@ num.network.threads=2
 num.io.threads=2
 """
     )
+
+
+def _certify(home: Path) -> None:
+    """A key of the broker, and its certificate for clients."""
+    store = ["-keystore", str(home / "broker.p12"), "-storepass", STORE_PASSWORD, "-alias", "broker"]
+    pair = ["-genkeypair", "-keyalg", "RSA", "-dname", "CN=127.0.0.1", "-ext", "san=ip:127.0.0.1"]
+    for command in (
+        [*pair, "-storetype", "PKCS12"],
+        ["-exportcert", "-rfc", "-file", str(home / "broker.pem")],
+    ):
+        subprocess.run(["keytool", *command, *store], check=True, capture_output=True)
 
 
 def _escaped(text: str) -> str:
@@ -262,8 +296,9 @@ def kafka() -> Iterator[Kafka]:
     """A broker on loopback ports; stopped at the end."""
     jars = _jars()
     home = Path(tempfile.mkdtemp(prefix="penstock-kafka-"))
-    made = Kafka(home, free_port(), free_port(), jars)
+    made = Kafka(home, free_port(), free_port(), free_port(), jars)
     try:
+        _certify(home)
         _configure(made)
         made.start()
         yield made

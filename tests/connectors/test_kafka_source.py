@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import Invalid
 from tests.flows import Streams, flow_of, json_rows, keeper, letters, pipeline, run, running
-from tests.kafka_server import PASSWORD, USER, Kafka
+from tests.kafka_server import PASSWORD, SCRAM_PASSWORD, USER, Kafka
 
 SCHEMA = "id BIGINT, name STRING"
 
@@ -122,6 +122,28 @@ def test_a_pattern_and_a_login(spark: SparkSession, broker: Kafka, tmp_path: Pat
     state = run(spark, to_file(broker, given, tmp_path / "out"), tmp_path / "c")
     assert state.outcome == "completed", state.error
     assert [row["id"] for row in json_rows(tmp_path / "out")] == [1]
+
+
+def test_encrypted_with_a_login_by_scram(spark: SparkSession, broker: Kafka, tmp_path: Path) -> None:
+    topic, target = broker.topic(), broker.topic()
+    broker.send(topic, {"id": 1})
+    sasl = {"mechanism": "SCRAM-SHA-512", "username": USER, "password": SCRAM_PASSWORD}
+    secure = {
+        "brokers": [broker.tls_address],
+        "security": {"tls": {"ca_file": str(broker.ca_file)}, "sasl": sasl},
+    }
+    sink = {"type": "kafka", "topic": target, **secure}
+    state = run(spark, pipeline(source=source(broker, topic, **secure), sinks=[sink]), tmp_path / "c")
+    assert state.outcome == "completed", state.error
+    assert [record.value() for record in broker.records(target, 1)] == [b'{"id":1,"name":null}']
+
+
+def test_a_broker_that_is_not_trusted(spark: SparkSession, broker: Kafka, tmp_path: Path) -> None:
+    sasl = {"mechanism": "SCRAM-SHA-512", "username": USER, "password": SCRAM_PASSWORD}
+    given = source(broker, broker.topic(), brokers=[broker.tls_address], security={"tls": {}, "sasl": sasl})
+    raw = to_file(broker, given, tmp_path / "out", restart={"policy": "never"})
+    error = run(spark, raw, tmp_path / "c").error or {}
+    assert (error["code"], error["path"]) == ("kafka_tls", "spec.source.security.tls"), error
 
 
 def test_a_restart_goes_on_and_a_changed_topic_starts_over(
