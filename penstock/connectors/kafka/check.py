@@ -51,7 +51,7 @@ def probe_kafka(
             wanted = [name for name in found if _matches(pattern, name)]
         records = _sample(spark, end, wanted[0]) if sample and wanted else []
     except java_errors() as error:
-        known = explained(error_text(error), ", ".join(end.addresses))
+        known = explained(error_text(error), end.addresses, [name for name, _ in topics])
         return Probe(problems=known.problems if known else [_unknown(error)])
     except PenstockError as error:
         return Probe(problems=error.problems)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.errors import Invalid, PenstockError, Problem, Unavailable
@@ -13,7 +14,7 @@ class _Rule:
     pattern: re.Pattern[str]
     code: str
     message: str
-    """`{0}` is what the first group has found, `{brokers}` the addresses."""
+    """`{0}` is what a group has found; `{brokers}` and `{topics}` are those of the connector."""
     hint: str
     path: str | None = None
     fatal: bool = False
@@ -104,7 +105,7 @@ RULES = (
     _rule(
         r"UnknownTopicOrPartitionException",
         "unknown_topic",
-        "a topic does not exist",
+        "not all of these topics exist: {topics}",
         "create the topic, or correct its name",
     ),
     _rule(
@@ -118,7 +119,9 @@ RULES = (
 """In the order in which they are tried."""
 
 
-def explained(text: str, brokers: str, path: str | None = None) -> PenstockError | None:
+def explained(
+    text: str, brokers: Sequence[str], topics: Sequence[str], path: str | None = None
+) -> PenstockError | None:
     """The error behind the text of an exception and its causes; None if Kafka is not what has failed.
 
     A rule without a path of its own gets `path`.
@@ -128,7 +131,8 @@ def explained(text: str, brokers: str, path: str | None = None) -> PenstockError
         if found is None:
             continue
         detail = next((group for group in found.groups() if group), None) or rule.code.replace("_", " ")
-        message = rule.message.format(detail.strip().rstrip("."), brokers=brokers)
+        named = {"brokers": ", ".join(brokers), "topics": ", ".join(topics)}
+        message = rule.message.format(detail.strip().rstrip("."), **named)
         problem = Problem(code=rule.code, message=message, path=rule.path or path, hint=rule.hint)
         return Invalid(problem) if rule.fatal else Unavailable(problem)
     return None

@@ -127,7 +127,7 @@ class _Writer(SinkWriter):
         try:
             writer.options(**self.options).mode("append").save()
         except java_errors() as error:
-            known = explained(error_text(error), ", ".join(self.sink.addresses), "topic")
+            known = explained(error_text(error), self.sink.addresses, [self.sink.topic], "topic")
             raise known or error from None
         found = seen.get
         return Delivered(int(found["written"]), self._rejected(df) if found["refused"] else ())

@@ -148,7 +148,8 @@ security:
         return probe_kafka(spark, self, topics, self.pattern, sample=True)
 
     def explained(self, text: str) -> PenstockError | None:
-        return explained(text, ", ".join(self.addresses), "pattern" if self.pattern else "topics")
+        topics = self.topics or [self.pattern or ""]
+        return explained(text, self.addresses, topics, "pattern" if self.pattern else "topics")
 
     def behind(self, progress: Mapping[str, Any]) -> int | None:
         """Records that were in the topics and not read, by Spark's report of a micro-batch."""
