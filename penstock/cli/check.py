@@ -62,7 +62,7 @@ def check(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Test the connections of all sources and sinks in documents. Nothing is read or written for good."""
+    """Test the connections of all sources and sinks in documents. Nothing is changed."""
     documents = read_files(files)
     checked = (
         list(_by_server(documents, server)) if server else _here(documents, settled(load_settings(home=home)))

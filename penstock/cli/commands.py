@@ -66,7 +66,7 @@ COMMANDS = {
     "check": Entry(
         RUN,
         "check:check",
-        "Test the connections of all sources and sinks in documents. Nothing is read or written for good.",
+        "Test the connections of all sources and sinks in documents. Nothing is changed.",
     ),
     "test": Entry(
         RUN,

@@ -113,10 +113,6 @@ class JarCache:
         path = self.directory / jar.file
         return path if _fits(path, jar) else None
 
-    def complete(self, name: str) -> bool:
-        """Whether all jars of a set are there."""
-        return all(self.kept(jar) for jar in jars_of(name))
-
     def fetch(self, name: str, on_download: Callable[[Jar], None] = lambda _: None) -> list[Path]:
         """The files of a set; those that are missing are downloaded.
 

@@ -56,6 +56,17 @@ def test_a_value_column_is_the_value_and_null_is_a_tombstone(
     assert [(r.key(), r.value()) for r in broker.records(topic, 2)] == [(b"k", b"plain"), (b"gone", None)]
 
 
+def test_columns_may_have_the_names_of_a_record(spark: SparkSession, broker: Kafka, tmp_path: Path) -> None:
+    topic = broker.topic()
+    event = {"topic": "t", "key": "k", "value": 5, "headers": [{"x": "12345678901234567890.12"}], "row": "r"}
+    schema = "topic STRING, key STRING, value BIGINT, headers ARRAY<STRUCT<x: DECIMAL(30, 2)>>, row STRING"
+    raw = pipeline(source=lines(tmp_path, event) | {"schema": schema}, sinks=[sink(broker, topic)])
+    state = run(spark, raw, tmp_path / "c")
+    assert state.outcome == "completed", state.error
+    (found,) = broker.records(topic, 1)
+    assert (found.key(), json.loads(found.value())) == (None, event)
+
+
 def test_key_and_headers_travel_from_topic_to_topic(
     spark: SparkSession, broker: Kafka, tmp_path: Path
 ) -> None:

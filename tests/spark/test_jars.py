@@ -47,12 +47,12 @@ def test_a_jar_is_downloaded_once_and_then_needs_no_repository(
     url, root = repository
     put(root, CONTENT)
     cache, told = JarCache(tmp_path / "cache", url), list[Jar]()
-    assert not cache.complete("one")
+    assert cache.kept(ONE) is None
     (file,) = cache.fetch("one", told.append)
     assert file.read_bytes() == CONTENT
     assert told == [ONE]
     offline = JarCache(tmp_path / "cache", "http://127.0.0.1:9/")
-    assert offline.complete("one")
+    assert offline.kept(ONE) == file
     assert offline.fetch("one") == [file]
 
 
@@ -72,7 +72,7 @@ def test_a_damaged_jar_is_downloaded_again(repository: tuple[str, Path], tmp_pat
     cache = JarCache(tmp_path / "cache", url)
     (file,) = cache.fetch("one")
     file.write_bytes(CONTENT[:3])
-    assert not cache.complete("one")
+    assert cache.kept(ONE) is None
     cache.fetch("one")
     assert file.read_bytes() == CONTENT
 

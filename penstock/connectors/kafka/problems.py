@@ -81,7 +81,7 @@ RULES = (
         fatal=True,
     ),
     _rule(
-        r"(?:startingOffsets|must specify all TopicPartitions)([^\n]*)",
+        r"must specify all TopicPartitions",
         "position_partitions",
         "'position' does not name exactly the partitions of the topics",
         "give an offset, earliest or latest for each partition of each topic",
