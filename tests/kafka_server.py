@@ -27,7 +27,7 @@ STORE_PASSWORD = "changeit"
 NAMES = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL")
 
 POM = f"""\
-<project xmlns="http://maven.apache.org/POM/4.0.0">
+<project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>penstock</groupId><artifactId>broker</artifactId><version>1</version>
   <dependencies>
