@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from penstock.spark.java_classes import CACHE
 from penstock.testing.flows import Bench, files, to_files, wait_until
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ class SourceSuite:
             assert "Exception" not in error["message"], f"{name}: {error}"
 
     @pytest.mark.slow
-    def test_resumes_after_a_kill(self, system: SourceSystem, tmp_path: Path) -> None:
+    def test_resumes_after_a_kill(self, bench: Bench, system: SourceSystem, tmp_path: Path) -> None:
         """A process that is killed loses nothing, and repeats nothing to a sink that is exactly-once."""
         if not system.killable:
             pytest.skip("no other process can read it")
@@ -197,7 +198,7 @@ class SourceSuite:
         document.write_text(json.dumps({"kind": "Pipeline", "metadata": {"name": "suite"}, "spec": spec}))
         system.put(SOME[:100])
         for count in (20, len(SOME)):
-            child = _penstock_run(document, tmp_path)
+            child = _penstock_run(document, tmp_path, bench.spark.conf.get(CACHE, "") or "")
             if count == len(SOME):
                 system.put(SOME[100:])
             try:
@@ -208,7 +209,9 @@ class SourceSuite:
         assert ids(files(out)) == ids(SOME), (tmp_path / "run.log").read_text()[-2000:]
 
 
-def _penstock_run(document: Path, work: Path) -> subprocess.Popen[bytes]:
+def _penstock_run(document: Path, work: Path, cache: str) -> subprocess.Popen[bytes]:
+    """Run a document in another process, with the jars that this one has."""
     command = [sys.executable, "-m", "penstock.cli.main", "run", str(document), "--home", str(work / "home")]
+    env = os.environ | {"PENSTOCK_CACHE": cache}
     with (work / "run.log").open("ab") as log:
-        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, cwd=work)
+        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, cwd=work, env=env)
