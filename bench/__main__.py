@@ -16,6 +16,7 @@ from bench import (
     growth,
     ingest,
     javascript,
+    kafka,
     latency,
     latency_goal,
     log,
@@ -52,6 +53,7 @@ MEASUREMENTS: dict[str, tuple[str, Measure]] = {
         "JavaScript",
         lambda work, asked: javascript.measure(work, asked.events or javascript.EVENTS),
     ),
+    "kafka": ("Kafka", lambda work, asked: kafka.measure(work, asked.events or kafka.EVENTS)),
     "windows": ("Windows", lambda work, _: windows.measure(work)),
     "oracle": ("Nexmark", lambda work, asked: oracle.measure(work, asked.nexmark)),
 }

@@ -92,6 +92,16 @@ class StreamSettings(_Section):
     )
 
 
+class JarSettings(_Section):
+    """Where the jars of connectors come from that Spark does not include."""
+
+    repository: str | None = Field(
+        default=None,
+        min_length=1,
+        description="URL of a Maven repository, such as a mirror inside your network. Unset: Maven Central.",
+    )
+
+
 class LogSettings(_Section):
     """What the processes say about themselves."""
 
@@ -148,6 +158,7 @@ class Settings(_Section):
     registry: RegistrySettings = Field(default_factory=RegistrySettings)
     worker: WorkerSettings = Field(default_factory=WorkerSettings)
     streams: StreamSettings = Field(default_factory=StreamSettings)
+    jars: JarSettings = Field(default_factory=JarSettings)
     log: LogSettings = Field(default_factory=LogSettings)
     spark: dict[str, str] = Field(
         default={"spark.master": "local[*]"},

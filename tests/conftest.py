@@ -12,7 +12,8 @@ import pytest
 from _pytest.nodeid import NodeId
 from xdist.remote import Producer
 
-from tests.java import CACHE, QUICK, make_archive
+from tests.java import CACHE, make_archive
+from tests.kafka_server import Kafka, kafka
 from tests.servers import connect, postgres
 from tests.side_by_side import Stages, Units, arrange
 
@@ -55,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # Schemathesis gives the tests of all routes one id, and of these only one would be run.
         if not item.nodeid.endswith(item.name):
             item._id = NodeId.parse(f"{item.nodeid.rpartition('::')[0]}::{item.name}")
-        if "postgres_url" in getattr(item, "fixturenames", ()):
+        if {"postgres_url", "broker"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
     arrange(items)
 
@@ -73,6 +74,13 @@ def postgres_url() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Kafka]:
+    """A real Kafka broker that lives as long as the test session."""
+    with kafka() as started:
+        yield started
+
+
 @pytest.fixture
 def postgres_database(postgres_url: str) -> Iterator[str]:
     """URL of an empty database of this test alone."""
@@ -86,18 +94,7 @@ def postgres_database(postgres_url: str) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one Spark session of this test process."""
-    from penstock.engine.runtime.session import open_session
-    from penstock.settings import load
+    from penstock.testing.session import spark_session
 
-    os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK)
-    home = tmp_path_factory.mktemp("spark")
-    overrides = {
-        "home": home,
-        "cache": CACHE,
-        "spark.master": "local[2]",
-        "spark.sql.shuffle.partitions": 2,
-        "spark.ui.enabled": False,
-    }
-    session = open_session(load(overrides, env={}, cwd=home).settings)
-    yield session
-    session.stop()
+    with spark_session(tmp_path_factory.mktemp("spark"), cache=CACHE) as session:
+        yield session

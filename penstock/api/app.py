@@ -15,6 +15,7 @@ from penstock import __version__
 from penstock.api import errors
 from penstock.api.bundle import bundle_routes
 from penstock.api.catalogue import catalogue_routes
+from penstock.api.connections import connection_routes
 from penstock.api.documents import document_routes
 from penstock.api.edits import plan_routes
 from penstock.api.events import event_routes
@@ -98,6 +99,7 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
     app.include_router(test_routes(service))
     app.include_router(bundle_routes(service))
     app.include_router(catalogue_routes())
+    app.include_router(connection_routes(service))
     app.include_router(function_routes(service))
     app.include_router(settings_routes(service))
     app.include_router(event_routes(app.state.feed))

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path
 from pydantic import Field
+from starlette.convertors import StringConvertor, register_url_convertor
 
 from penstock.api.errors import failures
 from penstock.api.views import View
@@ -14,6 +15,15 @@ from penstock.specs.base import Component
 from penstock.specs.catalog import Role, catalog
 
 Type = Annotated[str, Path(alias="type", description="The type, as documents name it.")]
+
+
+class _ConnectorType(StringConvertor):
+    """A type, in a path that is not `/connectors/{type}/check`."""
+
+    regex = "(?!check$)[^/]+"
+
+
+register_url_convertor("connector", _ConnectorType())
 
 
 class ComponentInfo(View):
@@ -47,7 +57,7 @@ def catalogue_routes() -> APIRouter:
         return ConnectorCatalogue(sources=_components("source"), sinks=_components("sink"))
 
     @router.get(
-        "/connectors/{role}/{type}",
+        "/connectors/{role}/{type:connector}",
         summary="Get a connector",
         operation_id="getConnector",
         responses=failures(404, 422),

@@ -70,7 +70,7 @@ class FlowPulse(View):
     worker: str | None
     in_rate: Rate
     out_rate: Rate
-    lag_events: int | None = Field(description="Events of its stream that wait for it; null: it reads none.")
+    lag_events: int | None = Field(description="Events of its input that wait for it; null: not known.")
     lag_ms: int | None = Field(description="For how long the oldest of them has waited.")
     latency_ms: float | None = Field(
         description="How old the oldest event of the last batch was when it was delivered."

@@ -40,6 +40,7 @@ GROUPS = {
         "Read, edit and replay events that pipelines, tasks and sinks could not process.",
         DOCUMENTS,
     ),
+    "jars": ("Download and list the jars of connectors that Spark does not include.", ABOUT),
 }
 """The first word of commands of two words: its line of help and its panel."""
 
@@ -61,6 +62,11 @@ COMMANDS = {
         RUN,
         "validate:validate",
         "Check documents, which see one another, down to every column of every SQL query.",
+    ),
+    "check": Entry(
+        RUN,
+        "check:check",
+        "Test the connections of all sources and sinks in documents. Nothing is changed.",
     ),
     "test": Entry(
         RUN,
@@ -135,6 +141,12 @@ COMMANDS = {
     ),
     "config": Entry(ABOUT, "info:config", "Show each setting with its value and where that came from."),
     "version": Entry(ABOUT, "info:version", "Show the versions of Penstock and of what it runs on."),
+    "jars fetch": Entry(
+        ABOUT, "jars:fetch", "Download the jars of connectors, so that no network is needed later."
+    ),
+    "jars list": Entry(
+        ABOUT, "jars:ls", "List the jars of connectors, and whether they are on this machine."
+    ),
     "stream ls": Entry(STREAMS, "stream_server:ls", "List streams with what they hold and who reads them."),
     "stream inspect": Entry(
         STREAMS,

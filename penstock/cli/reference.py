@@ -54,9 +54,26 @@ def _connectors() -> str:
         "Sources and sinks stand inline in a Pipeline, or in a Source or Sink document of their own.",
         "",
     ]
+    parts += _overview()
     for role, title in (("source", "Sources"), ("sink", "Sinks")):
         parts += [f"## {title}", "", *_components(role, "###")]
     return _page("Connectors", *parts)
+
+
+def _overview() -> list[str]:
+    """A row for each connector: what it is, what it promises and what shows that."""
+    from penstock.connectors.base import Sink, Source
+    from penstock.specs.catalog import catalog
+
+    body = []
+    for role, base in (("source", Source), ("sink", Sink)):
+        for name, component in catalog(role).classes.items():
+            kind: Any = component
+            probes = "yes" if kind.probe is not base.probe else ""
+            promise = getattr(kind, "guarantee", "")
+            body.append([f"`{name}`", role, promise, probes, kind.tested or ""])
+    titles = ["connector", "role", "guarantee", "connection test", "conformance suite passed on"]
+    return _table(titles, body)
 
 
 def _processors() -> str:

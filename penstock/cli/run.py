@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.files import Found, read_files
+from penstock.cli.jars import fetch_missing
 from penstock.cli.lock import Lock
 from penstock.cli.options import Home, Json, load_settings, settled
 from penstock.cli.output import FAILED, note, show_problems
@@ -55,6 +56,7 @@ def run(
         project = choose(documents, name, settings)
         require_reachable(project)
         flow = project.resolve()
+        fetch_missing(settings, [flow.source.component, *(sink.component for sink in flow.sinks)])
         with view(as_json=json) as shown:
             summary = _run(project, flow, spark, shown, fresh)
     shown.end(summary)

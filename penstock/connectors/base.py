@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from penstock.errors import Problem
+from penstock.connectors.probe import Probe
+from penstock.errors import PenstockError, Problem
 from penstock.frames.site import Site
 from penstock.specs.base import Component
 from penstock.specs.policies import Batch
@@ -35,6 +36,12 @@ class Source(Component):
 
     batch_fields: ClassVar[frozenset[str]] = frozenset()
     """The thresholds of `batch:` this source honours."""
+
+    jars: ClassVar[str | None] = None
+    """The set of `penstock.spark.jars` that it needs."""
+
+    tested: ClassVar[str | None] = None
+    """The system that the conformance suite of `penstock.testing` has run against, with its version."""
 
     push: ClassVar[bool] = False
     """Whether events are sent to it: a server takes them in, and no flow runs for a Source of this type."""
@@ -85,6 +92,21 @@ class Source(Component):
         """The code and the message of a record that was noted without one; None if there are none."""
         return None
 
+    def probe(self, spark: SparkSession, site: Site) -> Probe:
+        """Test the connection, within seconds, and look at what there is. Nothing is changed."""
+        return Probe(checked=False)
+
+    def explained(self, text: str) -> PenstockError | None:
+        """The error behind the text of an exception and its causes; None if it is not known better.
+
+        `Invalid` if a retry cannot help. Paths are relative to the source.
+        """
+        return None
+
+    def behind(self, progress: Mapping[str, Any]) -> int | None:
+        """Events that wait in the external system, by Spark's report about the source; None: not known."""
+        return None
+
     def trigger(self, batch: Batch) -> dict[str, Any]:
         """The arguments of `DataStreamWriter.trigger`. `availableNow` makes the pipeline finite."""
         return {"processingTime": "0 seconds"}
@@ -95,6 +117,12 @@ class Sink(Component):
 
     guarantee: ClassVar[Guarantee]
     """The effect of a batch that is delivered again, after a crash or a failure of another sink."""
+
+    jars: ClassVar[str | None] = None
+    """The set of `penstock.spark.jars` that it needs."""
+
+    tested: ClassVar[str | None] = None
+    """The system that the conformance suite of `penstock.testing` has run against, with its version."""
 
     meta: ClassVar[bool] = False
     """Whether its frames have the hidden column `$event` after the visible ones."""
@@ -112,6 +140,10 @@ class Sink(Component):
     def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
         """The problems of this sink with events of `schema`; paths are relative to the sink."""
         yield from ()
+
+    def probe(self, spark: SparkSession, site: Site) -> Probe:
+        """Test the connection, within seconds, and look at what there is. Nothing is changed."""
+        return Probe(checked=False)
 
     @abstractmethod
     def open(self, site: Site) -> SinkWriter:

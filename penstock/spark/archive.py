@@ -44,7 +44,7 @@ class ClassArchive:
     @classmethod
     def of(cls, settings: Settings) -> ClassArchive | None:
         """The archive of this machine; None if it is turned off or cannot be used here."""
-        release, jars = java_release(), _jars()
+        release, jars = java_release(), spark_jars()
         if not settings.class_archive or release is None or jars is None:
             return None
         with contextlib.suppress(OSError, RuntimeError):  # no home directory, or none that can be written
@@ -102,7 +102,7 @@ class ClassArchive:
                     other.unlink()
 
 
-def _jars() -> Path | None:
+def spark_jars() -> Path | None:
     """Where Spark's jars are."""
     if home := os.environ.get("SPARK_HOME"):
         return Path(home) / "jars"

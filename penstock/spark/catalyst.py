@@ -149,6 +149,20 @@ class Catalyst:
         """Whether an array or a map is neither NULL nor empty."""
         return self.expressions.GreaterThan(self.expressions.Size(collection, False), self.literal(0))
 
+    def invoked(self, target: Any, method: str, kind: Any, *arguments: Any) -> Any:
+        """The result of a method of a serializable Java object, called once for each row; NULL for a NULL."""
+        of = self.jvm.org.apache.spark.sql.types.ObjectType(target.getClass())
+        literal = self.expressions.Literal(target, of)
+        none = self.seq([])
+        # Not deterministic, or Spark would call it again for each column that is taken from the result.
+        return self.expressions.objects.Invoke(
+            literal, method, kind, self.seq(arguments), none, True, True, False
+        )
+
+    def type_of(self, schema: Any) -> Any:
+        """A type of PySpark as one of the JVM."""
+        return self.jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
+
     def literal(self, value: Any) -> Any:
         """A constant."""
         return getattr(getattr(self.expressions, "Literal$"), "MODULE$").apply(value)

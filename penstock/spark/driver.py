@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 GATEWAY_LOGGER = "py4j"
 """The logger of the bridge between Python and the JVM."""
 
+DEEPEST = 50
+"""Causes of an exception that are looked at: a chain may be a ring."""
+
 ENDING_S = 2.0
 """Seconds that a JVM that does not answer may take to end."""
 
@@ -23,6 +26,19 @@ def java_errors(*others: type[Exception]) -> tuple[type[Exception], ...]:
     from pyspark.errors import PySparkException
 
     return PySparkException, Py4JError, *others
+
+
+def error_text(error: Any) -> str:
+    """An exception of Python or Java and its causes in Java, a line `class: message` or more for each."""
+    throwable = error
+    if isinstance(error, BaseException):  # else an exception of Java itself
+        origin = getattr(error, "_origin", None)
+        throwable = origin if origin is not None else getattr(error, "java_exception", None)
+    lines: list[str] = []
+    while throwable is not None and len(lines) < DEEPEST:
+        lines.append(f"{throwable.getClass().getName()}: {throwable.getMessage()}")
+        throwable = throwable.getCause()
+    return "\n".join(lines) or f"{type(error).__name__}: {error}"
 
 
 def launch(configuration: Mapping[str, str], output: Callable[[], IO[bytes]]) -> None:

@@ -49,14 +49,28 @@ def java_class(spark: SparkSession, source: Path) -> Any:
 
 def _load(spark: SparkSession, source: Path) -> None:
     """Let the class loader of this thread find a class."""
-    jvm: Any = spark._jvm
     with _lock:
-        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        if loader.getResource(f"{PACKAGE}/{source.stem}.class") is None:
-            jar = _jar(spark, sorted(source.parent.glob("*.java")))
-            context: Any = spark.sparkContext
-            context._jsc.addJar(str(jar))
-            loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+        if not has_class(spark, f"{PACKAGE}.{source.stem}"):
+            add_jar(spark, _jar(spark, sorted(source.parent.glob("*.java"))))
+
+
+def has_class(spark: SparkSession, name: str) -> bool:
+    """Whether the JVM of a session can find a class."""
+    loader = _loader(spark)
+    return loader.getResource(f"{name.replace('.', '/')}.class") is not None
+
+
+def add_jar(spark: SparkSession, jar: Path) -> None:
+    """Put a jar on the class path of a running session, for drivers and executors."""
+    jvm: Any = spark._jvm
+    context: Any = spark.sparkContext
+    context._jsc.addJar(str(jar))
+    _loader(spark).addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+
+
+def _loader(spark: SparkSession) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.java.lang.Thread.currentThread().getContextClassLoader()
 
 
 def called(spark: SparkSession, function: Any, *arguments: Column) -> Column:

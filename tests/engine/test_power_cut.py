@@ -132,3 +132,10 @@ def test_a_flow_goes_on_after_a_power_cut_without_loss_or_repetition(
     assert (state.outcome, state.error["code"], len(state.attempts)) == ("failed", "checkpoint_damaged", 1)
     newest("offsets").write_text(kept)
     goes_on()
+
+
+def test_the_first_offsets_of_kafka_are_no_damaged_file(tmp_path: Path) -> None:
+    """Spark's Kafka source begins its file with a zero byte; see KafkaSourceInitialOffsetWriter."""
+    whole = '\0v1\n{"orders":{"0":12}}'
+    assert checkpoint(tmp_path / "ck", sources__0__0=whole).repair() == []
+    assert checkpoint(tmp_path / "cut", sources__0__0=whole[:10]).repair() == ["sources/0/0"]

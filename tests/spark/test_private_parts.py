@@ -142,3 +142,31 @@ def _wait(ready: Callable[[], bool]) -> None:
     while not ready():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_a_method_of_a_java_object_is_called_for_each_row(spark: SparkSession) -> None:
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import ArrayType, StringType
+
+    catalyst = Catalyst(spark)
+    words = spark.createDataFrame([("a b",), (None,)], "s STRING")
+    target = spark._jvm.org.apache.spark.unsafe.types.UTF8String.fromString("x")
+    of = catalyst.type_of(StringType())
+    made = catalyst.invoked(target, "toUpperCase", of)
+    shown = words.select(catalyst.column(made).alias("up"), f.col("s"))
+    assert [row["up"] for row in shown.collect()] == ["X", "X"]
+    assert catalyst.type_of(ArrayType(StringType())).simpleString() == "array<string>"
+
+
+def test_the_text_of_an_error_has_its_causes(spark: SparkSession) -> None:
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException) as raised:
+        spark.sql("SELECT raise_error('told')").collect()
+    assert "told" in driver.error_text(raised.value)
+    java = spark._jvm.java.lang.RuntimeException("outer", spark._jvm.java.io.IOException("inner"))
+    assert driver.error_text(java).splitlines() == [
+        "java.lang.RuntimeException: outer",
+        "java.io.IOException: inner",
+    ]
+    assert driver.error_text(ValueError("plain")) == "ValueError: plain"

@@ -25,7 +25,7 @@ from penstock.sql.rows import EXACT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType, MapType
+    from pyspark.sql.types import DataType, MapType, StructField
 
 Format = Literal["json", "csv", "parquet", "text", "orc"]
 
@@ -73,15 +73,20 @@ UNHELD = {
 
 def in_form(df: DataFrame, file_format: Format) -> DataFrame:
     """The events with every value in the form of the file format."""
-    from pyspark.sql import functions as f
-
     if file_format not in ("json", "csv"):
         return df
+    return df.select(*columns_in_form(df.schema.fields, file_format))
+
+
+def columns_in_form(fields: Sequence[StructField], file_format: Format) -> list[Column]:
+    """Columns with every value in the form of the file format."""
+    from pyspark.sql import functions as f
+
     columns = []
-    for field in df.schema.fields:
+    for field in fields:
         made = _shaped(f.col(quote(field.name)), field.dataType, file_format)
         columns.append(f.col(quote(field.name)) if made is None else made.alias(field.name))
-    return df.select(*columns)
+    return columns
 
 
 def unheld(names: Sequence[str], file_format: Format) -> Column | None:

@@ -51,15 +51,21 @@ def events(df: DataFrame, schema: StructType, rule: Rule, malformed: Malformed) 
     """The events, and notes of the lines that are none."""
     from pyspark.sql import functions as f
 
+    columns = [f.col(quote(name)) for name in schema.names]
+    return df.select(*columns, noted(f.col(quote(CORRUPT)), rule, malformed).alias(NOTE))
+
+
+def noted(corrupt: Column, rule: Rule, malformed: Malformed, event: Column | None = None) -> Column:
+    """The note of a record by its `$corrupt`; NULL if the record fits."""
+    from pyspark.sql import functions as f
+
     from penstock.frames.noting import NO_NOTE, note
 
-    columns = [f.col(quote(name)) for name in schema.names]
     if malformed == "nulls":
-        return df.select(*columns, f.expr(NO_NOTE).alias(NOTE))
-    line = f.col(quote(CORRUPT))
-    message = line["message"] if malformed == "dead_letter" else _refused(rule)(line)
-    made = note("fault", "source", line["code"], message=message, row=line["row"])
-    return df.select(*columns, f.when(line.isNotNull(), made).alias(NOTE))
+        return f.expr(NO_NOTE)
+    message = corrupt["message"] if malformed == "dead_letter" else _refused(rule)(corrupt)
+    made = note("fault", "source", corrupt["code"], message=message, row=corrupt["row"], event=event)
+    return f.when(corrupt.isNotNull(), made)
 
 
 def _refused(rule: Rule) -> Callable[[Column], Column]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from penstock.connectors.base import Delivered, DeliveryId, Events, Rejected, Sink, SinkWriter, write_counted
+from penstock.connectors.file.check import probe_writing
 from penstock.connectors.file.form import (
     NO_FORM,
     NO_FORM_IN_ORC,
@@ -21,13 +22,14 @@ from penstock.connectors.file.form import (
 )
 from penstock.connectors.file.paths import qualified
 from penstock.connectors.file.storage import Storage, storage_for
+from penstock.connectors.probe import Probe
 from penstock.errors import Problem, did_you_mean
 from penstock.frames.site import Site
 from penstock.sql.names import quote
 from penstock.sql.rows import to_json
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructField, StructType
 
 BATCH = "penstock_batch"
@@ -67,6 +69,7 @@ class FileSink(Sink):
     )
 
     guarantee: ClassVar = "exactly-once"
+    tested: ClassVar = "local files"
     example: ClassVar = """\
 type: file
 path: out/orders
@@ -109,26 +112,29 @@ max_file_bytes: 134217728
             nested = isinstance(field.dataType, ArrayType | MapType | StructType)
             if self.format == "csv" and nested:
                 yield _cannot_hold(self.format, field, "add a flatten or map step, or write json")
-            elif self.format != "text" and _has_no_form(field.dataType, self.format):
+            elif self.format != "text" and has_no_form(field.dataType, self.format):
                 yield _cannot_hold(self.format, field, "cast it to STRING or BIGINT, or write parquet")
+
+    def probe(self, spark: SparkSession, site: Site) -> Probe:
+        return probe_writing(spark, self.path)
 
     def open(self, site: Site) -> SinkWriter:
         return _Writer(self, site.epoch)
 
 
-def _has_no_form(kind: DataType, file_format: Format) -> bool:
+def has_no_form(kind: DataType, file_format: Format) -> bool:
     """Whether the format cannot hold a type, or one inside it."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(kind, ArrayType):
-        return _has_no_form(kind.elementType, file_format)
+        return has_no_form(kind.elementType, file_format)
     if isinstance(kind, MapType):
         # Spark and pyarrow both read back fewer entries than were written.
         return file_format == "orc" or any(
-            _has_no_form(each, file_format) for each in (kind.keyType, kind.valueType)
+            has_no_form(each, file_format) for each in (kind.keyType, kind.valueType)
         )
     if isinstance(kind, StructType):
-        return any(_has_no_form(field.dataType, file_format) for field in kind.fields)
+        return any(has_no_form(field.dataType, file_format) for field in kind.fields)
     return kind.simpleString().startswith(NO_FORM_IN_ORC if file_format == "orc" else NO_FORM)
 
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from penstock.connectors.base import Source
+from penstock.connectors.file.check import probe_reading
 from penstock.connectors.file.form import CORRUPT, READ, Format
 from penstock.connectors.file.paths import is_local, local_path, qualified
+from penstock.connectors.probe import Probe
 from penstock.errors import Invalid, Problem
 from penstock.frames.hidden import HIDDEN
 from penstock.frames.site import Site
@@ -86,6 +88,7 @@ class FileSource(Source):
 
     position_fields: ClassVar = ("type", "path")
     batch_fields: ClassVar = frozenset({"max_bytes", "max_inflight"})
+    tested: ClassVar = "local files"
     example: ClassVar = """\
 type: file
 path: in/orders/*.json
@@ -179,6 +182,9 @@ schema: id BIGINT, customer STRING, amount DOUBLE
             kind = "documents"
             read = reader.format("text").option("wholetext", "true").load(path)
         return decoded(read, schema, self.timestamps, kind, self.malformed)
+
+    def probe(self, spark: SparkSession, site: Site) -> Probe:
+        return probe_reading(spark, self.path)
 
     def trigger(self, batch: Batch) -> dict[str, Any]:
         return {"availableNow": True} if self.finite else {"processingTime": f"{self.poll_ms} milliseconds"}

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from penstock.connectors.base import Delivered, DeliveryId, Events, Rejected, Sink, SinkWriter
+from penstock.connectors.probe import Probe
+from penstock.connectors.stream.check import probe_stream
 from penstock.errors import Backpressure, Invalid, Problem, Retryable
 from penstock.frames.faults import Fault
 from penstock.frames.logs import LOGS, place_of
@@ -18,7 +20,7 @@ from penstock.streams.home import StreamPlace
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from penstock.streams.committer import Pending
@@ -46,6 +48,7 @@ class StreamSink(Sink):
     stream: str = Field(min_length=1, description="Id of the Stream.")
 
     guarantee: ClassVar = "exactly-once"
+    tested: ClassVar = "local streams"
     meta: ClassVar = True
     takes: ClassVar = "table"
     example: ClassVar = "type: stream\nstream: orders_clean\n"
@@ -65,6 +68,9 @@ class StreamSink(Sink):
             yield from error.problems
             return
         yield from misfits(schema, place.spec.schema_)
+
+    def probe(self, spark: SparkSession, site: Site) -> Probe:
+        return probe_stream(site, self.stream)
 
     def open(self, site: Site) -> SinkWriter:
         return _Writer(site, place_of(site, self.stream, field="stream"))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from penstock.connectors.base import Source
+from penstock.connectors.probe import Probe
+from penstock.connectors.stream.check import probe_stream
 from penstock.frames.logs import place_of
 from penstock.frames.site import Site
 from penstock.frames.streams.read import (
@@ -60,6 +62,7 @@ class StreamSource(Source):
     position_fields: ClassVar = ("type",)
     batch_fields: ClassVar = ALL
     paced: ClassVar = True
+    tested: ClassVar = "local streams"
     example: ClassVar = "type: stream\nstream: orders\nposition: earliest\n"
 
     def position_of(self, site: Site) -> dict[str, Any]:
@@ -80,6 +83,9 @@ class StreamSource(Source):
 
     def reread(self, spark: SparkSession, site: Site, first: int, end: int) -> DataFrame:
         return reread_stream(spark, self.reads(site), first, end, metadata=self.metadata)
+
+    def probe(self, spark: SparkSession, site: Site) -> Probe:
+        return probe_stream(site, self.stream)
 
     def trigger(self, batch: Batch) -> dict[str, Any]:
         return super().trigger(batch) if self.until is None else {"availableNow": True}

@@ -133,7 +133,7 @@ class FlowSampler:
         rates = [rate for _, rate in sinks if rate is not None]
         last = ops.get("last_batch") or {} if held else {}
         fresh = _is_fresh(meters, last, at)
-        lag = reader.lag_events if reader else None
+        lag = reader.lag_events if reader else ops.get("lag_events")
         if lag is not None and (not meters.lags or wall - meters.lags[-1][0] >= LAG_EVERY_S):
             meters.lags.append((wall, lag))
         found = FlowPulse(

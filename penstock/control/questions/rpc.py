@@ -17,8 +17,10 @@ from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
 
+from penstock.connectors.probe import Probe
 from penstock.control.documents.edits import FlowPlan, Planner
 from penstock.control.fleet.assignments import WorkerInfo
+from penstock.control.questions.connections import PROBE_S, ProbeRequest, connection_routes
 from penstock.control.questions.letter_replay import ReplayAnswer, ReplayRequest, redelivery_routes
 from penstock.control.questions.trial_worker import TestAnswer, TestRequest, test_routes
 from penstock.engine.plan.analysis import Analysis, analyse, offline
@@ -155,6 +157,7 @@ def _app(worker: Worker) -> FastAPI:
 
     app.include_router(redelivery_routes(worker))
     app.include_router(test_routes(worker))
+    app.include_router(connection_routes(worker))
     queries = functools.cache(lambda: Queries(worker.spark, lambda: {s.id: s for s in worker.streams.all()}))
 
     @app.post("/query")
@@ -242,6 +245,10 @@ class RpcClient:
     def test(self, worker: WorkerInfo, request: TestRequest) -> TestAnswer:
         """The result of a test run on a worker."""
         return TestAnswer.model_validate(self._post(worker, "/test", TEST_S, request.model_dump()).json())
+
+    def probe(self, worker: WorkerInfo, request: ProbeRequest) -> Probe:
+        """The result of a connection test on a worker."""
+        return Probe.model_validate(self._post(worker, "/probe", PROBE_S, request.model_dump()).json())
 
     def poke(self, worker: WorkerInfo) -> None:
         """Make a worker check the registry now. It would do so by itself, a little later."""

@@ -36,7 +36,8 @@ class MicroBatch:
         self._plan, self._df, self._current = plan, df, CurrentBatch(plan.input.sparkSession)
         self.flow, self.number = plan.flow, number
         self.lineage = self._current.query
-        self.span = Span(*_offsets(self._current.committed, self._current.available))
+        offsets = (self._current.committed, self._current.available)
+        self.span = Span(*_offsets(*offsets)) if plan.flow.by_offset else Span()
         shaped = plan.shaped if plan.only_sink is None else lambda df, _: df
         self.events = ComputedEvents(df, plan.flow.sinks, shaped)
         assert self.flow.site.state is not None

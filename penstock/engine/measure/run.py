@@ -98,8 +98,8 @@ class _Timings(Counters):
         super().__init__(sinks)
         self.durations: list[dict[str, float]] = []
 
-    def progressed(self, progress: Mapping[str, Any]) -> None:
-        super().progressed(progress)
+    def progressed(self, progress: Mapping[str, Any], behind: int | None = None) -> None:
+        super().progressed(progress, behind)
         if "addBatch" in progress.get("durationMs", {}):
             self.durations.append(dict(progress["durationMs"]))
 

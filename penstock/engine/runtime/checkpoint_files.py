@@ -125,9 +125,12 @@ class CheckpointFiles:
 
 
 def _is_sound(path: Path, *, header: bool = True) -> bool:
-    """Whether a file has what Spark expects: a line with a version, then lines of JSON."""
+    """Whether a file has what Spark expects: a line with a version, then lines of JSON.
+
+    The first offsets of a Kafka source have a zero byte before them.
+    """
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text().removeprefix("\0").splitlines()
         if header and (len(lines) < 2 or not lines.pop(0).startswith("v")):
             return False
         for line in lines:

@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.connectors.base import Sink
+from penstock.connectors.base import Sink, Source
 from penstock.engine.plan.flow import Part
 from penstock.errors import Fatal, Invalid, PenstockError, Problem, Suspended
 from penstock.frames.faults import Fault, fault_in
+from penstock.spark.driver import error_text
 
 FATAL_STATES = ("22", "42", "0A")
 """Classes of SQLSTATE that come back on every attempt: bad data, bad SQL, unsupported features."""
@@ -81,6 +82,14 @@ def sink_failure(sink: Part[Sink], error: Exception) -> Failure:
     if place.via is None:
         problem = problem.model_copy(update={"message": f"sink '{sink.id}': {problem.message}"})
     return replace(failure, problem=place.locate(problem))
+
+
+def source_failure(source: Part[Source], error: Any) -> Failure:
+    """The failure behind an exception, or a Java exception, of a query; the source may know it better."""
+    known = source.component.explained(error_text(error))
+    if known is None:
+        return failure_of(error) if isinstance(error, BaseException) else java_failure(error)
+    return failure_of(type(known)(*map(source.place.locate, known.problems)))
 
 
 def java_failure(throwable: Any, text: str = "") -> Failure:

@@ -13,7 +13,7 @@ from penstock.engine.delivery.delivery import Delivery
 from penstock.engine.plan.plan import Plan
 from penstock.engine.runtime.checkpoint_files import CheckpointFiles
 from penstock.engine.runtime.counters import Counters
-from penstock.engine.runtime.failures import Failure, failure_of, java_failure
+from penstock.engine.runtime.failures import Failure, SinkFailed, failure_of, source_failure
 from penstock.engine.runtime.flow_log import flow_log
 from penstock.engine.runtime.latency_goal import goal_of
 from penstock.frames.python_source import UNENDED
@@ -145,7 +145,8 @@ class Run:
         return finite and any(part.component.stateful for part in self.flow.processors)
 
     def _count(self, progress: Mapping[str, Any]) -> None:
-        self.counters.progressed(progress)
+        behind = self.flow.source.component.behind((progress.get("sources") or [{}])[0])
+        self.counters.progressed(progress, behind)
         self._warn_of_unended(progress)
         remembering = [part for part in self.flow.processors if part.component.stateful]
         # Spark lists the last one first.
@@ -235,10 +236,11 @@ class Run:
     @property
     def failure(self) -> Failure | None:
         """The failure that ended the query; None if it ended as intended."""
-        if self._delivery.error is not None:
-            return failure_of(self._delivery.error)
-        found = failure_in(self._running)
-        return java_failure(found) if found is not None else None
+        error = self._delivery.error
+        if isinstance(error, SinkFailed):
+            return failure_of(error)
+        found = error if error is not None else failure_in(self._running)
+        return source_failure(self.flow.source, found) if found is not None else None
 
     @property
     def _running(self) -> StreamingQuery:

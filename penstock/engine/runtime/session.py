@@ -15,6 +15,7 @@ from penstock.settings import Settings
 from penstock.spark.archive import ClassArchive
 from penstock.spark.driver import GATEWAY_LOGGER, silence, write_no_checksums
 from penstock.spark.fork_server import fork_server
+from penstock.spark.jars import REPOSITORY
 from penstock.spark.java import collector_chosen, require_java
 from penstock.spark.java_classes import CACHE
 from penstock.spark.jvm import remember_classes
@@ -33,6 +34,8 @@ QUIET_JVM = (
     "org.apache.spark.sql.execution.streaming.runtime.ResolveWriteToStream",
     "org.apache.spark.sql.catalyst.analysis.ResolveWriteToStream",
     "org.apache.spark.util.Utils",
+    "org.apache.spark.sql.kafka010.KafkaOffsetReaderAdmin",  # a stack for each of its attempts
+    "org.apache.kafka.clients",  # a line for each attempt to connect
 )
 QUIET_PYTHON = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", f"{GATEWAY_LOGGER}.clientserver")
 
@@ -93,6 +96,7 @@ def configuration(settings: Settings, *, short: bool = False) -> dict[str, str]:
     master = settings.spark.get("spark.master", "local[*]")
     chosen = {
         CACHE: str(settings.cache_directory),
+        REPOSITORY: settings.jars.repository or "",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",

@@ -2248,6 +2248,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/connectors/{type}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test the connection of a connector
+         * @description A worker tries to connect, changes nothing, and answers within seconds. `problems` is empty if all is well.
+         *     `${NAME}` in the spec is taken from the environment of the worker.
+         */
+        post: operations["checkConnector"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/functions": {
         parameters: {
             query?: never;
@@ -2698,6 +2719,25 @@ export interface components {
             diff: components["schemas"]["DiffEntry"][];
         };
         /**
+         * CheckBody
+         * @description A connector as it would stand in a document.
+         */
+        CheckBody: {
+            /**
+             * Role
+             * @description Which of the two connectors of this type.
+             * @enum {string}
+             */
+            role: "source" | "sink";
+            /**
+             * Spec
+             * @description Its fields; `type` may be left out.
+             */
+            spec: {
+                [key: string]: unknown;
+            };
+        };
+        /**
          * Column
          * @description A column between two steps.
          */
@@ -3084,7 +3124,7 @@ export interface components {
             out_rate: number;
             /**
              * Lag Events
-             * @description Events of its stream that wait for it; null: it reads none.
+             * @description Events of its input that wait for it; null: not known.
              */
             lag_events: number | null;
             /**
@@ -3748,6 +3788,37 @@ export interface components {
             limit: number;
             /** Offset */
             offset: number;
+        };
+        /**
+         * Probe
+         * @description The result of a connection test.
+         */
+        Probe: {
+            /**
+             * Checked
+             * @description False if the connector has no connection test.
+             * @default true
+             */
+            checked: boolean;
+            /**
+             * Problems
+             * @description What is wrong; paths are relative to the connector.
+             */
+            problems?: components["schemas"]["Problem"][];
+            /**
+             * Offers
+             * @description What the system has, such as `topics`.
+             */
+            offers?: {
+                [key: string]: string[];
+            };
+            /**
+             * Sample
+             * @description A few of its events.
+             */
+            sample?: {
+                [key: string]: unknown;
+            }[];
         };
         /**
          * Problem
@@ -6779,6 +6850,414 @@ export interface components {
             allowed_lateness: string;
         };
         /**
+         * KafkaSinkBinding
+         * @description Writes each event as a record of a Kafka topic.
+         *
+         *     Delivery is at-least-once: a batch that is repeated after a crash, or after a failed attempt, is written
+         *     again. Within an attempt the producer is idempotent. The order per key is kept, unless `ordered` is false.
+         *
+         *     The value of a record is the column `value`, if it is text or bytes; else it is the whole event as a JSON
+         *     object, in the same form as in files of the `file` sink. `_key` and `_headers` become the key and the
+         *     headers, beside a `value` also `key` and `headers`; without them the event keeps those it came with. An
+         *     event that is larger than `max_event_bytes`, or whose topic is no valid name, goes to the dead letters.
+         */
+        KafkaSinkBinding: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Stream
+             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Position
+             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @default earliest
+             */
+            position: string;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /**
+             * Brokers
+             * @description Brokers to begin with, as `host:port`; the others are found through them. An entry may name several, separated by commas.
+             */
+            brokers: string[];
+            /**
+             * @description TLS, and how to log in.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Options
+             * @description Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.
+             */
+            options?: {
+                [key: string]: string;
+            };
+            /**
+             * Type
+             * @default kafka
+             * @constant
+             */
+            type: "kafka";
+            /**
+             * Topic
+             * @description Name of the topic; `{column}` stands for the value of that column.
+             */
+            topic: string;
+            /**
+             * Max Event Bytes
+             * @description Larger events go to the dead letters. A topic has a limit too (`max.message.bytes`).
+             * @default 1044480
+             */
+            max_event_bytes: number;
+            /**
+             * Ordered
+             * @description Send the events of a batch in their order, by one task. `false`: by all tasks at once; the order per key is then kept only where all events of a key are in one task, as those from Kafka.
+             * @default true
+             */
+            ordered: boolean;
+        };
+        /**
+         * KafkaSinkEntry
+         * @description Writes each event as a record of a Kafka topic.
+         *
+         *     Delivery is at-least-once: a batch that is repeated after a crash, or after a failed attempt, is written
+         *     again. Within an attempt the producer is idempotent. The order per key is kept, unless `ordered` is false.
+         *
+         *     The value of a record is the column `value`, if it is text or bytes; else it is the whole event as a JSON
+         *     object, in the same form as in files of the `file` sink. `_key` and `_headers` become the key and the
+         *     headers, beside a `value` also `key` and `headers`; without them the event keeps those it came with. An
+         *     event that is larger than `max_event_bytes`, or whose topic is no valid name, goes to the dead letters.
+         */
+        KafkaSinkEntry: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Id
+             * @description Unique in the pipeline; default: the type or the ref.
+             * @default null
+             */
+            id: string | null;
+            /**
+             * Required
+             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @default true
+             */
+            required: boolean;
+            /**
+             * Brokers
+             * @description Brokers to begin with, as `host:port`; the others are found through them. An entry may name several, separated by commas.
+             */
+            brokers: string[];
+            /**
+             * @description TLS, and how to log in.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Options
+             * @description Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.
+             */
+            options?: {
+                [key: string]: string;
+            };
+            /**
+             * Type
+             * @default kafka
+             * @constant
+             */
+            type: "kafka";
+            /**
+             * Topic
+             * @description Name of the topic; `{column}` stands for the value of that column.
+             */
+            topic: string;
+            /**
+             * Max Event Bytes
+             * @description Larger events go to the dead letters. A topic has a limit too (`max.message.bytes`).
+             * @default 1044480
+             */
+            max_event_bytes: number;
+            /**
+             * Ordered
+             * @description Send the events of a batch in their order, by one task. `false`: by all tasks at once; the order per key is then kept only where all events of a key are in one task, as those from Kafka.
+             * @default true
+             */
+            ordered: boolean;
+        };
+        /**
+         * KafkaSource
+         * @description Reads the records of Kafka topics.
+         *
+         *     Progress is kept in the pipeline's checkpoint and not in a consumer group, so that a restart goes on
+         *     exactly where the last committed batch ended. Partitions that are added later are read from their
+         *     beginning.
+         *
+         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events:
+         *     nothing is rounded, cut or guessed, and a record that does not fit goes to the dead letters with the
+         *     column and the value. A record without a value (a tombstone) is an event of nulls. `text` and `bytes` give
+         *     `value`, `key` and `headers`. For Avro and Protobuf, with or without a schema registry, read `bytes` and
+         *     add a `decode` step.
+         *
+         *     The key, the headers and the time of a record stay with the event and go along to sinks that have them.
+         *     With `metadata` they are columns too, with the topic, the partition and the offset.
+         */
+        KafkaSource: {
+            /**
+             * Brokers
+             * @description Brokers to begin with, as `host:port`; the others are found through them. An entry may name several, separated by commas.
+             */
+            brokers: string[];
+            /**
+             * @description TLS, and how to log in.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Options
+             * @description Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.
+             */
+            options?: {
+                [key: string]: string;
+            };
+            /**
+             * Type
+             * @default kafka
+             * @constant
+             */
+            type: "kafka";
+            /**
+             * Topics
+             * @description Names of topics.
+             * @default null
+             */
+            topics: string[] | null;
+            /**
+             * Pattern
+             * @description Instead of `topics`: a regular expression of Java. Topics that match it later are read from their beginning.
+             * @default null
+             */
+            pattern: string | null;
+            /**
+             * Position
+             * @description Where it begins: earliest, latest, time:ISO 8601, or an offset, earliest or latest for each partition, as in `{orders: {0: 42, 1: earliest}}`.
+             * @default earliest
+             */
+            position: string | {
+                [key: string]: {
+                    [key: string]: number | ("earliest" | "latest");
+                };
+            };
+            /**
+             * Format
+             * @description What the value of a record is.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "text" | "bytes";
+            /**
+             * Schema
+             * @description `json`: columns as Spark DDL.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Malformed
+             * @description `json`: a record that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @default dead_letter
+             * @enum {string}
+             */
+            malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Gap
+             * @description Events that Kafka removed before they were read: fail the pipeline, or go on with the oldest that is left. Kafka does not tell how many they were.
+             * @default fail
+             * @enum {string}
+             */
+            gap: "skip" | "fail";
+            /**
+             * Metadata
+             * @description Add `_topic`, `_partition`, `_offset`, `_time`, and for `json` `_key` and `_headers`.
+             * @default false
+             */
+            metadata: boolean;
+            /**
+             * Finite
+             * @description End as `completed` when all is read that is there at the start.
+             * @default false
+             */
+            finite: boolean;
+        };
+        /**
+         * KafkaSourceBinding
+         * @description Reads the records of Kafka topics.
+         *
+         *     Progress is kept in the pipeline's checkpoint and not in a consumer group, so that a restart goes on
+         *     exactly where the last committed batch ended. Partitions that are added later are read from their
+         *     beginning.
+         *
+         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events:
+         *     nothing is rounded, cut or guessed, and a record that does not fit goes to the dead letters with the
+         *     column and the value. A record without a value (a tombstone) is an event of nulls. `text` and `bytes` give
+         *     `value`, `key` and `headers`. For Avro and Protobuf, with or without a schema registry, read `bytes` and
+         *     add a `decode` step.
+         *
+         *     The key, the headers and the time of a record stay with the event and go along to sinks that have them.
+         *     With `metadata` they are columns too, with the topic, the partition and the offset.
+         */
+        KafkaSourceBinding: {
+            /**
+             * Stream
+             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Auto Create Stream
+             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @default false
+             */
+            auto_create_stream: boolean;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /**
+             * Brokers
+             * @description Brokers to begin with, as `host:port`; the others are found through them. An entry may name several, separated by commas.
+             */
+            brokers: string[];
+            /**
+             * @description TLS, and how to log in.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Options
+             * @description Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.
+             */
+            options?: {
+                [key: string]: string;
+            };
+            /**
+             * Type
+             * @default kafka
+             * @constant
+             */
+            type: "kafka";
+            /**
+             * Topics
+             * @description Names of topics.
+             * @default null
+             */
+            topics: string[] | null;
+            /**
+             * Pattern
+             * @description Instead of `topics`: a regular expression of Java. Topics that match it later are read from their beginning.
+             * @default null
+             */
+            pattern: string | null;
+            /**
+             * Position
+             * @description Where it begins: earliest, latest, time:ISO 8601, or an offset, earliest or latest for each partition, as in `{orders: {0: 42, 1: earliest}}`.
+             * @default earliest
+             */
+            position: string | {
+                [key: string]: {
+                    [key: string]: number | ("earliest" | "latest");
+                };
+            };
+            /**
+             * Format
+             * @description What the value of a record is.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "text" | "bytes";
+            /**
+             * Schema
+             * @description `json`: columns as Spark DDL.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Malformed
+             * @description `json`: a record that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @default dead_letter
+             * @enum {string}
+             */
+            malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Gap
+             * @description Events that Kafka removed before they were read: fail the pipeline, or go on with the oldest that is left. Kafka does not tell how many they were.
+             * @default fail
+             * @enum {string}
+             */
+            gap: "skip" | "fail";
+            /**
+             * Metadata
+             * @description Add `_topic`, `_partition`, `_offset`, `_time`, and for `json` `_key` and `_headers`.
+             * @default false
+             */
+            metadata: boolean;
+            /**
+             * Finite
+             * @description End as `completed` when all is read that is there at the start.
+             * @default false
+             */
+            finite: boolean;
+        };
+        /**
          * Limits
          * @description The limits of one call of `processBatch`.
          */
@@ -7168,7 +7647,7 @@ export interface components {
              * Source
              * @description Where events come from: inline, or `{ref: id}`.
              */
-            source: components["schemas"]["FileSource"] | components["schemas"]["GenerateSource"] | components["schemas"]["HttpSource"] | components["schemas"]["SparkSource"] | components["schemas"]["StreamSource"] | components["schemas"]["SourceRef"];
+            source: components["schemas"]["FileSource"] | components["schemas"]["GenerateSource"] | components["schemas"]["HttpSource"] | components["schemas"]["KafkaSource"] | components["schemas"]["SparkSource"] | components["schemas"]["StreamSource"] | components["schemas"]["SourceRef"];
             /**
              * @description What holds pushed events. Absent: they are kept on disk.
              * @default null
@@ -7189,7 +7668,7 @@ export interface components {
              * Sinks
              * @description Where events go: inline, or `{ref: id}`.
              */
-            sinks: (components["schemas"]["ConsoleSinkEntry"] | components["schemas"]["DropSinkEntry"] | components["schemas"]["FileSinkEntry"] | components["schemas"]["SparkSinkEntry"] | components["schemas"]["StreamSinkEntry"] | components["schemas"]["SinkRef"])[];
+            sinks: (components["schemas"]["ConsoleSinkEntry"] | components["schemas"]["DropSinkEntry"] | components["schemas"]["FileSinkEntry"] | components["schemas"]["KafkaSinkEntry"] | components["schemas"]["SparkSinkEntry"] | components["schemas"]["StreamSinkEntry"] | components["schemas"]["SinkRef"])[];
             /** @description When a batch is complete. */
             batch?: components["schemas"]["Batch"];
             /**
@@ -7500,6 +7979,44 @@ export interface components {
             seed: number;
         };
         /**
+         * Sasl
+         * @description A user of the cluster.
+         */
+        Sasl: {
+            /**
+             * Mechanism
+             * @description How it logs in.
+             * @enum {string}
+             */
+            mechanism: "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512";
+            /**
+             * Username
+             * @description Name of the user.
+             */
+            username: string;
+            /**
+             * Password
+             * @description Its password; write `${NAME}` to take it from a variable.
+             */
+            password: string;
+        };
+        /**
+         * Security
+         * @description How connections are encrypted and authenticated. Absent: neither.
+         */
+        Security: {
+            /**
+             * @description Encrypt; `{}` trusts what Java trusts.
+             * @default null
+             */
+            tls: components["schemas"]["Tls"] | null;
+            /**
+             * @description Log in with a name and a password.
+             * @default null
+             */
+            sasl: components["schemas"]["Sasl"] | null;
+        };
+        /**
          * SinkDocument
          * @description A registered sink.
          */
@@ -7518,7 +8035,7 @@ export interface components {
             kind?: "Sink";
             metadata: components["schemas"]["Metadata"];
             /** Spec */
-            spec: components["schemas"]["ConsoleSinkBinding"] | components["schemas"]["DropSinkBinding"] | components["schemas"]["FileSinkBinding"] | components["schemas"]["SparkSinkBinding"] | components["schemas"]["StreamSinkBinding"];
+            spec: components["schemas"]["ConsoleSinkBinding"] | components["schemas"]["DropSinkBinding"] | components["schemas"]["FileSinkBinding"] | components["schemas"]["KafkaSinkBinding"] | components["schemas"]["SparkSinkBinding"] | components["schemas"]["StreamSinkBinding"];
             /**
              * Status
              * @description What it should do once it is saved, if it runs by itself.
@@ -7587,7 +8104,7 @@ export interface components {
             kind?: "Source";
             metadata: components["schemas"]["Metadata"];
             /** Spec */
-            spec: components["schemas"]["FileSourceBinding"] | components["schemas"]["GenerateSourceBinding"] | components["schemas"]["HttpSourceBinding"] | components["schemas"]["SparkSourceBinding"] | components["schemas"]["StreamSourceBinding"];
+            spec: components["schemas"]["FileSourceBinding"] | components["schemas"]["GenerateSourceBinding"] | components["schemas"]["HttpSourceBinding"] | components["schemas"]["KafkaSourceBinding"] | components["schemas"]["SparkSourceBinding"] | components["schemas"]["StreamSourceBinding"];
             /**
              * Status
              * @description What it should do once it is saved, if it runs by itself.
@@ -8346,6 +8863,36 @@ export interface components {
              * @default null
              */
             burst: number | null;
+        };
+        /**
+         * Tls
+         * @description Encrypted connections. Files are read where the flow runs.
+         */
+        Tls: {
+            /**
+             * Ca File
+             * @description PEM file of trusted authorities. Absent: those of Java.
+             * @default null
+             */
+            ca_file: string | null;
+            /**
+             * Certificate File
+             * @description PEM file with the client's private key (PKCS #8) and certificates, if brokers ask.
+             * @default null
+             */
+            certificate_file: string | null;
+            /**
+             * Key Password
+             * @description Password of the private key.
+             * @default null
+             */
+            key_password: string | null;
+            /**
+             * Verify Hostname
+             * @description Whether the name in a broker's certificate must be that of its address.
+             * @default true
+             */
+            verify_hostname: boolean;
         };
         /**
          * ValidateProcessorEntry
@@ -14363,6 +14910,38 @@ export interface operations {
                     "application/json": components["schemas"]["ComponentInfo"];
                 };
             };
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    checkConnector: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The type, as documents name it. */
+                type: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CheckBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Probe"];
+                };
+            };
+            400: components["responses"]["Error400"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];

@@ -6,6 +6,7 @@ import { done } from "#/components/notify";
 import type { Fields } from "#/documents/editing/yaml";
 import { Prose } from "#/forms/Prose";
 import { SchemaForm } from "#/forms/SchemaForm";
+import { ConnectionTest } from "./ConnectionTest";
 import { beginning, type Component, entrySchema, type Role, retyped } from "./catalogue";
 import { columnsBefore } from "./check";
 import { useBuilder } from "./context";
@@ -84,6 +85,9 @@ function ComponentForm({ part }: { part: Part }) {
         />
       ) : (
         <Text c="dimmed">There is no type '{part.type}': choose one, or mend it in the YAML.</Text>
+      )}
+      {component && role !== "processor" && (
+        <ConnectionTest key={part.type} side={role} type={part.type} value={part.value} />
       )}
       {part.type === "ref" && typeof part.value.ref === "string" && part.value.ref && (
         <Anchor

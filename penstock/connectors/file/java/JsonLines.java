@@ -1,8 +1,5 @@
 package penstock;
 
-import java.nio.ByteBuffer;
-import java.nio.CharBuffer;
-import java.nio.charset.CharsetDecoder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.apache.hadoop.conf.Configuration;
@@ -15,7 +12,6 @@ import org.apache.spark.sql.execution.datasources.HadoopFileLinesReader;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.json.JsonFileFormat;
 import org.apache.spark.sql.types.*;
-import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.SerializableConfiguration;
 import org.apache.spark.util.TaskCompletionListener;
 import scala.Function1;
@@ -97,7 +93,7 @@ public final class JsonLines extends JsonFileFormat {
             HadoopFileLinesReader lines =
                     new HadoopFileLinesReader((PartitionedFile) file, Option.apply(end), configuration);
             if (TaskContext.get() != null) TaskContext.get().addTaskCompletionListener(new Closing(lines));
-            return new Rows(lines, new JsonKind.Members(this.columns, this.unit), this.places);
+            return new Rows(lines, new JsonEvent(this.columns, this.unit), this.places);
         }
     }
 
@@ -116,14 +112,13 @@ public final class JsonLines extends JsonFileFormat {
     /** The rows of a file. Each is overwritten by the next. */
     private static final class Rows extends AbstractIterator {
         private final HadoopFileLinesReader lines;
-        private final JsonKind.Members event;
+        private final JsonEvent event;
         private final int[] places;
         private final Object[] values;
         private final GenericInternalRow row;
-        private final JsonText text = new JsonText();
         private boolean ready;
 
-        Rows(HadoopFileLinesReader lines, JsonKind.Members event, int[] places) {
+        Rows(HadoopFileLinesReader lines, JsonEvent event, int[] places) {
             this.lines = lines;
             this.event = event;
             this.places = places;
@@ -147,39 +142,14 @@ public final class JsonLines extends JsonFileFormat {
 
         /** Fills the row; false if the line is blank. */
         private boolean decode(byte[] line, int end) {
-            this.text.open(line, 0, end);
-            int first = this.text.peek(), start = this.text.at;
-            if (start == end) return false;
-            Object[] found = first == '{' ? this.found(line, start, end) : null;
+            if (!this.event.open(line, end)) return false;
+            Object[] found = this.event.values();
             for (int i = 0; i < this.places.length; i++) {
                 int place = this.places[i];
                 this.values[i] = found != null && place >= 0 ? found[place] : null;
-                if (found == null && place < 0) this.values[i] = corrupt(line, start, end);
+                if (found == null && place < 0) this.values[i] = this.event.corrupt();
             }
             return true;
-        }
-
-        private Object[] found(byte[] line, int start, int end) {
-            try {
-                Object[] found = this.event.values(this.text);
-                this.text.close();
-                boolean valid = this.text.ascii() || UTF8String.fromBytes(line, start, end - start).isValid();
-                return valid ? found : null;
-            } catch (JsonText.Broken broken) {
-                return null;
-            }
-        }
-
-        /** The line; and why it is none, if that could not be found out again from valid text. */
-        private static GenericInternalRow corrupt(byte[] line, int start, int end) {
-            while (line[end - 1] == ' ' || line[end - 1] == '\t' || line[end - 1] == '\r' || line[end - 1] == '\n') end--;
-            UTF8String text = UTF8String.fromBytes(Arrays.copyOfRange(line, start, end));
-            CharsetDecoder decoder = StandardCharsets.UTF_8.newDecoder();
-            ByteBuffer bytes = ByteBuffer.wrap(text.getBytes());
-            boolean valid = !decoder.decode(bytes, CharBuffer.allocate(end - start), true).isError();
-            UTF8String code = UTF8String.fromString(valid ? "malformed" : "invalid_utf8");
-            String reason = valid ? null : "byte " + (bytes.position() + 1) + " is not UTF-8";
-            return new GenericInternalRow(new Object[] {code, UTF8String.fromString(reason), text.makeValid()});
         }
     }
 }

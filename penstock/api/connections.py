@@ -1,0 +1,59 @@
+"""The connection test of a connector."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from penstock.api.errors import failures
+from penstock.connectors.probe import Probe
+from penstock.control.documents.service import Service
+from penstock.control.questions.connections import ProbeRequest
+from penstock.errors import NotFound, Problem, did_you_mean
+from penstock.specs.catalog import catalog
+
+_DESCRIPTION = """\
+A worker tries to connect, changes nothing, and answers within seconds. `problems` is empty if all is well.
+`${NAME}` in the spec is taken from the environment of the worker."""
+
+
+class CheckBody(BaseModel):
+    """A connector as it would stand in a document."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Literal["source", "sink"] = Field(description="Which of the two connectors of this type.")
+    spec: dict[str, Any] = Field(description="Its fields; `type` may be left out.")
+
+
+def connection_routes(service: Service) -> APIRouter:
+    """The route for connection tests."""
+    router = APIRouter(tags=["catalogue"])
+
+    @router.post(
+        "/connectors/{type}/check",
+        summary="Test the connection of a connector",
+        description=_DESCRIPTION,
+        operation_id="checkConnector",
+        responses=failures(400, 404, 422),
+    )
+    def check(
+        connector_type: Annotated[str, Path(alias="type", description="The type, as documents name it.")],
+        body: CheckBody,
+    ) -> Probe:
+        classes = catalog(body.role).classes
+        if connector_type not in classes:
+            message = f"there is no {body.role} of type '{connector_type}'"
+            hint = did_you_mean(connector_type, classes)
+            raise NotFound(Problem(code="not_found", message=message, hint=hint))
+        request = ProbeRequest(role=body.role, spec={**body.spec, "type": connector_type})
+        no_worker = Problem(
+            code="no_worker",
+            message="no worker is ready to test a connection",
+            hint="wait a moment and try again",
+        )
+        return service.judge.ask(lambda worker: service.rpc.probe(worker, request), no_worker)
+
+    return router

@@ -1,0 +1,136 @@
+"""What the Kafka source and sink share: brokers, security, and further settings of Kafka's client."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from penstock.specs.base import Component, Spec
+
+JARS = "kafka"
+
+ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\],]+):[0-9]{1,5}")
+"""A host, or an IPv6 address in brackets, and a port."""
+
+MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+OWNED = re.compile(
+    r"bootstrap\.servers|security\.protocol|sasl\..*|ssl\..*|auto\.offset\.reset|enable\.auto\.commit"
+    r"|(key|value)\.(de)?serializer|interceptor\.classes|enable\.idempotence|acks|transactional\.id"
+)
+"""Settings of Kafka's client that other fields decide, or that delivery depends on."""
+
+NAME = re.compile(r"[a-z][a-z0-9._]*")
+
+
+class Sasl(Spec):
+    """A user of the cluster."""
+
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(description="How it logs in.")
+    username: str = Field(min_length=1, description="Name of the user.")
+    password: str = Field(description="Its password; write `${NAME}` to take it from a variable.")
+
+
+class Tls(Spec):
+    """Encrypted connections. Files are read where the flow runs."""
+
+    ca_file: str | None = Field(
+        default=None, min_length=1, description="PEM file of trusted authorities. Absent: those of Java."
+    )
+    certificate_file: str | None = Field(
+        default=None,
+        min_length=1,
+        description="PEM file with the client's private key (PKCS #8) and certificates, if brokers ask.",
+    )
+    key_password: str | None = Field(default=None, description="Password of the private key.")
+    verify_hostname: bool = Field(
+        default=True, description="Whether the name in a broker's certificate must be that of its address."
+    )
+
+
+class Security(Spec):
+    """How connections are encrypted and authenticated. Absent: neither."""
+
+    tls: Tls | None = Field(default=None, description="Encrypt; `{}` trusts what Java trusts.")
+    sasl: Sasl | None = Field(default=None, description="Log in with a name and a password.")
+
+    def settings(self) -> dict[str, str]:
+        """The settings of Kafka's client."""
+        made = {"security.protocol": ("SASL_" if self.sasl else "") + ("SSL" if self.tls else "PLAINTEXT")}
+        if (sasl := self.sasl) is not None:
+            login = f"username={_quoted(sasl.username)} password={_quoted(sasl.password)}"
+            made["sasl.mechanism"] = sasl.mechanism
+            made["sasl.jaas.config"] = f"{MODULES[sasl.mechanism]} required {login};"
+        if (tls := self.tls) is not None:
+            if tls.ca_file is not None:
+                made |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": tls.ca_file}
+            if tls.certificate_file is not None:
+                made |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": tls.certificate_file}
+            if tls.key_password is not None:
+                made["ssl.key.password"] = tls.key_password
+            if not tls.verify_hostname:
+                made["ssl.endpoint.identification.algorithm"] = ""
+        return made
+
+
+class KafkaEnd(Component):
+    """A connection to a Kafka cluster."""
+
+    brokers: list[str] = Field(
+        min_length=1,
+        description="Brokers to begin with, as `host:port`; the others are found through them. An entry may "
+        "name several, separated by commas.",
+    )
+    security: Security | None = Field(default=None, description="TLS, and how to log in.")
+    options: dict[str, str] = Field(
+        default_factory=dict,
+        description="Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.",
+    )
+
+    @field_validator("brokers")
+    @classmethod
+    def _are_addresses(cls, value: list[str]) -> list[str]:
+        for address in _split(value):
+            if "${" not in address and not ADDRESS.fullmatch(address):
+                raise ValueError(f"'{address}' is no address: write host:port, such as localhost:9092")
+        return value
+
+    @field_validator("options")
+    @classmethod
+    def _are_free(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            if OWNED.fullmatch(name):
+                raise ValueError(f"'{name}' cannot be set here: other fields of the connector decide it")
+            if not NAME.fullmatch(name):
+                raise ValueError(f"'{name}' is no setting of Kafka's client")
+        return value
+
+    @property
+    def addresses(self) -> list[str]:
+        """Each broker by itself."""
+        return _split(self.brokers)
+
+    def client(self, defaults: Mapping[str, str]) -> dict[str, str]:
+        """The settings of Kafka's client; `defaults` are those that a user may replace."""
+        secured = self.security.settings() if self.security else {}
+        return {**defaults, **self.options, **secured, "bootstrap.servers": ",".join(self.addresses)}
+
+    def spark_options(self, defaults: Mapping[str, str]) -> dict[str, str]:
+        """The same as options of Spark's connector."""
+        return {f"kafka.{name}": value for name, value in self.client(defaults).items()}
+
+
+def _split(brokers: list[str]) -> list[str]:
+    return [address.strip() for entry in brokers for address in entry.split(",") if address.strip()]
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

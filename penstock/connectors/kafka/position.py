@@ -1,0 +1,46 @@
+"""Where a Kafka source begins: at an end of the topics, at a time, or at offsets of their partitions."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from penstock.specs.positions import parse_position
+
+ENDS = {"earliest": -2, "latest": -1}
+"""What Spark's connector calls the ends of a partition."""
+
+
+def _checked(text: str) -> str:
+    if parse_position(text).kind == "offset":
+        raise ValueError("a topic has an offset for each partition: write {topic: {0: 42, 1: earliest}}")
+    return text
+
+
+Offset = Annotated[int, Field(ge=0)] | Literal["earliest", "latest"]
+Partitions = dict[str | int, Offset]
+KafkaPosition = Annotated[str, AfterValidator(_checked)] | dict[str, Partitions]
+
+
+def options_of(position: str | Mapping[str, Mapping[str | int, int | str]]) -> dict[str, str]:
+    """The options of Spark's connector for a position."""
+    if isinstance(position, str):
+        found = parse_position(position)
+        if found.time is None:
+            return {"startingOffsets": position}
+        # The time of a record is in milliseconds: the first one at or after a finer time is in the next one.
+        milliseconds = str(math.ceil(round(found.time.timestamp() * 1_000_000) / 1000))
+        # Where a partition has no later event, its reader begins with the next one that comes.
+        return {"startingTimestamp": milliseconds, "startingOffsetsByTimestampStrategy": "latest"}
+    return {
+        "startingOffsets": json.dumps(
+            {
+                topic: {str(number): ENDS.get(str(offset), offset) for number, offset in partitions.items()}
+                for topic, partitions in position.items()
+            }
+        )
+    }

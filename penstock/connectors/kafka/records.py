@@ -1,0 +1,121 @@
+"""Records of Kafka as events: their columns, and what the hidden column knows of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from penstock.connectors.file.form import CORRUPT
+from penstock.frames.hidden import EVENT, NOTE
+from penstock.frames.known import event_of
+from penstock.sql.names import quote
+from penstock.sql.schemas import parse_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from penstock.connectors.file.records import Malformed, Rule
+    from penstock.specs.stream import Timestamps
+
+ValueFormat = Literal["json", "text", "bytes"]
+
+RAW = {"text": "STRING", "bytes": "BINARY"}
+RAW_BESIDE = "key STRING, headers MAP<STRING, STRING>"
+BESIDE = "_key STRING, _headers MAP<STRING, STRING>"
+METADATA = "_topic STRING, _partition INT, _offset BIGINT, _time TIMESTAMP"
+
+
+def columns_of(
+    spark: SparkSession, value_format: ValueFormat, ddl: str | None, *, metadata: bool
+) -> StructType:
+    """The columns of the events."""
+    raw = value_format != "json"
+    parts = [f"value {RAW[value_format]}, {RAW_BESIDE}" if raw else ddl or ""]
+    if metadata:
+        parts += [METADATA] if raw else [METADATA, BESIDE]
+    return parse_schema(spark, ", ".join(parts), field="schema")
+
+
+def raw_events(df: DataFrame, value_format: ValueFormat, *, metadata: bool) -> DataFrame:
+    """Records whose value is one column."""
+    from pyspark.sql import functions as f
+
+    read = _read(df, f.col("value").cast(RAW[value_format]))
+    columns = {"value": "value", "_key": "key", "_headers": "headers"}
+    shown = [f.col(name).alias(target) for name, target in columns.items()]
+    return read.select(*shown, *_metadata(metadata, raw=True), _event())
+
+
+def json_events(
+    df: DataFrame,
+    schema: StructType,
+    rule: Rule,
+    timestamps: Timestamps,
+    malformed: Malformed,
+    *,
+    metadata: bool,
+) -> DataFrame:
+    """Records whose value is a JSON object, and notes of those that do not fit the schema."""
+    from pyspark.sql import functions as f
+
+    from penstock.connectors.file.lines import noted
+    from penstock.connectors.json_values import decoded
+
+    read = _read(df, decoded(df.sparkSession, f.col("value"), schema, timestamps))
+    columns = [f.col(quote("value", name)).alias(name) for name in schema.names]
+    note = noted(f.col(quote("value", CORRUPT)), rule, malformed, _event())
+    if (lacking := _lacking(schema)) is not None and malformed != "nulls":
+        note = f.coalesce(note, f.when(f.col("value").isNull(), lacking))
+    return read.select(*columns, *_metadata(metadata, raw=False), _event(), note.alias(NOTE))
+
+
+def _lacking(schema: StructType) -> Column | None:
+    """The note of a record without a value, if a column must have one."""
+    from pyspark.sql import functions as f
+
+    from penstock.frames.noting import note
+
+    required = next((field.name for field in schema.fields if not field.nullable), None)
+    if required is None:
+        return None
+    message = f.lit(f"column '{required}' is missing: the record has no value")
+    return note("fault", "source", "missing_field", message=message, row=f.lit("null"), event=_event())
+
+
+def _read(df: DataFrame, value: Column) -> DataFrame:
+    """The value of a record, and what Kafka tells of it, by the names of visible columns."""
+    from pyspark.sql import functions as f
+
+    return df.select(
+        value.alias("value"),
+        f.col("topic").alias("_topic"),
+        f.col("partition").alias("_partition"),
+        f.col("offset").alias("_offset"),
+        f.col("timestamp").alias("_time"),
+        f.col("key").cast("string").alias("_key"),
+        _headers(f.col("headers")).alias("_headers"),
+    )
+
+
+def _headers(headers: Column) -> Column:
+    """Headers as a map. Kafka allows several of one name: the last one counts."""
+    from pyspark.sql import functions as f
+
+    names = f.reverse(f.transform(headers, lambda header: header["key"]))
+    last = f.filter(headers, lambda header, i: i == f.size(headers) - f.array_position(names, header["key"]))
+    entries = f.transform(last, lambda header: f.struct(header["key"], header["value"].cast("string")))
+    return f.when(headers.isNotNull(), f.map_from_entries(entries))
+
+
+def _event() -> Column:
+    from pyspark.sql import functions as f
+
+    known = {"offset": "_offset", "time": "_time", "key": "_key", "headers": "_headers"}
+    return event_of(**{name: f.col(column) for name, column in known.items()}).alias(EVENT)
+
+
+def _metadata(wanted: bool, *, raw: bool) -> list[Column]:
+    from pyspark.sql import functions as f
+
+    names = ["_topic", "_partition", "_offset", "_time", *(() if raw else ("_key", "_headers"))]
+    return [f.col(name) for name in names] if wanted else []

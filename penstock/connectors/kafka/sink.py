@@ -1,0 +1,148 @@
+"""The `kafka` sink: events as records of topics, through Spark's own connector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from penstock.connectors.base import Delivered, DeliveryId, Events, Guarantee, Rejected, Sink, SinkWriter
+from penstock.connectors.kafka.check import probe_kafka
+from penstock.connectors.kafka.client import JARS, KafkaEnd
+from penstock.connectors.kafka.problems import explained
+from penstock.connectors.kafka.shape import REFUSAL, ROW, misfits, record_of
+from penstock.connectors.kafka.topic import columns_of
+from penstock.connectors.probe import Probe
+from penstock.errors import Problem
+from penstock.frames.hidden import EVENT
+from penstock.frames.site import Site
+from penstock.spark.driver import error_text, java_errors
+from penstock.spark.jars import use_jars
+from penstock.sql.names import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+CLIENT = {
+    # A batch has a deadline and retries of its own, so the client must not wait for minutes by itself.
+    "max.block.ms": "15000",
+    "request.timeout.ms": "10000",
+    "delivery.timeout.ms": "30000",
+}
+
+SAFE = {"acks": "all", "enable.idempotence": "true"}
+"""A record is acknowledged by all replicas in sync, and one that the client repeats is stored once."""
+
+OVERHEAD = 4096
+"""Bytes of a request beside the largest event."""
+
+
+FORMAT = "kafka"
+OLD_SOURCES = "spark.sql.sources.useV1SourceList"
+"""Kafka is in this list by default, and is then written in a way that reports no observed metrics."""
+
+
+class KafkaSink(KafkaEnd, Sink):
+    """Writes each event as a record of a Kafka topic.
+
+    Delivery is at-least-once: a batch that is repeated after a crash, or after a failed attempt, is written
+    again. Within an attempt the producer is idempotent. The order per key is kept, unless `ordered` is false.
+
+    The value of a record is the column `value`, if it is text or bytes; else it is the whole event as a JSON
+    object, in the same form as in files of the `file` sink. `_key` and `_headers` become the key and the
+    headers, beside a `value` also `key` and `headers`; without them the event keeps those it came with. An
+    event that is larger than `max_event_bytes`, or whose topic is no valid name, goes to the dead letters.
+    """
+
+    type: Literal["kafka"] = "kafka"
+    topic: str = Field(
+        min_length=1, description="Name of the topic; `{column}` stands for the value of that column."
+    )
+    max_event_bytes: int = Field(
+        default=1024 * 1024 - OVERHEAD,
+        ge=1,
+        le=1024**3,
+        description="Larger events go to the dead letters. A topic has a limit too (`max.message.bytes`).",
+    )
+    ordered: bool = Field(
+        default=True,
+        description="Send the events of a batch in their order, by one task. `false`: by all tasks at once; "
+        "the order per key is then kept only where all events of a key are in one task, as those from Kafka.",
+    )
+
+    guarantee: ClassVar[Guarantee] = "at-least-once"
+    meta: ClassVar = True
+    jars: ClassVar = JARS
+    tested: ClassVar = "Apache Kafka 4.3.1"
+    example: ClassVar = """\
+type: kafka
+brokers: [kafka-1.example:9092]
+topic: orders.{country}
+options: {compression.type: zstd}
+"""
+
+    @field_validator("topic")
+    @classmethod
+    def _is_template(cls, value: str) -> str:
+        columns_of(value)
+        return value
+
+    def shape(self, df: DataFrame, site: Site) -> DataFrame:
+        return record_of(df, self.topic, self.max_event_bytes)
+
+    def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
+        yield from misfits(schema, self.topic)
+
+    def probe(self, spark: SparkSession, site: Site) -> Probe:
+        return probe_kafka(spark, self, [] if columns_of(self.topic) else [(self.topic, "topic")])
+
+    def open(self, site: Site) -> SinkWriter:
+        return _Writer(self)
+
+
+class _Writer(SinkWriter):
+    """Writes the records of a batch in the tasks of one Spark job."""
+
+    def __init__(self, sink: KafkaSink) -> None:
+        self.sink = sink
+        size = {"max.request.size": str(sink.max_event_bytes + OVERHEAD)}
+        self.options = sink.spark_options({**CLIENT, **size}) | {f"kafka.{n}": v for n, v in SAFE.items()}
+
+    def write(self, events: Events, delivery: DeliveryId) -> Delivered:
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as f
+
+        df = events.frame()
+        use_jars(df.sparkSession, JARS)
+        _leave_old_sources(df.sparkSession)
+        refused, seen = f.col(REFUSAL).isNotNull(), Observation()
+        counted = df.observe(
+            seen, f.count_if(~refused).alias("written"), f.count_if(refused).alias("refused")
+        )
+        good = counted.filter(~refused).select("topic", "key", "value", "headers")
+        writer = (good.coalesce(1) if self.sink.ordered else good).write.format(FORMAT)
+        self.permitted()
+        try:
+            writer.options(**self.options).mode("append").save()
+        except java_errors() as error:
+            known = explained(error_text(error), self.sink.addresses, [self.sink.topic], "topic")
+            raise known or error from None
+        found = seen.get
+        return Delivered(int(found["written"]), self._rejected(df) if found["refused"] else ())
+
+    def _rejected(self, df: DataFrame) -> Iterable[Rejected]:
+        from pyspark.sql import functions as f
+
+        refused = df.filter(f.col(REFUSAL).isNotNull())
+        for row in refused.select(REFUSAL, ROW, quote(EVENT)).toLocalIterator():
+            code, message = row[0]
+            known = row[2].asDict(recursive=True) if row[2] is not None else None
+            yield Rejected(row[1] or "{}", code, message, known)
+
+
+def _leave_old_sources(spark: SparkSession) -> None:
+    names = (spark.conf.get(OLD_SOURCES) or "").split(",")
+    if FORMAT in names:
+        spark.conf.set(OLD_SOURCES, ",".join(name for name in names if name != FORMAT))

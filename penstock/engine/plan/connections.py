@@ -1,0 +1,103 @@
+"""Connection tests of connectors: those in documents, and one that is still being written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import ValidationError
+
+from penstock.connectors.base import Sink, Source
+from penstock.connectors.probe import Probe
+from penstock.engine.runtime.failures import failure_of
+from penstock.errors import Invalid, NotFound, PenstockError, Problem, did_you_mean
+from penstock.frames.site import Site
+from penstock.specs.catalog import catalog
+from penstock.specs.problems import problems_of
+from penstock.specs.variables import resolve
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ConnectorRole = Literal["source", "sink"]
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A connector in a document."""
+
+    role: ConnectorRole
+    path: str
+    spec: Mapping[str, Any]
+
+    @property
+    def type(self) -> str:
+        """Its type, as the document has it."""
+        return str(self.spec.get("type"))
+
+
+def connectors_in(raw: Mapping[str, Any]) -> Iterator[Declared]:
+    """The connectors that a document itself has; those it refers to are in documents of their own."""
+    spec = raw.get("spec")
+    if not isinstance(spec, Mapping):
+        return
+    found: list[tuple[ConnectorRole, str, Any]] = []
+    if raw.get("kind") == "Source":
+        found = [("source", "spec", spec)]
+    elif raw.get("kind") == "Sink":
+        found = [("sink", "spec", spec)]
+    elif raw.get("kind") == "Pipeline":
+        sinks = spec.get("sinks")
+        found = [("source", "spec.source", spec.get("source"))]
+        found += [
+            ("sink", f"spec.sinks[{i}]", each)
+            for i, each in enumerate(sinks if isinstance(sinks, list) else [])
+        ]
+    for role, path, each in found:
+        if isinstance(each, Mapping) and "type" in each:
+            yield Declared(role, path, each)
+
+
+def probe_connector(
+    role: ConnectorRole,
+    spec: Mapping[str, Any],
+    site: Site,
+    spark: SparkSession,
+    environment: Mapping[str, str] | None = None,
+) -> Probe:
+    """Test the connection of a connector. A spec that is not valid has its problems in the result.
+
+    Fields of the place where the connector stands, such as `required` of a sink, are left aside.
+    """
+    try:
+        component = connector_of(role, spec, environment)
+    except PenstockError as error:
+        return Probe(problems=error.problems)
+    try:
+        return component.probe(spark.newSession(), site)
+    except Exception as error:  # a connector of somebody else may raise anything
+        return Probe(problems=[failure_of(error).problem])
+
+
+def connector_of(
+    role: ConnectorRole, spec: Mapping[str, Any], environment: Mapping[str, str] | None = None
+) -> Source | Sink:
+    """The connector that a spec declares; `NotFound` for an unknown type, `Invalid` with all problems."""
+    classes = catalog(role).classes
+    kind = str(spec.get("type"))
+    if kind not in classes:
+        message = f"there is no {role} of type '{kind}'"
+        raise NotFound(Problem(code="unknown_type", message=message, hint=did_you_mean(kind, classes)))
+    cls = classes[kind]
+    resolved, problems = resolve(dict(spec), os.environ if environment is None else environment)
+    if problems:
+        raise Invalid(*problems)
+    own = {field.alias or name for name, field in cls.model_fields.items()}
+    try:
+        made = cls.model_validate({name: value for name, value in resolved.items() if name in own})
+    except ValidationError as error:
+        raise Invalid(*problems_of(error, cls)) from None
+    assert isinstance(made, Source | Sink)
+    return made

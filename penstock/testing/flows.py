@@ -1,0 +1,133 @@
+"""Flows in tests, run as a worker runs them, without a server and a registry."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.control.fleet.lifecycle import Keeper, State
+from penstock.engine.plan.flow import Flow, resolve_flow
+from penstock.errors import NotFound, Problem
+from penstock.frames.logs import LOGS
+from penstock.frames.site import Site
+from penstock.specs.stream import StreamSpec
+from penstock.streams.home import StreamHome, StreamPlace
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PATIENCE_S = 120.0
+"""Seconds that a test waits before it fails."""
+
+DEAD = "letters"
+"""The stream of dead letters."""
+
+
+@dataclass
+class Bench:
+    """A directory in which a flow is run, again and again if need be, with its streams and its progress."""
+
+    spark: SparkSession
+    root: Path
+    streams: dict[str, StreamSpec] = field(default_factory=lambda: {DEAD: StreamSpec()})
+    home: Path | None = None
+    """Where the streams are; None: in `root`."""
+    name: str = "suite"
+    """The name of the pipeline, under which streams know it as a reader."""
+
+    def part(self, name: str) -> Bench:
+        """A bench for another pipeline with the same streams."""
+        return Bench(self.spark, self.root / name, self.streams, self.home or self.root, name)
+
+    def run(self, source: Mapping[str, Any], sink: Mapping[str, Any], **spec: Any) -> State:
+        """Run a pipeline to its end; the source is finite, or the pipeline fails."""
+        kept = self.keeper(source, sink, **spec)
+        kept.start()
+        kept.join(PATIENCE_S)
+        assert kept.ended, f"the pipeline has not ended: {kept.state}"
+        return kept.state
+
+    @contextmanager
+    def running(self, source: Mapping[str, Any], sink: Mapping[str, Any], **spec: Any) -> Iterator[Keeper]:
+        """A pipeline that runs meanwhile, and is drained in the end."""
+        kept = self.keeper(source, sink, **spec)
+        kept.start()
+        try:
+            yield kept
+        finally:
+            kept.drain()
+            kept.join(PATIENCE_S)
+            assert kept.ended, "the pipeline does not end"
+
+    def keeper(
+        self,
+        source: Mapping[str, Any],
+        sink: Mapping[str, Any],
+        change: Callable[[Flow], Flow] = lambda flow: flow,
+        **spec: Any,
+    ) -> Keeper:
+        """A pipeline that is about to start where the last one has ended; `change` may replace its parts."""
+        document = {
+            "kind": "Pipeline",
+            "metadata": {"name": self.name},
+            "spec": {"source": dict(source), "sinks": [dict(sink)], **spec},
+        }
+
+        def resolved() -> Flow:
+            return change(resolve_flow(document, lambda kind, name: None, self.site))
+
+        return Keeper(
+            self.name,
+            resolved,
+            self.spark,
+            lambda plan: str(self.root / "checkpoint" / plan.flow.position_key),
+        )
+
+    @property
+    def site(self) -> Site:
+        """Where the flows of this bench run."""
+        root = self.home or self.root
+        home = StreamHome(root / "streams", root / "memory")
+
+        def place(name: str) -> StreamPlace:
+            if name not in self.streams:
+                raise NotFound(Problem(code="unknown_reference", message=f"there is no stream '{name}'"))
+            return StreamPlace(name, self.streams[name], home.ensure(name, "suite", self.streams[name]))
+
+        return Site(f"pipeline:{self.name}", 1, place, "suite.in", dead=DEAD, state=self.root / "state")
+
+    def stream(self, name: str) -> list[dict[str, Any]]:
+        """The events of a stream, with `_key` and `_headers`."""
+        self.streams.setdefault(name, StreamSpec())
+        chunks = LOGS.log(self.site.stream(name).directory).read(0)
+        return [row for chunk in chunks if chunk.batch is not None for row in chunk.batch.to_pylist()]
+
+    def letters(self) -> list[dict[str, Any]]:
+        """The dead letters: `code`, `reason` and the other headers, and the event as `event`."""
+        return [
+            {"event": row["value"].decode(), "key": row["_key"], **dict(row["_headers"])}
+            for row in self.stream(DEAD)
+        ]
+
+
+def files(directory: Path) -> list[dict[str, Any]]:
+    """The events in files of JSON lines that a `file` sink has written."""
+    return [json.loads(line) for file in sorted(directory.rglob("*.json")) for line in file.open()]
+
+
+def to_files(directory: Path) -> dict[str, Any]:
+    """A sink whose events `files` reads."""
+    return {"type": "file", "path": str(directory), "format": "json"}
+
+
+def wait_until(what: str, ready: Callable[[], Any], seconds: float = PATIENCE_S) -> None:
+    """Wait for a condition; fails if it does not come true in time."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < deadline, f"timed out: {what}"
+        time.sleep(0.05)
