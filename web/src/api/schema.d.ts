@@ -6894,6 +6894,12 @@ export interface components {
             position: string;
             /** @description When a batch is complete. */
             batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
             /**
