@@ -68,13 +68,24 @@ def begin_with(page: Page, document: str) -> None:
 
 def drag(page: Page, what: Locator, onto: Locator) -> None:
     """Drag a part by the mouse a bit past another, in several moves as a hand does it."""
-    start, end = centre(what), centre(onto)
+    start, end = at_rest(page, what, onto)
     page.mouse.move(*start)
     page.mouse.down()
     for tenth in range(1, 11):
         x, y = (a + (b - a) * tenth / 10 for a, b in zip(start, end, strict=True))
         page.mouse.move(x + 4, y)
     page.mouse.up()
+
+
+def at_rest(page: Page, *parts: Locator) -> list[tuple[float, float]]:
+    """The centres of parts once they no longer move: a canvas that opens fits its view some frames later."""
+    found = [centre(each) for each in parts]
+    for _ in range(50):
+        page.wait_for_timeout(100)
+        before, found = found, [centre(each) for each in parts]
+        if found == before:
+            return found
+    raise AssertionError("the canvas keeps moving")
 
 
 def centre(what: Locator) -> tuple[float, float]:
