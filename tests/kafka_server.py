@@ -260,6 +260,7 @@ listener.name.sasl_ssl.ssl.keystore.location={kafka.home / "broker.p12"}
 listener.name.sasl_ssl.ssl.keystore.password={STORE_PASSWORD}
 listener.name.sasl_ssl.ssl.key.password={STORE_PASSWORD}
 log.dirs={kafka.home / "data"}
+log.retention.ms=-1
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
