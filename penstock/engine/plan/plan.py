@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 OUTPUTS = "outputs"
 """Takes the place of a step's id: the conditions of a task's outputs."""
 
+COLLECTED_EVENTS = 100_000
+"""Events in an Arrow batch that a task sends to the driver: many small ones cost more to make and to join."""
+
 LOST_EVENT = fault_text("lost_event", "a step has lost the hidden column of an event, which has its sinks")
 
 
@@ -111,7 +114,9 @@ class Plan:
 def plan_run(flow: Flow, spark: SparkSession) -> Plan:
     """Plan a flow for a run, in a separate session, so that it sees no settings and views of other flows."""
     session = spark.newSession()
-    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(flow.batch.max_events))
+    # A step in Python sees so many events at once; without one, only the driver gets Arrow batches.
+    most = flow.batch.max_events if flow.in_python else max(flow.batch.max_events, COLLECTED_EVENTS)
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(most))
     if flow.by_offset:
         # Batches of a stream are limited in bytes already. Spark would ask for the size of all columns at
         # each event, which takes quadratic time where columns are nested; only this value keeps it from that.
