@@ -128,7 +128,7 @@ class SourceSuite:
         assert ids(files(out)) == ids(SOME)
 
     def test_positions(self, bench: Bench, system: SourceSystem) -> None:
-        """A source begins where it is told to."""
+        """A source begins at its position."""
         if not system.positions():
             pytest.skip("the source has no positions")
         system.put(SOME)
