@@ -12,22 +12,30 @@ from pathlib import Path
 import psutil
 
 from bench import (
+    cdc,
     delivery,
+    fleet,
     growth,
     ingest,
     javascript,
+    journey,
     kafka,
+    kafka_streams,
     latency,
     latency_goal,
     log,
     many,
+    mysql_cdc,
     oracle,
+    sql,
     start,
     streams,
+    takeover,
     throughput,
     windows,
     workers,
 )
+from bench.turns import ROUNDS
 
 Measure = Callable[[Path, argparse.Namespace], list[str]]
 
@@ -39,6 +47,8 @@ MEASUREMENTS: dict[str, tuple[str, Measure]] = {
     ),
     "delivery": ("Three sinks", lambda work, asked: delivery.measure(work, asked.events or delivery.EVENTS)),
     "workers": ("Workers", lambda work, _: workers.measure(work)),
+    "fleet": ("The coordinator", lambda work, _: fleet.measure(work / "fleet")),
+    "takeover": ("Takeover", lambda work, _: takeover.measure(work)),
     "many": ("Many pipelines", lambda work, asked: many.measure(work, asked.counts, asked.limit_s)),
     "log": ("The log", lambda work, _: log.measure(work)),
     "ingest": ("Ingest", lambda work, _: ingest.measure(work)),
@@ -48,12 +58,29 @@ MEASUREMENTS: dict[str, tuple[str, Measure]] = {
     ),
     "latency": ("Latency", lambda work, _: latency.measure(work)),
     "goal": ("Latency goal", lambda work, asked: latency_goal.measure(work, asked.rates)),
-    "growth": ("Growing input", lambda work, asked: growth.measure(work, asked.sizes)),
+    "growth": (
+        "Growing input",
+        lambda work, asked: growth.measure(work, asked.sizes, asked.rounds, asked.plots),
+    ),
     "javascript": (
         "JavaScript",
         lambda work, asked: javascript.measure(work, asked.events or javascript.EVENTS),
     ),
     "kafka": ("Kafka", lambda work, asked: kafka.measure(work, asked.events or kafka.EVENTS)),
+    "kafka_streams": (
+        "Streams in Kafka",
+        lambda work, asked: kafka_streams.measure(work, asked.events or kafka_streams.EVENTS),
+    ),
+    "journey": (
+        "Kafka to PostgreSQL",
+        lambda work, asked: journey.measure(work, asked.events or journey.EVENTS),
+    ),
+    "sql": ("Databases", lambda work, asked: sql.measure(work, asked.events or sql.EVENTS)),
+    "cdc": ("Change data capture", lambda work, asked: cdc.measure(work, asked.events or cdc.EVENTS)),
+    "mysql_cdc": (
+        "Change data capture, MariaDB",
+        lambda work, asked: mysql_cdc.measure(work, asked.events or mysql_cdc.EVENTS),
+    ),
     "windows": ("Windows", lambda work, _: windows.measure(work)),
     "oracle": ("Nexmark", lambda work, asked: oracle.measure(work, asked.nexmark)),
 }
@@ -70,6 +97,8 @@ def main() -> None:
     parser.add_argument(
         "--sizes", type=int, nargs="+", default=growth.SIZES, help="events in each `growth` run"
     )
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often each `growth` run is repeated")
+    parser.add_argument("--plots", type=Path, help="directory in which `growth` draws its curves")
     parser.add_argument(
         "--rates", type=int, nargs="+", default=latency_goal.RATES, help="events per second of `goal`"
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 
 from bench.by_hand import by_hand
+from bench.plot import plot
 from bench.processes import cpu_s, pss
 from bench.product import product
 from bench.stream_jobs import FILE, FRAME, fill, first_files, stream_job
@@ -34,8 +35,10 @@ class Figures:
         return f"{self.seconds:.1f} s, {self.cpu_s:.1f} s of processor time, {self.memory / 2**20:,.0f} MiB"
 
 
-def measure(work: Path, sizes: Sequence[int] = SIZES) -> list[str]:
-    """Run each size in turn, several rounds; the lines of a report."""
+def measure(
+    work: Path, sizes: Sequence[int] = SIZES, rounds: int = ROUNDS, plots: Path | None = None
+) -> list[str]:
+    """Run each size in turn, several rounds; the lines of a report. Curves are drawn in `plots`."""
     if any(size <= 0 or size % FILE for size in sizes):
         raise SystemExit(f"a size is a multiple of {FILE:,}")
     sizes = sorted(sizes)
@@ -59,15 +62,18 @@ def measure(work: Path, sizes: Sequence[int] = SIZES) -> list[str]:
             for name in (STREAMS, HAND_WRITTEN)
             for size, again in [*((size, "") for size in sizes), (sizes[0], AGAIN)]
         ]
-        found = take_turns({f"{name}, {size:,}{again}": contender(name, size) for name, size, again in rows})
+        contenders = {f"{name}, {size:,}{again}": contender(name, size) for name, size, again in rows}
+        first = [f"{name}, {size:,}" for name, size, again in rows if size == sizes[0] and not again]
+        found = take_turns(contenders, rounds, warm_up=first)
     lines = [
         "Cost of an event as the input grows. Processor time and memory (proportional set size) are of all "
-        f"processes of the worker, or of the hand-written job, and memory is at the end; median of {ROUNDS}.",
+        f"processes of the worker, or of the hand-written job, and memory is at the end; median of {rounds}.",
         "",
         "| | events | seconds | events/s | µs of processor time per event | to the smallest | memory, MiB |",
         "|---|---|---|---|---|---|---|",
     ]
     base = 0.0
+    curves: dict[str, dict[str, list[tuple[float, float]]]] = {"cost": {}, "memory": {}}
     for (name, size, again), figures in zip(rows, found.values(), strict=True):
         seconds, used, memory = (
             statistics.median(getattr(each, field) for each in figures)
@@ -75,10 +81,17 @@ def measure(work: Path, sizes: Sequence[int] = SIZES) -> list[str]:
         )
         if size == sizes[0] and not again:
             base = used / size
+        if not again:
+            curves["cost"].setdefault(name, []).append((size, used / size * 1e6))
+            curves["memory"].setdefault(name, []).append((size, memory / 2**20))
         lines.append(
             f"| {name}{again} | {size:,} | {seconds:.1f} | {size / seconds:,.0f} | {used / size * 1e6:.2f} "
             f"| {used / size / base:.2f} | {memory / 2**20:,.0f} |"
         )
+    if plots is not None:
+        cost, memory_ = "Processor time per event", "Memory at the end of a run"
+        plot(plots / "growth-cost.svg", cost, "events", "µs", curves["cost"])
+        plot(plots / "growth-memory.svg", memory_, "events", "MiB", curves["memory"])
     return lines
 
 

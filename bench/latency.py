@@ -27,6 +27,8 @@ from penstock.streams.local.storage import LocalStorage
 from penstock.streams.log import Log
 
 RATE, WARM_S, MEASURED_S = 1_000, 4, 10
+MOST_OF_A_SENDER = 10_000
+"""Events a second of one connection, whose requests follow one another: more would wait for their answers."""
 POLL_S = 0.001
 """A stream is polled as often while events come."""
 HAND_WRITTEN = "hand-written PySpark"
@@ -153,9 +155,11 @@ def _median(delays: list[Delays]) -> Delays:
 def delays(url: str, arrivals: Arrivals, rate: int = RATE) -> Delays:
     """Send for one turn; the delays of the events that were sent after the warm-up."""
     stop = threading.Event()
-    sender = threading.Thread(target=_send, args=(url, stop, rate))
+    count = max(1, rate // MOST_OF_A_SENDER)
+    senders = [threading.Thread(target=_send, args=(url, stop, rate // count)) for _ in range(count)]
     began, begin = time.monotonic(), time.time() + WARM_S
-    sender.start()
+    for sender in senders:
+        sender.start()
     try:
         taken = [
             now - sent
@@ -166,7 +170,8 @@ def delays(url: str, arrivals: Arrivals, rate: int = RATE) -> Delays:
         ]
     finally:
         stop.set()
-        sender.join()
+        for sender in senders:
+            sender.join()
     if not taken:
         raise SystemExit(f"no event arrived in {MEASURED_S} s")
     taken.sort()

@@ -42,8 +42,8 @@ class Turn:
 def measure(work: Path, rates: Sequence[int] = RATES) -> list[str]:
     """The lines of a report."""
     lines = [
-        "HTTP → pipeline → stream, in up to 100 bodies a second: from the request until the event can be "
-        f"read at the other end. Turns of {MEASURED_S} s.",
+        "HTTP → pipeline → stream, in up to 100 bodies a second on each of up to five connections: from the "
+        f"request until the event can be read at the other end. Turns of {MEASURED_S} s.",
         "",
         "| events/s | arrived/s | batching | p50, ms | p99, ms | micro-batches/s | processor time, cores "
         "| linger, ms |",

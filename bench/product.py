@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
+
+TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,13 @@ class Product:
             raise SystemExit(f"{kind} {name}: {answer.text}")
 
     def next_offset(self, stream: str) -> int:
-        """How many events were appended to a stream."""
-        return int(self.client.get(f"/streams/{stream}/stats").raise_for_status().json()["next"])
+        """How many events were appended to a stream; a broker that does not answer is asked again."""
+        for _ in range(TRIES):
+            answer = self.client.get(f"/streams/{stream}/stats")
+            if answer.status_code != 503:
+                break
+            print(f"stream {stream}: {answer.text}", file=sys.stderr)
+        return int(answer.raise_for_status().json()["next"])
 
     def workers(self) -> list[int]:
         """The process ids of the workers that are alive."""
@@ -47,11 +55,15 @@ class Product:
 
 
 @contextlib.contextmanager
-def product(home: Path, workers: int) -> Iterator[Product]:
-    """Start it, wait until it can work, and stop it."""
+def product(home: Path, workers: int, env: Mapping[str, str] | None = None) -> Iterator[Product]:
+    """Start it, with further variables, wait until it can work, and stop it."""
     command = [sys.executable, "-m", "penstock.cli.main", "up", "--port", "0", "--home", str(home)]
     process = subprocess.Popen(
-        [*command, "--workers", str(workers)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [*command, "--workers", str(workers)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **(env or {})},
     )
     try:
         assert process.stdout is not None

@@ -27,9 +27,9 @@ ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
 Pipeline = dict[str, Any]
 
 
-def fill(running: Product, count: int, files: Path | None = None) -> list[int]:
+def fill(running: Product, count: int, files: Path | None = None, storage: str = "local") -> list[int]:
     """Append events to a new stream, and write them to Parquet files; how many of each frame pass."""
-    running.create("Stream", SOURCE, {"schema": SCHEMA, "wal": MANY})
+    running.create("Stream", SOURCE, {"schema": SCHEMA, "wal": MANY, "storage": storage})
     if files:
         files.mkdir(parents=True)
     passing: list[int] = []
@@ -71,10 +71,11 @@ def stream_job(
     passing: int,
     batch: dict[str, Any] | None = None,
     until: int | None = None,
+    storage: str = "local",
 ) -> float:
     """Seconds that stream → step → stream takes; the other stream has to have `passing` events then."""
     target = f"{name}-out"
-    running.create("Stream", target, {"schema": OUTPUT, "wal": MANY})
+    running.create("Stream", target, {"schema": OUTPUT, "wal": MANY, "storage": storage})
     end = {"until": f"offset:{until}"} if until else {}
     spec = {
         "source": {"type": "stream", "stream": SOURCE, **end},

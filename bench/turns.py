@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import statistics
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
 ROUNDS = 3
@@ -14,12 +15,22 @@ AGAIN = " again (A/A)"
 T = TypeVar("T")
 
 
-def take_turns(contenders: Mapping[str, Callable[[], T]], rounds: int = ROUNDS) -> dict[str, list[T]]:
-    """The figures of each contender by round. The first round warms up and is not counted."""
+def take_turns(
+    contenders: Mapping[str, Callable[[], T]], rounds: int = ROUNDS, warm_up: Collection[str] | None = None
+) -> dict[str, list[T]]:
+    """The figures of each contender by round. The first round warms up and is not counted.
+
+    With `warm_up` only these contenders run in it.
+
+    Each round has an order of its own, the same in each run: a contender finds caches and compiled code of
+    the one before it, which must not always be the same.
+    """
     figures: dict[str, list[T]] = {name: [] for name in contenders}
     for number in range(rounds + 1):
-        for name, run in contenders.items():
-            found = run()
+        names = [name for name in contenders if number or warm_up is None or name in warm_up]
+        random.Random(number).shuffle(names)
+        for name in names:
+            found = contenders[name]()
             shown = f"{found:.2f} s" if isinstance(found, float) else str(found)
             print(f"round {number} of {rounds}: {name}: {shown}", file=sys.stderr)
             if number:

@@ -43,6 +43,12 @@ class Invalid(PenstockError):
     status = 422
 
 
+class Unauthorised(PenstockError):
+    """The token of the request is missing, wrong or revoked."""
+
+    status = 401
+
+
 class NotFound(PenstockError):
     """What was asked for does not exist."""
 

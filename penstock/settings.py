@@ -12,9 +12,9 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from penstock.errors import Invalid, Problem, did_you_mean, nearest
@@ -29,6 +29,7 @@ NOT_SETTINGS = frozenset(
         "PENSTOCK_TEST_STRICT",
         "PENSTOCK_TEST_NIGHTLY",
         "PENSTOCK_SERVER",
+        "PENSTOCK_WORKER_TOKEN",
         "PENSTOCK_DEBUG",
         "PENSTOCK_FORK_SERVER",
     }
@@ -63,6 +64,48 @@ class WorkerSettings(_Section):
         gt=0,
         description="How long a worker may run a flow without renewing its lease, in milliseconds.",
     )
+    heartbeat_ms: int | None = Field(
+        default=None,
+        gt=0,
+        description="How often a worker renews its lease, in milliseconds; at most half of `lease_ms`. Unset:"
+        " a fifth of `lease_ms`.",
+    )
+    labels: dict[str, str] = Field(
+        default_factory=dict,
+        description='Labels of the worker, such as `zone = "a"`; a flow can require some with'
+        " `placement.labels`.",
+    )
+    capacity: int | None = Field(
+        default=None,
+        gt=0,
+        description="The most flows that the worker takes. Flows go to the worker with the fewest relative to"
+        " its capacity. Unset: no limit, and 100 when loads are compared.",
+    )
+    bind: str = Field(
+        default="127.0.0.1",
+        min_length=1,
+        description="Address, or address:port, on which a worker answers the questions of the server. On any"
+        " but loopback they are encrypted.",
+    )
+    advertise: str | None = Field(
+        default=None,
+        description="URL under which the server reaches a worker, if it differs from `bind`.",
+    )
+    certificate: Path | None = Field(
+        default=None,
+        description="PEM file with the certificate of a worker, the only one that the server trusts. Unset: a"
+        " worker makes one with `openssl`.",
+    )
+    key: Path | None = Field(
+        default=None,
+        description="PEM file with the private key of `certificate`. Unset: that file has the key too.",
+    )
+    start_ms: int = Field(
+        default=300_000,
+        gt=0,
+        description="How long a worker may take to start a flow, in milliseconds, besides the time in which"
+        " the flow waits for its turn. Then another worker gets it; after three workers it has failed.",
+    )
     drain_ms: int = Field(
         default=30_000,
         ge=0,
@@ -81,6 +124,26 @@ class WorkerSettings(_Section):
         " from a stream, in bytes. What is beyond that is lost to the sink, and counted.",
     )
 
+    @model_validator(mode="after")
+    def _heartbeats(self) -> Self:
+        if self.heartbeat_ms is not None and self.heartbeat_ms * 2 > self.lease_ms:
+            raise ValueError(
+                "heartbeat_ms must be at most half of lease_ms, or one late answer ends the lease"
+            )
+        return self
+
+
+class TlsSettings(_Section):
+    """Encryption of the server."""
+
+    certificate: Path | None = Field(
+        default=None, description="PEM file with the certificate of the server. Unset: it speaks plain HTTP."
+    )
+    key: Path | None = Field(
+        default=None,
+        description="PEM file with the private key of `certificate`. Unset: that file has the key too.",
+    )
+
 
 class StreamSettings(_Section):
     """How the logs of streams use this machine."""
@@ -90,6 +153,79 @@ class StreamSettings(_Section):
         ge=0,
         description="Appends are refused while the volume of the streams has less free space, in bytes.",
     )
+
+
+def _paths(value: object) -> object:
+    return [path for path in value.split(os.pathsep) if path] if isinstance(value, str) else value
+
+
+class StorageSettings(_Section):
+    """Where running pipelines keep what they need after a restart."""
+
+    url: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Checkpoints of pipelines and the state of their steps: a directory, or a URL that Spark"
+        " can write, such as `hdfs://…` or `s3a://…`. Unset: `flows` in `home`.",
+    )
+    shared: Annotated[list[str], BeforeValidator(_paths)] = Field(
+        default_factory=list,
+        description="Directories that all machines of a Spark cluster see under the same path, such as mounts"
+        " of a network file system. In the variable, separated by `:`.",
+    )
+
+
+class KafkaTlsSettings(_Section):
+    """How connections to Kafka are encrypted."""
+
+    enabled: bool = Field(default=False, description="Whether connections are encrypted.")
+    ca_file: str | None = Field(
+        default=None, min_length=1, description="PEM file of trusted authorities. Unset: those of the system."
+    )
+    certificate_file: str | None = Field(
+        default=None,
+        min_length=1,
+        description="PEM file with the client's private key and certificates, if brokers ask.",
+    )
+    key_password: str | None = Field(
+        default=None, description="Password of the key; write `${NAME}` to take it from a variable."
+    )
+    verify_hostname: bool = Field(default=True, description="Whether a certificate must name its broker.")
+
+
+class KafkaSaslSettings(_Section):
+    """How Penstock logs in to Kafka."""
+
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
+        default=None, description="How it logs in. Unset: it does not."
+    )
+    username: str | None = Field(default=None, min_length=1, description="Name of the user.")
+    password: str | None = Field(
+        default=None,
+        description="Password of the user; write `${NAME}` to take it from a variable of each process.",
+    )
+
+
+class KafkaSettings(_Section):
+    """The Kafka cluster that keeps the streams with `storage: kafka`."""
+
+    brokers: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Brokers to begin with, as `host:port`, separated by commas. Unset: no stream can have"
+        " `storage: kafka`.",
+    )
+    prefix: str = Field(
+        default="penstock.",
+        pattern=r"[A-Za-z0-9._-]{0,32}",
+        description="What the names of topics begin with; installations that share a cluster need different"
+        " ones.",
+    )
+    replication: int | None = Field(
+        default=None, ge=1, description="Replicas of each topic. Unset: as many as the brokers' own default."
+    )
+    tls: KafkaTlsSettings = Field(default_factory=KafkaTlsSettings)
+    sasl: KafkaSaslSettings = Field(default_factory=KafkaSaslSettings)
 
 
 class JarSettings(_Section):
@@ -136,9 +272,11 @@ class Settings(_Section):
         default=8080, ge=0, le=65535, description="Port the server listens on; 0 takes a free one."
     )
     workers: int = Field(default=1, ge=0, description="Workers that `penstock up` starts.")
-    checkpoints: str | None = Field(
-        default=None,
-        description="Directory or URL where running pipelines keep their progress. Unset: `flows` in `home`.",
+    standby: int = Field(
+        default=0,
+        ge=0,
+        description="Further workers that `penstock up` starts and that get flows only when another worker is"
+        " gone: they have Spark running already.",
     )
     cache: Path | None = Field(
         default=None,
@@ -157,7 +295,10 @@ class Settings(_Section):
     )
     registry: RegistrySettings = Field(default_factory=RegistrySettings)
     worker: WorkerSettings = Field(default_factory=WorkerSettings)
+    tls: TlsSettings = Field(default_factory=TlsSettings)
     streams: StreamSettings = Field(default_factory=StreamSettings)
+    storage: StorageSettings = Field(default_factory=StorageSettings)
+    kafka: KafkaSettings = Field(default_factory=KafkaSettings)
     jars: JarSettings = Field(default_factory=JarSettings)
     log: LogSettings = Field(default_factory=LogSettings)
     spark: dict[str, str] = Field(
@@ -179,9 +320,14 @@ class Settings(_Section):
         return (self.cache or shared / "penstock").expanduser().absolute()
 
     @property
+    def on_cluster(self) -> bool:
+        """Whether Spark's tasks run in executors, which may be on other machines than the workers."""
+        return not self.spark.get("spark.master", "local").startswith("local")
+
+    @property
     def checkpoint_url(self) -> str:
         """Where checkpoints are kept."""
-        return self.checkpoints or str(self.home / "flows")
+        return self.storage.url or str(self.home / "flows")
 
 
 @dataclass(frozen=True)
@@ -401,7 +547,8 @@ class _Layers:
             return Problem(code="unknown_setting", message="there is no such setting", path=path, hint=hint)
         got = details["input"]
         shown = f", not {got!r}" if isinstance(got, str | int | float) else ""
-        message = details["msg"].replace("Input should be", "must be", 1) + shown
+        said = details["msg"].removeprefix("Value error, ")
+        message = said.replace("Input should be", "must be", 1) + shown
         return Problem(code="invalid_value", message=message, path=path, hint=f"set by {origin}")
 
     def effective(self, settings: Settings) -> dict[str, Origin]:

@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.control.fleet.assignments import Flows
+from penstock.control.fleet.dispatch import Dispatch
 from penstock.control.fleet.lifecycle import Keeper, State
 from penstock.engine.plan.flow import Flow, resolve_flow
 from penstock.errors import NotFound, Problem
@@ -17,6 +19,7 @@ from penstock.frames.logs import LOGS
 from penstock.frames.site import Site
 from penstock.specs.stream import StreamSpec
 from penstock.streams.home import StreamHome, StreamPlace
+from penstock.streams.kafka.cluster import Cluster
 from penstock.streams.log import Log
 
 if TYPE_CHECKING:
@@ -29,11 +32,21 @@ def pipeline(name: str = "test", **spec: Any) -> dict[str, Any]:
     return {"kind": "Pipeline", "metadata": {"name": name}, "spec": whole}
 
 
+def assign(flows: Flows, uid: str, worker: str) -> bool:
+    """Give a flow to a worker as the coordinator does; false if another one has it."""
+    return Dispatch(flows.registry).assign({uid: worker}) == 1
+
+
+def unassigned(flows: Flows) -> list[str]:
+    """The flows that wait for a worker."""
+    return [flow.uid for flow in Dispatch(flows.registry).waiting()]
+
+
 class Streams:
     """The streams of a test: logs in a directory, as an installation has them."""
 
-    def __init__(self, root: Path) -> None:
-        self.home = StreamHome(root / "streams", root / "memory")
+    def __init__(self, root: Path, kafka: Cluster | None = None) -> None:
+        self.home = StreamHome(root / "streams", root / "memory", kafka=kafka)
         self.specs: dict[str, StreamSpec] = {"test.dead": StreamSpec()}
         self.life = "life"
 

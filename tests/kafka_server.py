@@ -80,6 +80,10 @@ class Kafka:
         made[name].result(30)
         return name
 
+    def topics(self) -> list[str]:
+        """The names of all topics."""
+        return sorted(self._admin().list_topics(timeout=10).topics)
+
     def send(
         self,
         topic: str,
@@ -293,11 +297,11 @@ def _property(text: str) -> str:
 
 
 @contextmanager
-def kafka() -> Iterator[Kafka]:
-    """A broker on loopback ports; stopped at the end."""
+def kafka(port: int | None = None) -> Iterator[Kafka]:
+    """A broker on loopback ports, for clients without a login on that one; stopped at the end."""
     jars = _jars()
     home = Path(tempfile.mkdtemp(prefix="penstock-kafka-"))
-    made = Kafka(home, free_port(), free_port(), free_port(), jars)
+    made = Kafka(home, port or free_port(), free_port(), free_port(), jars)
     try:
         _certify(home)
         _configure(made)

@@ -78,7 +78,7 @@ def _postgres_from_wheel() -> Path | None:
     return max((initdb.parent for initdb in Path(spec.origin).parent.rglob("bin/initdb")), default=None)
 
 
-def _unprivileged() -> dict[str, Any]:
+def unprivileged() -> dict[str, Any]:
     """Arguments of `subprocess` that leave root behind: PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return {}
@@ -91,13 +91,19 @@ def _unprivileged() -> dict[str, Any]:
     unavailable("PostgreSQL does not run as root, and this machine has no user to run it as")
 
 
-@contextmanager
-def postgres() -> Iterator[str]:
-    """A PostgreSQL of its own on a loopback port; gives its URL and stops it at the end."""
+def postgres_binaries() -> Path:
+    """The directory of PostgreSQL's programs."""
     binaries = _postgres_on_machine() or _postgres_from_apt() or _postgres_from_wheel()
     if not binaries:
         unavailable("no PostgreSQL server: install it (Debian: sudo apt-get install -y postgresql)")
-    who = _unprivileged()
+    return binaries
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """A PostgreSQL of its own on a loopback port; gives its URL and stops it at the end."""
+    binaries = postgres_binaries()
+    who = unprivileged()
     home = Path(tempfile.mkdtemp(prefix="penstock-postgres-"))
     if who:
         os.chown(home, who["user"], who["group"])

@@ -21,6 +21,7 @@ LONGEST = (
     "tests/crash/test_kill.py",
     "tests/web/",
     "tests/crash/",
+    "tests/cluster/",
     "tests/oracle/test_nexmark.py",
     "tests/oracle/test_state.py",
     "tests/docs/test_clone.py",
@@ -33,6 +34,42 @@ LONGEST = (
     "tests/api/",
 )
 """The slow tests that come first, the longest ones before others; those that are not named come last."""
+
+
+ONCE = {
+    "test_resumes_after_a_kill": ("TestKafkaSource", "TestPostgresCdcSource"),
+    "test_survives_an_outage": ("TestKafkaSource", "TestKafkaSink", "TestNatsSource", "TestNatsSink"),
+    "test_pauses_under_backpressure": ("TestNatsSource",),
+    "test_times_out": ("TestKafkaSink", "TestNatsSink"),
+    "test_goes_on_after_a_stop": ("TestKafkaSource", "TestNatsSource", "TestStreamSource"),
+}
+"""Tests of the conformance suites that take long and show mostly what connectors share: `make test` runs
+them on these connectors, `make nightly` on all."""
+
+
+RARE = {"object_store", "iceberg_catalog"}
+"""Servers that have to be built, or take long to start, for a few tests."""
+
+BY_NIGHT = {"test_aggregates_are_compared_with_an_undisturbed_run"}
+"""Tests whose processes keep all cores busy for minutes."""
+
+BY_DAY = {"test_a_pipeline_to_an_object_store_and_back"}
+"""Tests that `make test` runs all the same."""
+
+
+def is_for_the_night(item: pytest.Item) -> bool:
+    """Whether only `make nightly` runs a test."""
+    if item.name in BY_NIGHT:
+        return True
+    if RARE & set(getattr(item, "fixturenames", ())):
+        return item.name not in BY_DAY
+    cls = getattr(item, "cls", None)
+    chosen = ONCE.get(getattr(item, "originalname", item.name))
+    if cls is None or chosen is None:
+        return False
+    # By name: to import the suites takes longer than most runs of a few tests.
+    is_suite = any(base.__name__ in ("SourceSuite", "SinkSuite") for base in cls.__mro__)
+    return is_suite and cls.__name__ not in chosen
 
 
 def is_slow(item: pytest.Item) -> bool:

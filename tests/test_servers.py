@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mariadb_server import MariaDB
 from tests.servers import connect, unavailable
 
 
@@ -31,6 +32,16 @@ def test_postgres_answers(postgres_url: str) -> None:
 def test_a_postgres_database_is_empty(postgres_database: str, attempt: int) -> None:
     with connect(postgres_database) as connection:
         connection.execute("CREATE TABLE only_here (id INT)")
+
+
+def test_mariadb_writes_a_binary_log_of_rows(mariadb_server: MariaDB, mariadb_database: str) -> None:
+    mariadb_server.run("CREATE TABLE only_here (id INT)", database=mariadb_database)
+    rows = mariadb_server.run("SHOW VARIABLES LIKE 'binlog_%'")
+    found = dict(rows)
+    assert found["binlog_format"] == "ROW"
+    assert found["binlog_row_image"] == "FULL"
+    assert found["binlog_row_metadata"] == "FULL"
+    assert mariadb_server.run("SELECT @@log_bin, @@gtid_strict_mode, @@server_id") == [(1, 1, 1)]
 
 
 @pytest.mark.slow

@@ -58,11 +58,47 @@ def test_every_setting_has_an_origin_and_a_description(tmp_path: Path) -> None:
     assert {s.path: s.choices for s in catalogue()}["log.format"] == ("text", "json")
 
 
+SAMPLES = {
+    "log.format": "json",
+    "worker.starts": "2",
+    "worker.heartbeat_ms": "500",
+    "worker.capacity": "5",
+    "kafka.replication": "3",
+    "kafka.sasl.mechanism": "PLAIN",
+}
+"""Values of settings that have no default, and are more than a text."""
+
+TOGETHER = {
+    "tls.certificate": "PENSTOCK_TLS_KEY",
+    "tls.key": "PENSTOCK_TLS_CERTIFICATE",
+    "worker.certificate": "PENSTOCK_WORKER_KEY",
+    "worker.key": "PENSTOCK_WORKER_CERTIFICATE",
+}
+"""The variable without which a setting has no meaning."""
+
+
 @pytest.mark.parametrize("setting", [s for s in catalogue() if not isinstance(s.default, dict)])
 def test_every_plain_setting_can_come_from_its_variable(setting, tmp_path: Path) -> None:
     default = "sqlite:///x.db" if setting.default is None else str(setting.default)
-    value = {"log.format": "json", "worker.starts": "2"}.get(setting.path, default)
-    assert str(load({}, {setting.variable: value}, tmp_path).origins[setting.path]) == setting.variable
+    given = {setting.variable: SAMPLES.get(setting.path, default)}
+    if (other := TOGETHER.get(setting.path)) is not None:
+        given[other] = "file.pem"
+    assert str(load({}, given, tmp_path).origins[setting.path]) == setting.variable
+
+
+def test_a_heartbeat_is_at_most_half_of_the_lease(tmp_path: Path) -> None:
+    variables = {"PENSTOCK_WORKER_LEASE_MS": "1000", "PENSTOCK_WORKER_HEARTBEAT_MS": "501"}
+    with pytest.raises(Invalid, match="heartbeat_ms must be at most half of lease_ms") as raised:
+        load({}, variables, tmp_path)
+    assert [problem.path for problem in raised.value.problems] == ["worker"]
+    variables["PENSTOCK_WORKER_HEARTBEAT_MS"] = "500"
+    assert load({}, variables, tmp_path).settings.worker.heartbeat_ms == 500
+
+
+def test_labels_of_a_worker_come_from_all_layers(tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text('worker.labels = {zone = "a", disk = "ssd"}')
+    found = load({"worker.labels": {"zone": "b"}}, {"PENSTOCK_WORKER_LABELS": '{"rack": "7"}'}, tmp_path)
+    assert found.settings.worker.labels == {"zone": "b", "disk": "ssd", "rack": "7"}
 
 
 def test_registry_url(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from bench.data import SCHEMA
@@ -13,6 +14,12 @@ from bench.jobs.pyspark_job import good_orders, run_to_end, session
 def main(brokers: str, source: str, target: str, checkpoint: str, jars: str) -> None:
     """Run the job."""
     spark = session({"spark.jars": jars})
+    run_job(spark, brokers, source, target, checkpoint)
+    spark.stop()
+
+
+def run_job(spark: SparkSession, brokers: str, source: str, target: str, checkpoint: str) -> None:
+    """Run the job in a session."""
     records = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", brokers)
@@ -26,7 +33,6 @@ def main(brokers: str, source: str, target: str, checkpoint: str, jars: str) -> 
     made = good_orders(events).select(f.to_json(f.struct("*")).alias("value"))
     writer = made.writeStream.format("kafka").option("kafka.bootstrap.servers", brokers)
     run_to_end(writer.option("topic", target), checkpoint)
-    spark.stop()
 
 
 if __name__ == "__main__":

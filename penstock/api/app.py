@@ -28,6 +28,7 @@ from penstock.api.ingest import Ingest, ingest_routes
 from penstock.api.kinds import KINDS
 from penstock.api.letters import letter_routes
 from penstock.api.lifecycle import lifecycle_routes
+from penstock.api.moves import move_routes
 from penstock.api.openapi import openapi
 from penstock.api.origin import SameOrigin
 from penstock.api.overview import Followers, overview_routes
@@ -46,8 +47,10 @@ from penstock.api.testruns import test_routes
 from penstock.api.topology import topology_routes
 from penstock.api.ui import Doorman, ui_routes
 from penstock.api.web_files import BUILT
+from penstock.api.wire import wire_routes
 from penstock.control.documents.service import Service
 from penstock.control.monitor.pulse import Pulse
+from penstock.control.streams.moves import Moves
 
 THREADS = 100
 """Requests served at once. Many of them only wait for a pipeline, and must not keep the others waiting."""
@@ -74,6 +77,7 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
     app.state.feed = Feed(service.registry)
     app.state.pulse = pulse = Pulse(service)
     app.state.followers = Followers(pulse)
+    app.state.moves = Moves(service)
     ingest = Ingest(service)
     app.add_middleware(Shortcut, ingest=ingest)  # first, so that the checks of all others come before it
     errors.install(app)
@@ -95,6 +99,7 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
             app.include_router(replay_routes(service, kind))
             app.include_router(story_routes(service, kind))
     app.include_router(stream_routes(service, app.state.feed))
+    app.include_router(move_routes(app.state.moves))
     app.include_router(query_routes(service))
     app.include_router(test_routes(service))
     app.include_router(bundle_routes(service))
@@ -106,6 +111,7 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
     app.include_router(overview_routes(pulse, app.state.followers))
     app.include_router(topology_routes(service))
     app.include_router(history_routes(service, pulse))
+    app.include_router(wire_routes(service))
     app.include_router(ui_routes(ui))
     _describe(app)
     return app
@@ -132,6 +138,7 @@ def _describe(app: FastAPI) -> None:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     to_thread.current_default_thread_limiter().total_tokens = THREADS
     app.state.followers.open()
+    await to_thread.run_sync(app.state.moves.settle)
     app.state.pulse.start()
     yield
     app.state.pulse.stop()

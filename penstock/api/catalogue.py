@@ -33,7 +33,10 @@ class ComponentInfo(View):
     role: Role
     summary: str = Field(default="", description="What it is, in a sentence.")
     description: str = Field(default="", description="All there is to know.")
-    guarantee: str | None = Field(default=None, description="Of a sink: exactly-once or at-least-once.")
+    guarantee: str | None = Field(
+        default=None,
+        description="How often an event arrives: exactly-once, at-least-once, at-most-once.",
+    )
     schema_: dict[str, Any] | None = Field(
         default=None, serialization_alias="schema", description="JSON Schema of its fields."
     )

@@ -28,6 +28,7 @@ Responses = dict[int | str, dict[str, Any]]
 
 _MEANINGS = {
     400: "The body is missing, or neither JSON nor YAML.",
+    401: "The token is missing, wrong or revoked.",
     403: "The request was made by a page of another site.",
     404: "There is no such thing.",
     409: "The present state forbids it.",

@@ -18,8 +18,8 @@ from penstock.api.kinds import Kind
 from penstock.api.params import Name
 from penstock.api.views import View
 from penstock.control.documents.service import Service
-from penstock.control.monitor.flow_logs import reader_of
-from penstock.engine.runtime.flow_log_reader import Level, LogLine, LogReader
+from penstock.control.monitor.flow_logs import FlowLogReader, reader_of
+from penstock.engine.runtime.flow_log_reader import Level, LogLine
 
 FIRST = 100
 """Lines that a following client gets at the start."""
@@ -92,7 +92,7 @@ def log_routes(service: Service, kind: Kind, feed: Feed) -> APIRouter:
     return router
 
 
-async def _follow(reader: LogReader, feed: Feed, threads: CapacityLimiter) -> AsyncIterator[bytes]:
+async def _follow(reader: FlowLogReader, feed: Feed, threads: CapacityLimiter) -> AsyncIterator[bytes]:
     yield format_sse_event(comment="connected", retry=1000)
     lines = await to_thread.run_sync(reader.look, limiter=threads)
     yield _message(lines[-FIRST:])

@@ -1,12 +1,12 @@
 """Whether Penstock lives, is ready, and on which workers it runs."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Path, Response
 from pydantic import Field
 
-from penstock.api.errors import Responses
+from penstock.api.errors import Responses, failures
 from penstock.api.kinds import KINDS
 from penstock.api.pipes import Status
 from penstock.api.views import View
@@ -52,9 +52,13 @@ class WorkerView(View):
     id: str
     host: str
     pid: int
-    state: str
+    state: str = Field(
+        description="`ready`, `standby` (it gets flows when another is gone), `draining`, or `drained`."
+    )
     alive: bool
     flows: int
+    labels: dict[str, str]
+    capacity: int | None = Field(description="The most flows that it takes; null: no limit.")
     started_at: datetime
     info: dict[str, Any]
 
@@ -88,5 +92,17 @@ def health_routes(service: Service) -> APIRouter:
     @router.get("/workers", tags=["workers"], summary="List workers", operation_id="listWorkers")
     def workers() -> list[WorkerView]:
         return [WorkerView.model_validate(vars(worker)) for worker in service.workers()]
+
+    @router.post(
+        "/workers/{worker}/drain",
+        tags=["workers"],
+        summary="Let a worker give its flows back after the current batch, and take no more",
+        operation_id="drainWorker",
+        responses=failures(404),
+    )
+    def drain(
+        worker: Annotated[str, Path(min_length=1, description="Its id, or how it begins.")],
+    ) -> WorkerView:
+        return WorkerView.model_validate(vars(service.drain_worker(worker)))
 
     return router

@@ -404,7 +404,7 @@ class _Sending:
         batch = letters(decoded.misfits, door.id)
         dead = await self._intake.append(self._request, door.dead, batch, self._sender)
         if not dead.duplicate:
-            door.log.storage.count(dead_letters=len(decoded.misfits))
+            door.log.count(dead_letters=len(decoded.misfits))
         return dead
 
 

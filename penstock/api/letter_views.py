@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from penstock.api.views import View
-from penstock.control.events.letters import LetterPage, parsed
+from penstock.control.events.letters_here import LetterPage, parsed
 from penstock.engine.letters.reader import Letter
 from penstock.engine.letters.states import State
 from penstock.streams.rendering import text_or_base64

@@ -34,13 +34,13 @@ def listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def url_of(host: str, listener: socket.socket) -> str:
+def url_of(host: str, listener: socket.socket, *, secure: bool = False) -> str:
     """The URL of a server on a socket, as a browser on this machine can open it."""
-    port = listener.getsockname()[1]
+    port, scheme = listener.getsockname()[1], "https" if secure else "http"
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return f"http://{host}:{port}"
+        return f"{scheme}://{host}:{port}"
     if address.is_unspecified:  # every address of this machine: name one that a browser can open
-        return f"http://127.0.0.1:{port}"
-    return f"http://[{host}]:{port}" if address.version == 6 else f"http://{host}:{port}"
+        return f"{scheme}://127.0.0.1:{port}"
+    return f"{scheme}://[{host}]:{port}" if address.version == 6 else f"{scheme}://{host}:{port}"

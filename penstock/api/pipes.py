@@ -15,6 +15,7 @@ Status = Literal["active", "paused", "completed", "failed", "stopped"]
 
 QUEUE = "Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null."
 
+WAITS = "Why no worker can have it, such as that none has the labels of its placement; null if one can."
 
 RUNNING = "The newest revision that has shown that it runs; an edit that does not start is rolled back to it."
 GUARANTEE = "What an acknowledgement of events that are sent to it means; null if none are, and in lists."
@@ -64,6 +65,16 @@ class LatencyOps(View):
     max_events: int | None = Field(description="Events of a micro-batch at most; null: as many as there are.")
 
 
+class ReceiverOps(View):
+    """The client that fetches events for a flow and appends them to its input stream."""
+
+    state: Literal["receiving", "waiting", "reconnecting", "ended", "failed"] = Field(
+        description="`waiting`: the input stream is full."
+    )
+    events: int = Field(description="Events since the flow was started.")
+    failures: int
+
+
 class Ops(View):
     """What a flow has done so far, over all of its runs."""
 
@@ -76,6 +87,9 @@ class Ops(View):
     processed_events_per_second: float = 0.0
     last_batch: dict[str, Any] | None = None
     latency: LatencyOps | None = Field(default=None, description="Null without a latency goal.")
+    receiver: ReceiverOps | None = Field(
+        default=None, description="Null for a source that Spark reads itself, or that events are sent to."
+    )
     sinks: dict[str, SinkOps] = Field(default_factory=dict)
 
 
@@ -87,6 +101,7 @@ class PipeInfo(View):
     status: Status
     phase: str = Field(description="What it does right now: waiting, starting, running, draining, …")
     queue_position: int | None = Field(description=QUEUE)
+    waits_for: Problem | None = Field(description=WAITS)
     spec: Any = Field(description="The spec as it was saved.")
     metadata: MetadataInfo
     revision: int
@@ -109,6 +124,7 @@ class RunnableInfo(DocumentInfo):
     status: Status | None = Field(description="Null if it does not run by itself.")
     phase: str | None = Field(description="What it does right now; null if it does not run by itself.")
     queue_position: int | None = Field(description=QUEUE)
+    waits_for: Problem | None = Field(description=WAITS)
     running_revision: int | None = Field(description=RUNNING)
     worker: str | None = Field(description="Id of the worker that runs it.")
     error: RunError | None = Field(description="The last error.")
@@ -124,6 +140,7 @@ class Progress(Ops):
     status: Status
     phase: str
     queue_position: int | None = Field(description=QUEUE)
+    waits_for: Problem | None = Field(description=WAITS)
     error: RunError | None
     attempts: list[Attempt]
     updated_at: datetime
@@ -168,7 +185,8 @@ def runnable_info(
 
 
 def _flow_fields(record: Record) -> dict[str, Any]:
-    names = ("status", "phase", "queue_position", "running_revision", "worker", "error", "attempts", "ops")
+    placed = ("status", "phase", "queue_position", "waits_for", "running_revision", "worker")
+    names = (*placed, "error", "attempts", "ops")
     flow = record.flow
     if flow is None:
         return {**dict.fromkeys(names), "attempts": []}

@@ -13,6 +13,8 @@ import uvicorn
 
 from penstock.api.entrance import Entrance
 from penstock.api.listening import listen, url_of
+from penstock.control.questions.addresses import lonely_key
+from penstock.errors import Invalid
 from penstock.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,8 +37,10 @@ class Server(uvicorn.Server):
         listener: socket.socket | None = None,
     ) -> None:
         self._app, self._on_ready = app, on_ready
+        if settings.tls.key is not None and settings.tls.certificate is None:
+            raise Invalid(lonely_key("tls"))
         self._listener = listener or listen(settings.host, settings.port)
-        self.url = url_of(settings.host, self._listener)
+        self.url = url_of(settings.host, self._listener, secure=settings.tls.certificate is not None)
         debug = settings.log.level == "debug"
         super().__init__(
             uvicorn.Config(
@@ -46,6 +50,8 @@ class Server(uvicorn.Server):
                 access_log=debug,
                 server_header=False,
                 timeout_graceful_shutdown=GRACE_S,
+                ssl_certfile=settings.tls.certificate,
+                ssl_keyfile=settings.tls.key,
             )
         )
 

@@ -200,13 +200,13 @@ def stream_routes(service: Service, feed: Feed) -> APIRouter:
     def forget(
         name: StreamName, reader: Annotated[str, Path(description="As `stats` names it.", max_length=400)]
     ) -> None:
-        storage = doors.find(name).log.storage
-        known = [cursor.reader for cursor in storage.cursors()]
+        log = doors.find(name).log
+        known = [cursor.reader for cursor in log.storage.cursors()]
         if reader not in known:
             hint = did_you_mean(reader, known) if known else None
             raise NotFound(Problem(code="not_found", message=f"there is no reader '{reader}'", hint=hint))
         _require_gone(service, reader)
-        storage.forget_cursor(reader)
+        log.forget_cursor(reader)
 
     return router
 

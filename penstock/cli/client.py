@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,7 +62,8 @@ def server_url(given: str | None) -> str:
         return (given if "://" in given else f"http://{given}").rstrip("/")
     settings = load_settings().settings
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
-    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+    scheme = "https" if settings.tls.certificate else "http"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 
 class Client:
@@ -75,7 +77,7 @@ class Client:
         proxies = urlsplit(url).hostname not in LOOPBACK
         timeout = httpx.Timeout(answer_s, connect=min(CONNECT_S, answer_s))
         try:
-            self._http = httpx.Client(base_url=url, timeout=timeout, trust_env=proxies)
+            self._http = httpx.Client(base_url=url, timeout=timeout, trust_env=proxies, verify=_trust(url))
         except httpx.InvalidURL as error:
             raise NoServer(Problem(code="invalid_url", message=f"{url}: {error}")) from None
 
@@ -213,6 +215,17 @@ class Client:
     def _not_penstock(self, answer: httpx.Response) -> Problem:
         what = f"{answer.request.method} {answer.request.url}: {answer.status_code} {answer.reason_phrase}"
         return Problem(code="unexpected_answer", message=what, hint=f"is {self.url} a Penstock server?")
+
+
+def _trust(url: str) -> ssl.SSLContext | bool:
+    """Whom to trust: for a server on this machine also the certificate of the settings."""
+    parts = urlsplit(url)
+    certificate = load_settings().settings.tls.certificate
+    if parts.scheme != "https" or parts.hostname not in LOOPBACK or certificate is None:
+        return True
+    from penstock.control.questions.addresses import pinned
+
+    return pinned(certificate.read_text(encoding="utf-8"))
 
 
 def path_of(kind: str, *parts: str) -> str:

@@ -40,6 +40,7 @@ GROUPS = {
         "Read, edit and replay events that pipelines, tasks and sinks could not process.",
         DOCUMENTS,
     ),
+    "worker": ("Run a worker that takes pipelines from the registry of the settings.", RUN),
     "jars": ("Download and list the jars of connectors that Spark does not include.", ABOUT),
 }
 """The first word of commands of two words: its line of help and its panel."""
@@ -52,6 +53,23 @@ COMMANDS = {
     ),
     "worker": Entry(
         RUN, "worker:worker", "Run a worker that takes pipelines from the registry of the settings."
+    ),
+    "worker ls": Entry(RUN, "workers:ls", "List the workers of a server, with their labels and flows."),
+    "worker drain": Entry(
+        RUN, "workers:drain", "Let a worker give its flows back after the current batch, and take no more."
+    ),
+    "worker token": Entry(
+        RUN,
+        "workers:token",
+        "Make a token with which workers on other machines join. Run it where the server runs.",
+    ),
+    "worker tokens": Entry(
+        RUN, "workers:tokens", "List the tokens of workers. Run it where the server runs."
+    ),
+    "worker revoke": Entry(
+        RUN,
+        "workers:revoke",
+        "Revoke a token: workers that use it stop their flows and end. Run it where the server runs.",
     ),
     "run": Entry(
         RUN,
@@ -77,6 +95,16 @@ COMMANDS = {
         RUN,
         "bench:bench",
         "Measure a pipeline on its own recent events. Its sinks get nothing, and it keeps running meanwhile.",
+    ),
+    "drill": Entry(
+        RUN,
+        "drill.command:drill",
+        "Kill, freeze and cut off workers of pipelines, and check that nothing was lost or repeated.",
+    ),
+    "convert": Entry(
+        RUN,
+        "convert.command:convert",
+        "Convert a pipeline of DeltaForge, Bento, Redpanda Connect, PADAS or Kafka Connect into documents.",
     ),
     "apply": Entry(
         DOCUMENTS,
@@ -157,6 +185,11 @@ COMMANDS = {
         STREAMS,
         "stream_server:tail",
         "Print the events of a stream as they come, until Ctrl-C. Goes on when the server comes back.",
+    ),
+    "stream move": Entry(
+        STREAMS,
+        "stream_move:move",
+        "Move a stream into Kafka while it is written and read. Run it again to continue after a failure.",
     ),
     "stream produce": Entry(
         STREAMS,

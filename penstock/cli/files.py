@@ -57,7 +57,7 @@ def read_files(paths: Sequence[str]) -> list[Found]:
     unreadable: list[Problem] = []
     for file in _files(paths):
         try:
-            found += [Found(file, raw) for raw in read_all(_content(file))]
+            found += [Found(file, raw) for raw in read_all(read_bytes(file))]
         except (Unreadable, Invalid) as error:
             unreadable += [_inside(file, problem) for problem in error.problems]
     if unreadable:
@@ -84,7 +84,8 @@ def _files(paths: Sequence[str]) -> list[str]:
     return files
 
 
-def _content(file: str) -> bytes:
+def read_bytes(file: str) -> bytes:
+    """What a file holds, `-` being standard input; `Usage` if it cannot be read."""
     if file == STDIN:
         return sys.stdin.buffer.read()
     try:

@@ -79,7 +79,7 @@ def fetch_missing(settings: Settings, connectors: Sequence[Source | Sink]) -> No
     if OWN_JARS & settings.spark.keys():
         return
     cache = JarCache.of(settings)
-    for name in sorted({each.jars for each in connectors if each.jars}):
+    for name in sorted({each.needed_jars for each in connectors if each.needed_jars}):
         cache.fetch(name, lambda jar: note(f"downloading {jar.artifact} {jar.version}, once…"))
 
 

@@ -42,7 +42,25 @@ class Group(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that arguments name, imported."""
         word, command, rest = super().resolve_command(ctx, args)
+        if isinstance(command, GroupWithDefault):
+            command = command.chosen(rest)
         return word, command.loaded() if isinstance(command, Listed) else command, rest
+
+
+class GroupWithDefault(Group):
+    """Commands below a word that is a command itself: `penstock worker` and `penstock worker ls`."""
+
+    def __init__(self, default: Listed, **options: Any) -> None:
+        super().__init__(**options)
+        self._default = default
+
+    def chosen(self, rest: list[str]) -> Any:
+        """The group if arguments name one of its commands, else the command of the word alone."""
+        if rest and rest[0] in self.commands:
+            return self
+        own = self._default.loaded()
+        own.epilog = "Commands: " + ", ".join(f"{self.name} {word}" for word in self.commands)
+        return own
 
 
 class Commands(Group):
@@ -52,7 +70,9 @@ class Commands(Group):
         super().__init__(**options)
         for words, entry in COMMANDS.items():
             first, _, second = words.partition(" ")
-            if not second:
+            if not second and first in GROUPS:
+                self.add_command(self._with_default(first, entry))
+            elif not second:
                 self.add_command(Listed(first, entry, entry.panel))
             else:
                 self._group(first).add_command(Listed(second, entry))
@@ -62,6 +82,9 @@ class Commands(Group):
             summary, panel = GROUPS[name]
             self.add_command(Group(name=name, help=summary, rich_help_panel=panel, no_args_is_help=True))
         return cast(TyperGroup, self.commands[name])
+
+    def _with_default(self, name: str, entry: Entry) -> TyperGroup:
+        return GroupWithDefault(Listed(name, entry), name=name, help=entry.help, rich_help_panel=entry.panel)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was called."""

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from penstock.cli.files import Found
 from penstock.cli.output import Usage
 from penstock.connectors.file.paths import is_local, local_path, qualified
-from penstock.engine.plan.analysis import analyse, batch_warnings, offline
-from penstock.engine.plan.declared_site import declared_stream
-from penstock.engine.plan.flow import Flow, resolve_flow
-from penstock.engine.plan.plan import Plan, plan_run
+from penstock.control.streams.logs import input_spec
+from penstock.engine.plan.analysis import analyse, batch_warnings, offline, with_schema
+from penstock.engine.plan.declared_site import declared_stream, held_schema
+from penstock.engine.plan.flow import Flow, Lookup, resolve_flow
+from penstock.engine.plan.plan import Plan, pinned, plan_run
 from penstock.engine.runtime.failures import failure_of
 from penstock.errors import Invalid, Problem, did_you_mean
 from penstock.frames.site import Site
 from penstock.settings import Settings
 from penstock.specs.catalog import catalog
-from penstock.specs.documents import derive_id, runs
+from penstock.specs.documents import PipelineBuffer, derive_id, runs
 from penstock.specs.stream import StreamSpec
 from penstock.specs.validation import parse
 from penstock.streams.home import StreamHome, StreamPlace
@@ -70,25 +71,46 @@ class Project:
         """The streams of the file, kept from run to run."""
         home, lookup = StreamHome.of(self.settings), offline(self.documents)[0]
 
+        held = f"{self.key}.in"
         named = (self.chosen.get("spec") or {}).get("dead_letters")
         dead = derive_id(named) if named else f"{self.key}.dead"
 
         def stream(name: str) -> StreamPlace:
             stream_id, defaults = derive_id(name), self.settings.defaults.model_dump()
-            own = stream_id == dead and named is None
-            spec = StreamSpec() if own else declared_stream(name, lookup, defaults)
-            return StreamPlace(stream_id, spec, home.ensure(stream_id, LIFE, spec))
+            if stream_id == held:
+                spec = self._input_spec(lookup, defaults)
+            elif stream_id == dead and named is None:
+                spec = StreamSpec()
+            else:
+                spec = declared_stream(name, lookup, defaults)
+            return StreamPlace(stream_id, spec, home.ensure(stream_id, LIFE, spec, storage=True))
 
         return Site(
             f"{self.key}:{LIFE}",
             0,
             stream,
-            f"{self.key}.in",
+            held,
             dead=dead,
             state=self.directory,
             behind_bytes=self.settings.worker.behind_bytes,
             allow_python=self.settings.allow_python,
         )
+
+    def forget_input(self) -> None:
+        """Delete the events that earlier runs have kept of standard input, which is not read again."""
+        StreamHome.of(self.settings).remove(f"{self.key}.in", LIFE)
+
+    def inferred(self, flow: Flow, spark: SparkSession) -> Project:
+        """The project with the inferred columns of a source written into it: its input stream needs them."""
+        chosen = with_schema(self.chosen, pinned(flow, spark))
+        others = [chosen if each is self.chosen else each for each in self.documents]
+        return Project(chosen, others, self.settings)
+
+    def _input_spec(self, lookup: Lookup, defaults: Mapping[str, Any]) -> StreamSpec:
+        """The settings of the stream that holds the events of the source."""
+        buffer = (self.chosen.get("spec") or {}).get("buffer")
+        given = None if buffer is None else PipelineBuffer.model_validate(buffer)
+        return input_spec(given, held_schema(self.chosen, lookup))
 
     def plan(self, flow: Flow, spark: SparkSession) -> Plan:
         """The plan of the flow; Invalid with every problem that Spark finds."""

@@ -70,7 +70,7 @@ def _overview() -> list[str]:
         for name, component in catalog(role).classes.items():
             kind: Any = component
             probes = "yes" if kind.probe is not base.probe else ""
-            promise = getattr(kind, "guarantee", "")
+            promise = kind.guarantee or ""
             body.append([f"`{name}`", role, promise, probes, kind.tested or ""])
     titles = ["connector", "role", "guarantee", "connection test", "conformance suite passed on"]
     return _table(titles, body)

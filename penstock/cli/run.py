@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.files import Found, read_files
+from penstock.cli.files import STDIN, Found, read_files
 from penstock.cli.jars import fetch_missing
 from penstock.cli.lock import Lock
 from penstock.cli.options import Home, Json, load_settings, settled
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.engine.plan.flow import Flow
 
 POLL_S = 0.2
+REREAD = "all is read and delivered again"
 
 SMALL_BYTES = 16 * 1024 * 1024
 """A file up to this size is read before a JVM that compiles well would pay off."""
@@ -42,20 +43,23 @@ def run(
     A file without a pipeline may hold a task, or a source or sink that is bound to a stream, instead. Streams
     are kept in the home directory, apart from those of a server there.
 
-    Progress goes to standard error, so that events of a console sink can be piped. With --json it goes to
-    standard output instead, one object per line, the last one of type `summary`.
+    Progress goes to standard error, so that events of a `stdout` or `console` sink can be piped. With --json
+    it goes to standard output instead, one object per line, the last one of type `summary`. A `stdin` source
+    reads the events that are piped in; the document is then in a file.
     """
     settings = settled(load_settings(home=home))
     documents = read_files([file])
     with starting_spark(settings, short=is_short(documents)) as spark:
         # While Spark starts: the imports that take long, and all checks that need no Spark.
         from penstock.cli.logs import configure
+        from penstock.cli.pipes import require_free_pipes
         from penstock.cli.project import choose, require_reachable
 
         configure(settings.log)  # what scripts print is no event of a console sink
         project = choose(documents, name, settings)
         require_reachable(project)
         flow = project.resolve()
+        require_free_pipes(flow, document_piped=file == STDIN, as_json=json)
         fetch_missing(settings, [flow.source.component, *(sink.component for sink in flow.sinks)])
         with view(as_json=json) as shown:
             summary = _run(project, flow, spark, shown, fresh)
@@ -82,6 +86,7 @@ def is_short(documents: Sequence[Found]) -> bool:
 
 def _run(project: Project, flow: Flow, spark: Starting, shown: Plain, fresh: bool) -> Summary:
     from penstock.connectors.file.storage import storage_for
+    from penstock.connectors.stdout import reader_gone
     from penstock.control.fleet.lifecycle import Keeper
     from penstock.engine.runtime.checkpoints import memory_of
     from penstock.frames.streams.cursors import forget_cursor
@@ -92,6 +97,11 @@ def _run(project: Project, flow: Flow, spark: Starting, shown: Plain, fresh: boo
     what = f"{str(project.chosen['kind']).lower()} '{flow.id}'"
     with Lock(project.directory / "lock", what), spark.session(log) as session:
         shown.step("checking the pipeline…")
+        if fresh and flow.source.component.piped:
+            project.forget_input()
+        if flow.source.component.held:
+            project = project.inferred(flow, session)
+            flow = project.resolve()
         plan = project.plan(flow, session)
         show_problems(project.warnings(flow), level="warning")
         checkpoint = f"{project.checkpoints}/{memory_of(flow, lambda: plan.output).key}"
@@ -100,11 +110,8 @@ def _run(project: Project, flow: Flow, spark: Starting, shown: Plain, fresh: boo
         if fresh:
             storage.remove(checkpoint)
             forget_cursor(flow.source.component.reads(flow.site), flow.site)
-            note(
-                "earlier progress deleted: all is read and delivered again"
-                if resumed
-                else "no earlier progress"
-            )
+            rest = "with the lines kept of standard input" if flow.source.component.piped else REREAD
+            note(f"earlier progress deleted: {rest}" if resumed else "no earlier progress")
             resumed = False
         drain_s = settings.worker.drain_ms / 1000
         keeper = Keeper(
@@ -116,4 +123,6 @@ def _run(project: Project, flow: Flow, spark: Starting, shown: Plain, fresh: boo
         while not keeper.ended:
             shown.update(flow.id, keeper.state)
             keeper.join(POLL_S)
+            if reader_gone():
+                keeper.abort()
         return Summary.of(flow.id, keeper.state, time.monotonic() - started, resumed, flow.site.dead)

@@ -36,7 +36,7 @@ def spark_session(
 
     With `warm`, what Spark's Python processes need is imported while the JVM starts: flows are sure to come.
     """
-    if warm and (server := fork_server()) is not None:
+    if warm and not settings.on_cluster and (server := fork_server()) is not None:
         server.preload()
     if log is not None:
         with starting_spark(settings) as spark, spark.session(log) as session:

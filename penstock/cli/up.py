@@ -137,6 +137,7 @@ def _load(loaded: Loaded, processes: WorkerProcesses, demo: bool) -> Service:
     if demo:
         _add_demo(service)
     service.coordinator.start()
+    processes.on_gone = service.coordinator.poke
     processes.flows = service.flows
     return service
 
@@ -153,7 +154,7 @@ def _greet(service: Service, processes: WorkerProcesses, stop: threading.Event, 
     failures: dict[int, str] = {}
     warned = False
     while not stop.wait(POLL_S):
-        if any(worker.alive and worker.state == "ready" for worker in service.workers()):
+        if any(worker.takes_flows for worker in service.workers()):
             say(f"a worker is ready after {time.monotonic() - BEGAN:.0f} s: pipelines can run")
             if demo:
                 _check_demo(service)

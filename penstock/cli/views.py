@@ -117,6 +117,8 @@ def _show_state(about: dict[str, Any]) -> None:
     status = about["status"]
     say(("  status       ", "dim"), (status, STATUS_STYLES.get(status, "")), f" ({phase_of(about)})")
     _fields({"worker": about.get("worker")})
+    waits = about.get("waits_for") or {}
+    _fields({"waits for": waits.get("message"), "what to do": waits.get("hint")})
     error = about.get("error")
     if error:
         where = f" {error['path']}:" if error.get("path") else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 import tempfile
@@ -13,13 +14,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.options import Home, load_settings, settled
-from penstock.cli.output import FAILED, OK, exit_code, show_problems
+from penstock.cli.output import FAILED, OK, Usage, exit_code, show_problems
 from penstock.cli.signals import on_stop
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
+    from penstock.control.fleet.control import Control
     from penstock.control.fleet.worker import Worker
     from penstock.control.registry.store import Registry
     from penstock.settings import Settings
@@ -34,6 +38,45 @@ def worker(
         Path | None,
         typer.Option("--phase-file", help="File to write the phase of the start to.", show_default=False),
     ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label", help="A label of the worker, KEY=VALUE. Repeat it for more.", show_default=False
+        ),
+    ] = None,
+    capacity: Annotated[
+        int | None, typer.Option("--capacity", help="The most flows to take.", show_default=False)
+    ] = None,
+    standby: Annotated[
+        bool, typer.Option("--standby", help="Take flows only when another worker is gone.")
+    ] = False,
+    worker_id: Annotated[
+        str | None,
+        typer.Option(
+            "--id", help="Id to register under; must be unique. By default a new UUID.", show_default=False
+        ),
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server",
+            help="URL of a server on another machine, in place of the registry of the settings.",
+            show_default=False,
+        ),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            envvar="PENSTOCK_WORKER_TOKEN",
+            help="With --server: a token of `penstock worker token`.",
+            show_default=False,
+        ),
+    ] = None,
+    ca_file: Annotated[
+        Path | None,
+        typer.Option("--ca-file", help="With --server: certificates to trust, as PEM.", show_default=False),
+    ] = None,
 ) -> None:
     """Run a worker that takes pipelines from the registry of the settings."""
     from penstock.cli.descriptors import allow_many_files
@@ -41,7 +84,10 @@ def worker(
     from penstock.spark.archive import ClassArchive
     from penstock.spark.java import require_java
 
-    settings = settled(load_settings(home=home))
+    gc.disable()  # imported modules stay: looking for garbage among them again and again delays the start
+    labels = dict(_label(each) for each in label) if label else None
+    settings = settled(load_settings(home=home, worker__labels=labels, worker__capacity=capacity))
+    far = _far(settings, server, token, ca_file)
     require_java()
     allow_many_files()  # before the JVM starts, which inherits it
     stop = _Stop()
@@ -49,39 +95,70 @@ def worker(
         threading.Thread(target=_watch, args=(stop,), name="leash", daemon=True).start()
     import pyspark.sql  # noqa: F401 (two threads must not be the first to import its modules)
 
-    rest = _Rest(settings)
+    rest = _Rest(settings, far)
     rest.start()
     code = OK
     with spark_session(settings, warm=True) as spark:
         _write_phase(phase_file, "connecting")
-        registry = rest.result()
+        control = rest.result()
         from penstock.control.fleet.worker import Worker
 
-        threading.Thread(target=_warm_up, args=(spark,), name="warm up", daemon=True).start()
+        if standby:
+            _warm_up(spark)  # before it registers: a standby that is cold saves little time
+        else:
+            threading.Thread(target=_warm_up, args=(spark,), name="warm up", daemon=True).start()
         if (archive := ClassArchive.of(settings)) is not None:
             archive.make_when_idle()
-        worker = Worker(settings, registry, spark)
+        worker = Worker(settings, control, spark, standby=standby, worker_id=worker_id)
         on_stop(stop.ask)
         stop.reaches(worker)
+        gc.freeze()  # else a collection that comes now and then would hold up a micro-batch
+        gc.enable()
         try:
             worker.run()
+        except PenstockError as error:
+            show_problems(error.problems)
+            code = exit_code(error)
         except Exception as error:
             _complain(error)
             code = FAILED
-    registry.close()
+    rest.close()
     sys.stdout.flush()
     sys.stderr.flush()
     # Whatever thread of Spark or of a connector still hangs: the flows are at rest, the process ends.
     os._exit(code)
 
 
+def _far(
+    settings: Settings, server: str | None, token: str | None, ca_file: Path | None
+) -> tuple[str, str, Path | None] | None:
+    """The server of a worker on another machine; None for one that has the registry."""
+    if server is None:
+        return None
+    if not token:
+        hint = "make one on the server with `penstock worker token`"
+        raise Usage(Problem(code="no_token", message="--server needs a --token", hint=hint))
+    if ca_file is not None and not ca_file.is_file():
+        raise Usage(Problem(code="no_file", message=f"there is no file {ca_file}", path="--ca-file"))
+    return server, token, ca_file
+
+
+def _label(given: str) -> tuple[str, str]:
+    key, equals, value = given.partition("=")
+    if not key or not equals:
+        message = f"a label is KEY=VALUE, not '{given}'"
+        raise Usage(Problem(code="invalid_label", message=message, hint="--label zone=a"))
+    return key, value
+
+
 class _Rest(threading.Thread):
     """Loads all that a worker needs besides Spark, and opens its registry, while the JVM starts."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, far: tuple[str, str, Path | None] | None) -> None:
         super().__init__(name="load", daemon=True)
-        self._settings = settings
-        self._registry: Registry | None = None
+        self._settings, self._far = settings, far
+        self._control: Control | None = None
+        self.close: Callable[[], None] = lambda: None
         self._error: Exception | None = None
 
     def run(self) -> None:
@@ -90,7 +167,7 @@ class _Rest(threading.Thread):
 
         try:
             configure(self._settings.log)
-            self._registry = open_registry(self._settings)
+            self._control = self._open()
             import penstock.control.fleet.worker  # noqa: F401
         except PenstockError as error:
             show_problems(error.problems)
@@ -99,17 +176,31 @@ class _Rest(threading.Thread):
         except Exception as error:
             self._error = error
 
-    def result(self) -> Registry:
-        """The registry, once everything is loaded."""
+    def _open(self) -> Control:
+        if self._far is None:
+            from penstock.control.fleet.control import database_control
+
+            registry = open_registry(self._settings)
+            self.close = registry.close
+            return database_control(self._settings, registry)
+        from penstock.control.wire.client import ANSWER_S, Wire, wire_control
+
+        url, token, ca_file = self._far
+        wire = Wire(url, token, min(ANSWER_S, self._settings.worker.lease_ms / 2000), ca_file)
+        self.close = wire.close
+        return wire_control(self._settings, wire)
+
+    def result(self) -> Control:
+        """The control plane, once everything is loaded."""
         self.join()
         if self._error is not None:
             raise self._error
-        assert self._registry is not None
-        return self._registry
+        assert self._control is not None
+        return self._control
 
 
 def _warm_up(spark: SparkSession) -> None:
-    """Run a small flow beside the first ones of the worker, so that none of them is slow to start."""
+    """Run a small flow, so that none of the worker's flows is slow to start."""
     import structlog
 
     from penstock.engine.runtime.warmup import warm_up
@@ -159,7 +250,7 @@ def open_registry(settings: Settings) -> Registry:
 
     from penstock.control.monitor.installation import masked
     from penstock.control.registry.store import Registry
-    from penstock.errors import Problem, Unavailable
+    from penstock.errors import Unavailable
 
     try:
         return Registry.open(settings.registry_url)
@@ -177,8 +268,6 @@ def open_registry(settings: Settings) -> Registry:
 
 def _complain(error: Exception) -> None:
     import structlog
-
-    from penstock.errors import Problem
 
     structlog.get_logger().error("worker failed", exc_info=error)
     show_problems([Problem(code="worker_failed", message=f"{type(error).__name__}: {error}")])

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Guarantee = Literal["exactly-once", "at-least-once"]
 
+SourceGuarantee = Literal["exactly-once", "at-least-once", "at-most-once"]
+
 Takes = Literal["frame", "table"]
 """A Spark frame, or an Arrow table in the driver."""
 
@@ -37,6 +39,9 @@ class Source(Component):
     batch_fields: ClassVar[frozenset[str]] = frozenset()
     """The thresholds of `batch:` this source honours."""
 
+    guarantee: ClassVar[SourceGuarantee | None] = None
+    """How often an event of the system enters the flow, crashes included; None: the source says none."""
+
     jars: ClassVar[str | None] = None
     """The set of `penstock.spark.jars` that it needs."""
 
@@ -46,8 +51,24 @@ class Source(Component):
     push: ClassVar[bool] = False
     """Whether events are sent to it: a server takes them in, and no flow runs for a Source of this type."""
 
+    held: ClassVar[bool] = False
+    """Whether its events are held in the flow's own input stream, from which the flow reads them."""
+
     paced: ClassVar[bool] = False
     """Whether its micro-batches can follow a latency goal."""
+
+    piped: ClassVar[bool] = False
+    """Whether it reads the standard input of its process, which only `penstock run` has."""
+
+    @property
+    def needed_jars(self) -> str | None:
+        """The set of `penstock.spark.jars` that it needs with its settings."""
+        return self.jars
+
+    @classmethod
+    def input_schema(cls, spec: Mapping[str, Any]) -> str | None:
+        """The columns of the input stream as Spark DDL, by the spec as it is written; None: raw events."""
+        return None
 
     def position_of(self, site: Site) -> dict[str, Any]:
         """The settings that define the meaning of an offset."""
@@ -133,6 +154,14 @@ class Sink(Component):
     by_row: ClassVar[bool] = True
     """Whether `shape` works row by row, so that a streaming query can do it."""
 
+    piped: ClassVar[bool] = False
+    """Whether it writes to the standard output of its process, which only `penstock run` has."""
+
+    @property
+    def needed_jars(self) -> str | None:
+        """The set of `penstock.spark.jars` that it needs with its settings."""
+        return self.jars
+
     def shape(self, df: DataFrame, site: Site) -> DataFrame:
         """The columns of a frame in the form that the sink takes. Plans only, runs nothing."""
         return df
@@ -144,6 +173,18 @@ class Sink(Component):
     def probe(self, spark: SparkSession, site: Site) -> Probe:
         """Test the connection, within seconds, and look at what there is. Nothing is changed."""
         return Probe(checked=False)
+
+    def task_writer(self, spark: SparkSession, columns: pa.Schema, site: Site) -> Any:
+        """A function of Java that writes the events of a partition in its task; None: there is none.
+
+        It is used if the sink is the only one of a flow and takes a table. What it has written must not be
+        seen before the writer of the sink is given its answers, as `Events.written`.
+        """
+        return None
+
+    def written_events(self, answer: bytes) -> int:
+        """The number of events in an answer of `task_writer`."""
+        raise TypeError(f"the sink '{type(self).__name__}' has no writer for tasks")
 
     @abstractmethod
     def open(self, site: Site) -> SinkWriter:
@@ -194,6 +235,10 @@ class Events(ABC):
     @abstractmethod
     def table(self) -> pa.Table:
         """The events as a table in this process."""
+
+    def written(self) -> list[bytes] | None:
+        """The answers of the sink's writer in the tasks, if it has written the events already."""
+        return None
 
 
 class SinkWriter(ABC):

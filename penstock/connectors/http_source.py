@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
@@ -48,15 +49,22 @@ class HttpSource(Source):
         default=16 * 1024 * 1024, ge=1, description="Larger requests are refused, compressed or not."
     )
 
+    guarantee: ClassVar = "at-least-once"
     position_fields: ClassVar = ("type",)
     batch_fields: ClassVar = ALL
     paced: ClassVar = True
     push: ClassVar = True
+    held: ClassVar = True
     example: ClassVar = """\
 type: http
 path: /orders
 schema: id BIGINT, customer STRING, amount DOUBLE
 """
+
+    @classmethod
+    def input_schema(cls, spec: Mapping[str, Any]) -> str | None:
+        schema = spec.get("schema")
+        return schema if isinstance(schema, str) else None
 
     def position_of(self, site: Site) -> dict[str, Any]:
         return stream_position(self.reads(site))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
@@ -47,6 +48,9 @@ class SparkSource(Source):
         except java_errors() as error:
             raise Invalid(_problem(error, self.format)) from None
 
+    def task_paths(self) -> Iterable[tuple[str, str]]:
+        return path_of(self.options)
+
     def trigger(self, batch: Batch) -> dict[str, Any]:
         if self.finite:
             return {"availableNow": True}
@@ -67,6 +71,9 @@ class SparkSink(Sink):
     guarantee: ClassVar = "at-least-once"
     example: ClassVar = "type: spark\nformat: noop\n"
 
+    def task_paths(self) -> Iterable[tuple[str, str]]:
+        return path_of(self.options)
+
     def open(self, site: Site) -> SinkWriter:
         return _Writer(self.format, self.options)
 
@@ -80,6 +87,11 @@ class _Writer(SinkWriter):
             counted.write.format(self.format).options(**self.options).mode("append").save()
 
         return write_counted(events.frame(), append)
+
+
+def path_of(options: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """The path among the options of a format, with its field."""
+    return [("options.path", options["path"])] if "path" in options else []
 
 
 def _problem(error: Any, name: str) -> Problem:

@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 EVENT = "$event"
-EVENT_TYPE = (
-    "STRUCT<offset: BIGINT, time: TIMESTAMP, key: STRING, headers: MAP<STRING, STRING>,"
-    " sinks: ARRAY<STRING>, batch: STRING, sample: BIGINT, place: BIGINT, latest: BIGINT>"
-)
+EVENT_FIELDS = {
+    "offset": "BIGINT",
+    "time": "TIMESTAMP",
+    "key": "STRING",
+    "headers": "MAP<STRING, STRING>",
+    "sinks": "ARRAY<STRING>",
+    "batch": "STRING",
+    "sample": "BIGINT",
+    "place": "BIGINT",
+    "latest": "BIGINT",
+}
+EVENT_TYPE = f"STRUCT<{', '.join(f'{name}: {kind}' for name, kind in EVENT_FIELDS.items())}>"
 """`offset`, `time`, `key` and `headers` are those of the stream the event came from, if it came from one.
 `sinks` are the only ones that shall get it; null: all. Events with the same `batch` stay together. In a test
 run, `sample` is the number of the sample that the event was made of.
 
-The first step that remembers events sets `place`, by which the events of a micro-batch are in the order in
-which they were read, and `latest`, the latest time of all events read before, in milliseconds."""
+A source that has no offsets, or one for each of its partitions, may set `place` to a time by which its events
+are judged in order. The first step that remembers events replaces it by the place of the event among those of
+its micro-batch, and sets `latest`, the latest time of all events read before, in milliseconds."""
 
 NOTE = "$note"
 NOTE_TYPE = (

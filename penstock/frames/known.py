@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.frames.hidden import EVENT_TYPE
+from penstock.frames.hidden import EVENT_FIELDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,13 +18,33 @@ if TYPE_CHECKING:
 def event_of(**fields: Column) -> Column:
     """`$event` with these fields, and NULL in the others."""
     from pyspark.sql import functions as f
-    from pyspark.sql.types import DataType, StructType
 
-    kind = DataType.fromDDL(EVENT_TYPE)
-    assert isinstance(kind, StructType)
-    values = [fields.pop(name, f.lit(None)).alias(name) for name in kind.names]
+    values = [
+        (fields.pop(name).cast(kind) if name in fields else f.expr(_null(kind))).alias(name)
+        for name, kind in EVENT_FIELDS.items()
+    ]
     assert not fields, f"'$event' has no {list(fields)}"
-    return f.struct(*values).cast(kind)
+    return f.struct(*values)
+
+
+def event_from(**columns: str) -> Column:
+    """`$event` with the values of columns that a connector has named, and NULL in the other fields.
+
+    It is one expression, because making it field by field takes dozens of calls to the JVM. Each field has
+    its own cast: Spark sees through a struct to the column of a field, and not through the cast of a struct.
+    """
+    from pyspark.sql import functions as f
+
+    values = ", ".join(
+        f"'{name}', " + (f"CAST({columns.pop(name)} AS {kind})" if name in columns else _null(kind))
+        for name, kind in EVENT_FIELDS.items()
+    )
+    assert not columns, f"'$event' has no {list(columns)}"
+    return f.expr(f"named_struct({values})")
+
+
+def _null(kind: str) -> str:
+    return f"CAST(NULL AS {kind})"
 
 
 def known_of(event: pa.StructArray) -> pa.StructArray:

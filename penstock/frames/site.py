@@ -34,6 +34,9 @@ class Site:
     state: Path | None = None
     """The directory for the flow's own files beside Spark's checkpoint; None while it is only analysed."""
 
+    shared: bool = False
+    """Whether other machines have that directory too."""
+
     behind_bytes: int = 1024**3
     """The most bytes kept for a sink that is behind, if its events cannot be read again."""
 

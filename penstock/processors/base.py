@@ -153,6 +153,13 @@ class BatchProcessor(Processor):
 class FrameProcessor(Processor):
     """A step over whole frames: it sees `$event` and must keep it, or make a new one, as the last column."""
 
+    def sift(self, df: DataFrame, stage: Stage) -> DataFrame:
+        """The events that `prepare` is to get; with `$note` after `$event` for those that it must not get.
+
+        For steps that move events between tasks: what a note needs of an event is not moved with the others.
+        """
+        return df
+
     def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
         """The events that `apply` is to get; with `$note` after `$event` for those that it must not get.
 

@@ -34,7 +34,9 @@ from penstock.processors.support.http_client import (
     given_answers,
 )
 from penstock.processors.support.rates import bucket, bucket_file
-from penstock.processors.support.templates import Event, checked, filled, filled_json
+from penstock.specs.http import Auth
+from penstock.specs.templates import Event, checked, filled, filled_json
+from penstock.specs.tls import Tls
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,6 +84,8 @@ rate: 50
         default="GET", description="How to call."
     )
     headers: dict[str, str] = Field(default_factory=dict, description="Headers of each call.")
+    auth: Auth | None = Field(default=None, description="How calls log in.")
+    tls: Tls | None = Field(default=None, description="Certificates, if those of the machine do not do.")
     body: str | dict[str, Any] | None = Field(
         default=None, description="What to send: a text or a JSON value. Default: the event as JSON."
     )
@@ -149,14 +153,11 @@ rate: 50
         return work
 
     def _service(self, desk: Desk) -> Service:
-        import httpx
+        from penstock.frames.http.clients import client_of
 
         key = (desk.flow, desk.step, self.model_dump_json())
         if key not in _SERVICES:
-            client = httpx.Client(
-                timeout=self.timeout_ms / 1000,
-                limits=httpx.Limits(max_keepalive_connections=self.concurrency),
-            )
+            client = client_of(self.auth, self.tls, self.timeout_ms / 1000, self.concurrency)
             limit = bucket(self._file, self.rate, 1) if self.rate is not None else None
             _SERVICES[key] = Service(client, self.headers, self.retry, limit, self.cache)
         return _SERVICES[key]

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from penstock.errors import Invalid, Problem
 from penstock.frames.hidden import EVENT, NOTE, TIME, visible
-from penstock.frames.known import event_of
+from penstock.frames.known import event_from
 from penstock.frames.logs import place_of
 from penstock.frames.noting import noted, shown
 from penstock.frames.site import Site, reader_of
@@ -203,7 +203,7 @@ def _given(spark: SparkSession, schema: StructType, events: list[Any]) -> DataFr
     rows = [event if isinstance(event, dict) else {"value": event} for event in events]
     texts = spark.createDataFrame([(json.dumps(row),) for row in rows], "value STRING")
     read = texts.select(f.from_json("value", schema, {"mode": "FAILFAST"}).alias("event"))
-    return read.select("event.*", event_of().alias(EVENT))
+    return read.select("event.*", event_from().alias(EVENT))
 
 
 def _same_kind(one: DataType, other: DataType) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -90,6 +91,9 @@ refresh_ms: 60000
 
     def asks(self) -> bool:
         return self.database is not None
+
+    def task_paths(self) -> Iterable[tuple[str, str]]:
+        return [] if self.file is None else [("file.path", str(Path(self.file.path).expanduser()))]
 
     def output(self, schema: StructType, stage: Stage) -> StructType:
         """The columns of the event and those of the table."""
@@ -186,12 +190,20 @@ refresh_ms: 60000
             self.max_rows,
             self.refresh_ms / 1000 if self.refresh_ms is not None else None,
             self._planned,
-            self._state / "lookups" / name if self._state and self.database else None,
+            self._shared() / name if self._state and self.database else None,
         )
         table = _TABLES.get((desk.flow, desk.step))
         if table is None or table.wanted != wanted:
             table = _TABLES[desk.flow, desk.step] = Table(wanted)
         return table
+
+    def _shared(self) -> Path:
+        """The directory in which tasks of this machine share tables: that of the flow, if it is here."""
+        assert self._state is not None
+        if self._state.is_dir():
+            return self._state / "lookups"
+        flow = hashlib.sha256(str(self._state).encode()).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"penstock-lookups-{flow}"
 
     def _told(self, keys: list[pa.Array], row: int) -> str:
         from penstock.streams.decode.results import shown as quoted

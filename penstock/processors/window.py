@@ -9,11 +9,18 @@ from pydantic import Field, model_validator
 
 from penstock.errors import Invalid, Problem
 from penstock.frames.hidden import EVENT, NOTE, TIME, visible
-from penstock.frames.known import event_of
+from penstock.frames.known import event_from, event_of
 from penstock.frames.logs import place_of
 from penstock.frames.noting import noted, shown
 from penstock.processors.base import FrameProcessor, Stage
-from penstock.processors.support.event_time import SYSTEM, TIME_FIELD, end_marks, passed_by, timed
+from penstock.processors.support.event_time import (
+    SYSTEM,
+    TIME_FIELD,
+    end_marks,
+    passed_by,
+    time_column,
+    timed,
+)
 from penstock.processors.support.keys import key_columns
 from penstock.specs.durations import DurationText, SpanText, parse_duration
 from penstock.sql.frames import aggregate, aggregated
@@ -140,26 +147,37 @@ aggregates:
         fields = ("kind", "time", "size", "slide", "gap", "offset", "keys", "aggregates", "emit")
         return {name: getattr(self, name) for name in fields}
 
+    def sift(self, df: DataFrame, stage: Stage) -> DataFrame:
+        """The events that have a time."""
+        from pyspark.sql import functions as f
+
+        if self.time == SYSTEM:  # every event has one
+            return df
+        note = noted(df, stage.step, "no_time", f.lit(f"'{self.time}' is NULL"))
+        return df.withColumn(NOTE, f.when(time_column(df, self.time).isNull(), note))
+
     def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that have a time, are not late, and that all aggregates can be computed of."""
+        """The events that are not late, and that all aggregates can be computed of."""
         from pyspark.sql import functions as f
 
         self._check_late(stage)
         made = timed(df, stage, self.time, divided=self._divided)
         df = made.drop(WINDOW)
-        time = f.col(quote(TIME))
-        note = f.when(time.isNull(), noted(df, stage.step, "no_time", f.lit(f"'{self.time}' is NULL")))
-        inputs = aggregated(shown(df), list(self._aggregates(df).values())) if self.aggregates else []
-        if inputs:
-            made = made.withColumn(MADE, tried(df, *(c.alias(str(i)) for i, c in enumerate(inputs))))
-            message = f.lit("an aggregate cannot be computed of this event")
-            note = note.when(f.col(quote(MADE)).isNull(), noted(df, stage.step, "aggregate_failed", message))
         message = f.lit("the windows of this event are closed")
         # An event that is only counted is not carried along.
         late = noted(
             df, stage.step, "late", message, kind="late", with_row=self.late is not None or stage.testing
         )
-        note = note.when(self._is_closed(self._last_end(time)), late)
+        # The time is not carried through the shuffle where the window says it all.
+        divided = WINDOW in made.columns
+        end = f.unix_millis(quote(WINDOW, "end")) if divided else self._last_end(f.col(quote(TIME)))
+        note = f.when(self._is_closed(end), late)
+        inputs = aggregated(shown(df), list(self._aggregates(df).values())) if self.aggregates else []
+        if inputs:
+            made = made.withColumn(MADE, tried(df, *(c.alias(str(i)) for i, c in enumerate(inputs))))
+            message = f.lit("an aggregate cannot be computed of this event")
+            failed = noted(df, stage.step, "aggregate_failed", message)
+            note = f.when(f.col(quote(MADE)).isNull(), failed).otherwise(note)
         return made.withColumn(NOTE, note).drop(MADE)
 
     def _divided(self, df: DataFrame) -> tuple[DataFrame, Sequence[str]]:
@@ -169,7 +187,7 @@ aggregates:
         keys = list(key_columns(df, self.keys))
         if self.kind != "tumbling" or not keys or not set(keys) <= set(df.columns):
             return df, ()
-        # Spark would drop an event without a time here, before there is a note of it.
+        # Spark would look once more for events without a time, to drop them.
         time = f.coalesce(f.col(quote(TIME)), f.timestamp_seconds(f.lit(0)))
         window = self._window(time).alias(WINDOW, metadata=df.schema[TIME].metadata)
         return df.withColumn(WINDOW, window), (WINDOW, *keys)
@@ -268,7 +286,7 @@ def _values(windows: DataFrame, step: str, aggregates: list[str], keys: list[str
     from pyspark.sql import functions as f
 
     made = f.col(quote(MADE))
-    event = event_of(key=f.col(quote(keys[0])).cast("string")) if len(keys) == 1 else event_of()
+    event = event_of(key=f.col(quote(keys[0])).cast("string")) if len(keys) == 1 else event_from()
     bounds = [f.col(name) for name in (START, END)]
     kept = windows.select(*bounds, *map(f.col, map(quote, keys)), event.alias(EVENT), made)
     message = f.lit("an aggregate of this window cannot be computed")

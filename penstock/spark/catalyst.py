@@ -7,12 +7,16 @@ one; `tests/spark` calls each function, so that a version of Spark that has chan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.spark import plans
+from penstock.spark.java_classes import java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+TREES = Path(__file__).with_name("java") / "Trees.java"
 
 
 class Catalyst:
@@ -52,6 +56,24 @@ class Catalyst:
         """A column as an expression."""
         return self._utils.expression(column._jc)
 
+    def parsed(self, node: Any) -> plans.Node:
+        """A parsed plan or expression, with all that it was built from."""
+        return plans.nodes(self._trees.parsed(node))[0]
+
+    def tree(self, node: Any) -> plans.Node:
+        """A resolved plan or expression, down to the views that it reads."""
+        return self.trees([node])[0]
+
+    def trees(self, nodes: Any) -> list[plans.Node]:
+        """Resolved plans or expressions, from a sequence of Scala or a list."""
+        seq = self.seq(nodes) if isinstance(nodes, list) else nodes
+        count = int(seq.size())
+        return plans.nodes(self._trees.resolved(seq))[:count]
+
+    @property
+    def _trees(self) -> Any:
+        return java_class(self.session, TREES)
+
     def inlined(self, plan: Any) -> Any:
         """The plan without common table expressions: each use has its own copy."""
         pattern = self.jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CTE()
@@ -59,11 +81,25 @@ class Catalyst:
             return self.jvm.org.apache.spark.sql.catalyst.optimizer.InlineCTE(True, False, False).apply(plan)
         return plan
 
+    # Columns, as sequences of Scala: to take them out and to put them back takes two calls for each
+
+    def output(self, plan: Any) -> Any:
+        """The columns that a plan gives, without the names of the tables that they came from."""
+        return self._trees.output(plan)
+
+    def output_named(self, plan: Any, name: str) -> Any:
+        """The column of a name that a plan gives."""
+        return self._trees.column(plan, name)
+
+    def united(self, wanted: Any, others: Any) -> Any:
+        """Named expressions, and those of others that are not among them."""
+        return self._trees.united(wanted, others)
+
     # Nodes
 
-    def project(self, wanted: Sequence[Any], below: Any) -> Any:
-        """A projection."""
-        return self.logical.Project(self.seq(wanted), below)
+    def project(self, wanted: Any, below: Any) -> Any:
+        """A projection of expressions, a sequence of Scala or a list."""
+        return self.logical.Project(self.seq(wanted) if isinstance(wanted, list) else wanted, below)
 
     def filter(self, condition: Any, below: Any) -> Any:
         """A condition over rows."""
@@ -178,11 +214,6 @@ class Catalyst:
     def attribute(self, named: Any) -> Any:
         """A column that others may refer to, of an expression with a name."""
         return named.toAttribute()
-
-    def is_wider(self, cast: Any) -> bool:
-        """Whether a cast cannot fail, because each value of the one type has its like in the other."""
-        made = getattr(getattr(self.expressions, "Cast$"), "MODULE$")
-        return bool(made.canUpCast(cast.child().dataType(), cast.dataType()))
 
     def replaced(self, expression: Any, replace: Callable[[Any], Any | None]) -> Any:
         """An expression with those parts replaced, from the top on, for which there is another one."""

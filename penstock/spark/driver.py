@@ -5,10 +5,15 @@ from __future__ import annotations
 import contextlib
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+from penstock.spark.java_classes import java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+LOCAL_FILES = Path(__file__).with_name("java") / "LocalFiles.java"
 
 GATEWAY_LOGGER = "py4j"
 """The logger of the bridge between Python and the JVM."""
@@ -88,16 +93,45 @@ def jvm_of(spark: Any) -> Any:
     return spark.sparkContext._jvm
 
 
-def write_no_checksums(spark: Any) -> None:
-    """Keep Hadoop from writing a `.crc` file beside each local file."""
-    files = spark._jvm.org.apache.hadoop.fs.FileSystem.getLocal(hadoop_configuration(spark))
-    files.setWriteChecksum(False)
-    files.setVerifyChecksum(False)
+def lighten_local_files(spark: Any) -> None:
+    """Keep Hadoop from starting a process for each local file, and from writing a `.crc` file beside it.
+
+    `RawLocalFileSystem` as `fs.file.impl` would write none either, but RocksDB's snapshots of state fail with
+    it.
+    """
+    java_class(spark, LOCAL_FILES).install(hadoop_configuration(spark))
 
 
-def hadoop_configuration(spark: Any) -> Any:
-    """The configuration with which Hadoop's file systems are opened."""
-    return spark._jsc.hadoopConfiguration()
+def await_calls(spark: Any) -> None:
+    """Let the JVM call functions of this process from now on.
+
+    PySpark starts the server for that with the first query. It waits with `select.select`, which fails for
+    descriptors above 1,023: the server needs a low one, and takes it while few files are open.
+    """
+    from pyspark import java_gateway
+
+    bridge: Any = java_gateway
+    bridge.ensure_callback_server_started(spark.sparkContext._gateway)
+
+
+def hadoop_configuration(spark: Any, options: Mapping[str, str] | None = None) -> Any:
+    """The configuration with which Hadoop's file systems are opened, with further settings."""
+    found = spark._jsc.hadoopConfiguration()
+    if not options:
+        return found
+    made = jvm_of(spark).org.apache.hadoop.conf.Configuration(found)
+    for name, value in options.items():
+        made.set(name, value)
+    return made
+
+
+def file_system_class(spark: Any, scheme: str, options: Mapping[str, str]) -> str | None:
+    """The name of Hadoop's class for the scheme of a URL; None if it has none."""
+    files = jvm_of(spark).org.apache.hadoop.fs.FileSystem
+    try:
+        return str(files.getFileSystemClass(scheme, hadoop_configuration(spark, options)).getName())
+    except java_errors():
+        return None
 
 
 def silence(spark: Any, loggers: Iterable[str]) -> None:

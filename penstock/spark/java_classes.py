@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import threading
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -101,6 +102,24 @@ def _jar(spark: SparkSession, sources: list[Path]) -> Path:
     return made
 
 
+def _class_path(spark: SparkSession) -> list[str]:
+    """The jars of Spark, and those that were added to the running session."""
+    jvm: Any = spark._jvm
+    added = [str(url.getPath()) for url in _loader(spark).getURLs()]
+    return [*str(jvm.java.lang.System.getProperty("java.class.path")).split(os.pathsep), *added]
+
+
+def _files(spark: SparkSession, paths: Iterable[str]) -> Any:
+    """An array of Java's files."""
+    context: Any = spark.sparkContext
+    jvm: Any = spark._jvm
+    named = list(paths)
+    files = context._gateway.new_array(jvm.java.io.File, len(named))
+    for i, path in enumerate(named):
+        files[i] = jvm.java.io.File(path)
+    return files
+
+
 def _compiled(spark: SparkSession, sources: list[Path]) -> Path:
     """A jar with the classes of some sources, among the temporary files of the session's context."""
     jvm: Any = spark._jvm
@@ -108,10 +127,8 @@ def _compiled(spark: SparkSession, sources: list[Path]) -> Path:
     directory = Path(tempfile.mkdtemp(dir=context._temp_dir))
     compiler = jvm.org.codehaus.janino.CompilerFactory().newCompiler()
     compiler.setDestinationDirectory(jvm.java.io.File(str(directory)), False)
-    files = context._gateway.new_array(jvm.java.io.File, len(sources))
-    for i, source in enumerate(sources):
-        files[i] = jvm.java.io.File(str(source))
-    compiler.compile(files)
+    compiler.setClassPath(_files(spark, _class_path(spark)))
+    compiler.compile(_files(spark, map(str, sources)))
     jar = directory.with_suffix(".jar")
     with zipfile.ZipFile(jar, "w") as target:
         for file in directory.rglob("*.class"):

@@ -57,8 +57,27 @@ class CurrentBatch:
             file.unlink()
             return pa.ipc.open_stream(rows).read_all()
 
+    def write(self, df: DataFrame, writer: Any, *, whole: bool = False) -> list[bytes]:
+        """Compute a frame as `collect` does; a Java function writes its rows in the tasks. Its answers."""
+        dataset: Any = df._jdf
+        found = self._java.write(self._spark, self.query if whole else None, dataset, writer)
+        answers, at = [], 0
+        while at < len(found):
+            size = int.from_bytes(found[at : at + 4], "big")
+            answers.append(bytes(found[at + 4 : at + 4 + size]))
+            at += 4 + size
+        return answers
+
+    @property
+    def shuffles(self) -> bool:
+        """Whether the batch is shuffled: if it is computed again, Spark leaves out the steps before that."""
+        return bool(self._java.shuffles(self._spark, self.query))
+
     def end(self) -> dict[str, Mapping[str, Any]]:
-        """Remove the local properties; the observed metrics of the computed batch by name, without NULLs."""
+        """The observed metrics of the computed batch by name, without NULLs.
+
+        Jobs of this query keep the local properties but for the spool, to which nothing is written any more.
+        """
         found = json.loads(self._java.end(self._spark, self.query))
         return {name: json.loads(row) for name, row in found.items()}
 

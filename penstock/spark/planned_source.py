@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SOURCE = Path(__file__).with_name("java") / "PlannedSource.java"
+KAFKA = SOURCE.parent / "kafka" / "KafkaFrames.java"
+"""Reads frames in Kafka; compiled apart, since it needs Kafka's client."""
+
+KAFKA_WRITER = KAFKA.with_name("KafkaAppender.java")
+"""Writes frames to Kafka."""
+
 FORMAT = "penstock.PlannedSource"
 
 Offset = dict[str, Any]

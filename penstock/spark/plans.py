@@ -1,12 +1,14 @@
 """Inspection of Spark's logical plans from Python.
 
-Nodes are py4j objects. Every access costs a round trip to the JVM, so facts about classes are cached and
-leaves are not opened.
+Nodes of the JVM are py4j objects, and every access costs a round trip to it. A judgement that looks at many
+nodes reads the whole tree in one call (`Catalyst.parsed`, `Catalyst.tree`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 CATALYST = "org.apache.spark.sql.catalyst."
@@ -16,8 +18,6 @@ LEAVES = frozenset(
 )
 """Nodes without child nodes that matter."""
 
-_shapes: dict[str, str] = {}
-
 
 def class_name(node: Any) -> str:
     """The full name of a node's JVM class, without the mark of a Scala object."""
@@ -26,7 +26,10 @@ def class_name(node: Any) -> str:
 
 def name(node: Any) -> str:
     """The simple name of a node's class, or the full one where it is not one of Catalyst's."""
-    full = class_name(node)
+    return _simple(class_name(node))
+
+
+def _simple(full: str) -> str:
     return full.rpartition(".")[2] if full.startswith(CATALYST) else full
 
 
@@ -44,42 +47,71 @@ def position(node: Any) -> tuple[int, int] | None:
     return (line.get(), start.get() + 1) if line.isDefined() and start.isDefined() else None
 
 
-def parts(jvm: Any, node: Any) -> Iterator[Any]:
-    """Every node that a parsed node was built from.
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A node of a tree as it was when the tree was read: looking at it takes no call to the JVM."""
 
-    Its constructor's arguments are searched, not its `children`: some nodes keep expressions where no
-    tree walk of Spark's shows them, such as the right-hand sides of `|> SET` and named windows.
-    """
-    waiting = [node.productElement(i) for i in range(node.productArity())]
-    while waiting:
-        item = waiting.pop()
-        shape = _shape(jvm, item)
-        if shape == "node":
-            yield item
-        elif shape == "collection":
-            waiting.extend(elements(item))
-        elif shape == "product":
-            waiting.extend(item.productElement(i) for i in range(item.productArity()))
+    name: str
+    """As `name` gives it."""
+    at: tuple[int, int] | None
+    """Line and column, both from 1, where it begins in the text it was parsed from."""
+    fields: Mapping[str, Any]
+    """By name: nodes, texts, flags, and lists and mappings of them."""
+
+    @property
+    def children(self) -> list[Node]:
+        """The nodes below a resolved node, but for the inside of a view."""
+        found: list[Node] = self.fields.get("children", [])
+        return found
+
+    @property
+    def expressions(self) -> list[Node]:
+        """The expressions of a resolved plan's root."""
+        found: list[Node] = self.fields.get("expressions", [])
+        return found
+
+    @property
+    def type(self) -> str | None:
+        """The name of a resolved expression's type, without its precision."""
+        found: str | None = self.fields.get("type")
+        return found and found.partition("(")[0]
+
+    def parts(self) -> Iterator[Node]:
+        """Every node that a parsed node was built from."""
+        waiting = list(self.fields.values())
+        while waiting:
+            item = waiting.pop()
+            if isinstance(item, Node):
+                yield item
+            elif isinstance(item, list):
+                waiting.extend(item)
+            elif isinstance(item, Mapping):
+                waiting.extend(item.values())
 
 
-def _shape(jvm: Any, item: Any) -> str:
-    """How to look for nodes in an argument: it is one, it is a collection or a tuple, or it holds none."""
-    if not hasattr(item, "_target_id"):
-        return "none"  # py4j has turned it into a Python value
-    known = _shapes.get(full := class_name(item))
-    if known is None:
-        known = _shapes[full] = _judge(jvm, full, item)
-    return known
+def nodes(text: str) -> list[Node]:
+    """The nodes of a tree that `Trees.java` has described, roots first."""
+    described = json.loads(text)
+    made = [
+        Node(
+            _simple(each["class"]), (each["line"], each["column"]) if "line" in each else None, each["fields"]
+        )
+        for each in described
+    ]
+    for node in made:
+        fields: Any = node.fields
+        for name, value in fields.items():
+            fields[name] = _linked(value, made)
+    return made
 
 
-def _judge(jvm: Any, full: str, item: Any) -> str:
-    def isa(other: str) -> bool:
-        return bool(jvm.java.lang.Class.forName(other).isInstance(item))
-
-    if isa(CATALYST + "trees.TreeNode"):
-        return "node"
-    if isa("scala.collection.Iterable"):
-        return "collection"
-    if full.startswith("org.apache.spark.sql.types."):
-        return "none"  # types are products too, and deep ones; they hold no expression
-    return "product" if isa("scala.Product") else "none"
+def _linked(value: Any, made: list[Node]) -> Any:
+    """A field with the nodes that it refers to."""
+    if isinstance(value, list):
+        return [_linked(item, made) for item in value]
+    if isinstance(value, dict):
+        index = value.get("node")
+        if isinstance(index, int):
+            return made[index]
+        return {name: _linked(item, made) for name, item in value.items()}
+    return value

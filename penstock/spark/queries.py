@@ -3,12 +3,54 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from penstock.spark.driver import await_calls
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 LOOKING = "Getting offsets from"
 WAITING = ("Waiting for data to arrive", "Waiting for next trigger")
 """How the messages of a query's status begin, or read."""
+
+
+def start_query(writer: DataStreamWriter, deliver: Callable[[DataFrame, int], None]) -> StreamingQuery:
+    """Start a query that calls a function with each micro-batch and its number, as `foreachBatch` does.
+
+    PySpark's wrapper of such a function makes a session object for each micro-batch, by a dozen calls to the
+    JVM. All micro-batches of a query share a session, so one object is enough.
+    """
+    made: Any = writer
+    gateway = made._spark._sc._gateway
+    sources = gateway.jvm.org.apache.spark.sql.execution.streaming.sources
+    sources.PythonForeachBatchHelper.callForeachBatch(made._jwrite, _BatchFunction(made._spark, deliver))
+    await_calls(made._spark)
+    return writer.start()
+
+
+class _BatchFunction:
+    """The function of a query that Spark calls, from Java, in the thread of the query."""
+
+    def __init__(self, spark: SparkSession, deliver: Callable[[DataFrame, int], None]) -> None:
+        self._spark, self._deliver = spark, deliver
+        self._session: SparkSession | None = None
+
+    def call(self, frame: Any, number: int) -> None:
+        """Pass a micro-batch on."""
+        from pyspark.sql import DataFrame, SparkSession
+
+        if self._session is None:
+            self._session = SparkSession(self._spark.sparkContext, frame.sparkSession())
+        self._deliver(DataFrame(frame, self._session), number)
+
+    class Java:
+        """The interface, for py4j."""
+
+        implements = ("org.apache.spark.sql.execution.streaming.sources.PythonForeachBatchFunction",)
 
 
 def failure_in(query: Any) -> Any | None:

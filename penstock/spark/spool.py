@@ -1,8 +1,9 @@
-"""Rows that a frame leaves out are written to files, by the tasks that compute it.
+"""Rows that a frame leaves out are written to files of the driver, by the tasks that compute it.
 
 The files of a computation lie in one directory, which the thread that starts it names. Only tasks that
 have succeeded leave one, and a task that runs again replaces its own: so the directory holds each row once,
-however often tasks were repeated, and the driver's memory does not grow with the number of rows.
+however often tasks were repeated, and the driver's memory does not grow with the number of rows. Executors on
+other machines send the rows to the driver (`java/DriverFiles.java`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 SOURCE = Path(__file__).with_name("java") / "Spool.java"
+READING_ORDER = SOURCE.with_name("ReadingOrder.java")
 
 DIRECTORY = "penstock.spool"
 """The local property that names the directory, as `Spool.java` knows it."""
@@ -99,14 +101,26 @@ def order_beside(spool: Path, run: str, batch: int | str) -> dict[str, str]:
         for other in order.parent.iterdir():
             if other != order:
                 shutil.rmtree(other, ignore_errors=True)
+    order.mkdir(parents=True, exist_ok=True)
     return {ORDER: str(order)}
+
+
+def unfinished(directory: Path) -> list[str]:
+    """The names of files that a task has begun and none has finished, so that rows are missing.
+
+    If a task fails because its file did not arrive, Spark may have cached its rows. The task that takes its
+    place then reads these rows, and computes nothing.
+    """
+    names = {path.name for path in directory.iterdir()}
+    begun = {name.partition(".")[0] for name in names if name.endswith(HALF)}
+    return sorted(begun - names)
 
 
 def lines(directory: Path) -> Iterator[str]:
     """All spooled rows, in the order of the spools and of their partitions."""
     for path in sorted(directory.iterdir()):
         if path.suffix == HALF:
-            continue  # of a cancelled task
+            continue  # of a failed or cancelled task
         with path.open(encoding="utf-8", newline="\n") as page:
             for line in page:
                 yield line[:-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
@@ -22,3 +23,7 @@ class Component(Spec):
 
     example: ClassVar[str] = ""
     """A YAML fragment for the reference; validated by the test suite."""
+
+    def task_paths(self) -> Iterable[tuple[str, str]]:
+        """The paths of files that Spark's tasks open, each with its field: all executors must see them."""
+        return ()

@@ -13,7 +13,7 @@ from penstock.specs.base import Component, Spec
 from penstock.specs.cases import Case
 from penstock.specs.catalog import Role, catalog, union
 from penstock.specs.durations import SpanText
-from penstock.specs.policies import Batch, CommitPolicy, Effort, Restart
+from penstock.specs.policies import Batch, CommitPolicy, Effort, Placement, Restart
 from penstock.specs.positions import PositionText
 from penstock.specs.stream import StreamSpec
 
@@ -22,6 +22,9 @@ KINDS = ("Stream", "Source", "Task", "Sink", "Pipeline")
 RUNNABLE = ("Source", "Task", "Sink", "Pipeline")
 """Kinds whose documents can be flows; `runs` says which of them are."""
 
+NOT_RUN = frozenset({"tests", "placement"})
+"""Fields of a spec that change nothing of what runs."""
+
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 _.-]{0,126}[A-Za-z0-9_-])?")
 
 DesiredStatus = Literal["active", "paused", "stopped"]
@@ -29,6 +32,7 @@ DesiredStatus = Literal["active", "paused", "stopped"]
 TESTS = "Sample events and what is expected of them. To change them changes nothing of what runs."
 POSITION = "Where it begins: earliest, latest, offset:N or time:ISO 8601."
 STATUS = "What it should do once it is saved"
+PLACEMENT = "Which workers may run it."
 LATENCY = (
     "In place of the thresholds of `batch`: the longest time from the append of an event to its "
     "acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it."
@@ -115,6 +119,7 @@ class SourceBinding(Spec):
     )
     batch: Batch = Field(default_factory=Batch, description="When a batch is complete.")
     restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
+    placement: Placement = Field(default_factory=Placement, description=PLACEMENT)
 
 
 class SinkBinding(Effort):
@@ -127,6 +132,7 @@ class SinkBinding(Effort):
     batch: Batch = Field(default_factory=Batch, description="When a batch is complete.")
     latency: SpanText | None = Field(default=None, description=LATENCY)
     restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
+    placement: Placement = Field(default_factory=Placement, description=PLACEMENT)
 
 
 AnySource: Any = union("source", Spec, SourceRef)
@@ -181,6 +187,7 @@ class PipelineSpec(Spec):
         default_factory=CommitPolicy, description="Which sinks must acknowledge."
     )
     restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
+    placement: Placement = Field(default_factory=Placement, description=PLACEMENT)
     dead_letters: str | None = Field(
         default=None, description="Id of the Stream for what cannot be processed."
     )
@@ -206,6 +213,7 @@ class TaskSpec(Spec):
     batch: Batch = Field(default_factory=Batch, description="When a batch is complete.")
     latency: SpanText | None = Field(default=None, description=LATENCY)
     restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
+    placement: Placement = Field(default_factory=Placement, description=PLACEMENT)
     tests: list[Case] = Field(default_factory=list, description=TESTS)
 
 
@@ -282,12 +290,22 @@ def runs(document: Mapping[str, Any]) -> bool:
     return False
 
 
-def what_runs(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A document without its tests: two that are the same in this run the same."""
+def required_labels(document: Mapping[str, Any]) -> dict[str, str] | None:
+    """The labels that a worker must have to run a document; None if any worker may. Takes raw mappings."""
     spec = document.get("spec")
-    if not isinstance(spec, Mapping) or "tests" not in spec:
+    placement = spec.get("placement") if isinstance(spec, Mapping) else None
+    labels = placement.get("labels") if isinstance(placement, Mapping) else None
+    if not isinstance(labels, Mapping) or not labels:
+        return None
+    return {str(key): str(value) for key, value in labels.items()}
+
+
+def what_runs(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document without its tests and its placement: two that are the same in this run the same."""
+    spec = document.get("spec")
+    if not isinstance(spec, Mapping) or NOT_RUN.isdisjoint(spec):
         return dict(document)
-    return {**document, "spec": {name: value for name, value in spec.items() if name != "tests"}}
+    return {**document, "spec": {name: value for name, value in spec.items() if name not in NOT_RUN}}
 
 
 def has_own_stream(role: Role, spec: Mapping[str, Any]) -> bool:

@@ -76,6 +76,15 @@ class Effort(Spec):
     )
 
 
+class Placement(Spec):
+    """Which workers may run a flow."""
+
+    labels: dict[str, str] = Field(
+        default_factory=dict,
+        description="Labels that a worker must have, all of them, such as `zone: a`. None: any worker.",
+    )
+
+
 class Restart(Spec):
     """What happens when a running pipeline fails. Every committed batch resets the count of attempts."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from penstock.specs.documents import API_VERSION, NAME, derive_id
+from penstock.specs.catalog import Role
+from penstock.specs.documents import API_VERSION, NAME, derive_id, has_own_stream
 
 INPUT = ".in"
 """After a pipeline's id: the stream that holds what is pushed to it. It can be named like any other."""
@@ -27,12 +29,13 @@ def references_of(document: dict[str, Any]) -> list[Reference]:
     spec = document.get("spec")
     if not isinstance(spec, dict):
         return []
-    found = {
+    readers: dict[str, Callable[[dict[str, Any]], Found]] = {
         "Pipeline": _pipeline,
         "Task": _task,
-        "Source": _bound,
-        "Sink": _bound,
-    }.get(str(document.get("kind")))
+        "Source": partial(_bound, "source"),
+        "Sink": partial(_bound, "sink"),
+    }
+    found = readers.get(str(document.get("kind")))
     references = [
         Reference(kind, derive_id(value), path)
         for kind, value, path in (found(spec) if found else ())
@@ -82,7 +85,8 @@ def _pipeline(spec: dict[str, Any]) -> Found:
 def _end(end: Any, kind: str, path: str) -> Found:
     if isinstance(end, dict):
         yield kind, end.get("ref"), f"{path}.ref"
-        yield "Stream", end.get("stream"), f"{path}.stream"
+        if end.get("type") == "stream":  # Redis has streams, too
+            yield "Stream", end.get("stream"), f"{path}.stream"
 
 
 def _task(spec: dict[str, Any]) -> Found:
@@ -101,8 +105,9 @@ def _steps(spec: dict[str, Any]) -> Found:
                 yield "Stream", step.get(field), f"spec.processors[{i}].{field}"
 
 
-def _bound(spec: dict[str, Any]) -> Found:
-    yield "Stream", spec.get("stream"), "spec.stream"
+def _bound(role: Role, spec: dict[str, Any]) -> Found:
+    if spec.get("type") == "stream" or not has_own_stream(role, spec):
+        yield "Stream", spec.get("stream"), "spec.stream"
 
 
 def _list(value: Any) -> list[Any]:

@@ -120,6 +120,27 @@ def read_one(text: str | bytes) -> Any:
     return values[0] if values else None
 
 
+def read_with_nodes(text: str | bytes) -> list[tuple[Any, yaml.Node]]:
+    """Each value in a text of YAML or JSON, with the node that knows the lines of its parts."""
+    try:
+        plain = [_json(text)]
+        # Tabs are no part of a JSON string, and YAML does not take them for white space everywhere.
+        text = text.replace(b"\t", b" ") if isinstance(text, bytes) else text.replace("\t", " ")
+    except (ValueError, RecursionError):
+        plain = []
+    loader = _Loader(text)
+    found: list[tuple[Any, yaml.Node]] = []
+    try:
+        while loader.check_node():
+            if (node := loader.get_node()) is not None:
+                found.append((loader.construct_document(node), node))
+    except (yaml.YAMLError, RecursionError, ValueError, LookupError) as error:
+        raise Unreadable(_syntax(error)) from None
+    finally:
+        loader.dispose()
+    return [(plain[0], found[0][1])] if plain and len(found) == 1 else found
+
+
 def read_path(path: Path) -> list[Any]:
     """Every document in a file, or in the files of a directory in the order of their names."""
     if path.is_dir():

@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.errors import Invalid
 from penstock.spark import plans
+from penstock.spark.catalyst import Catalyst
 from penstock.sql import functions
 from penstock.sql.problems import ROW_BY_ROW_HINT, refuse
 
@@ -45,29 +46,28 @@ SUBQUERIES = frozenset({"Exists", "LateralSubquery", "ListQuery", "ScalarSubquer
 _LEFT_KEPT = frozenset({"LeftOuter", "LeftSemi", "LeftAnti"})
 
 
-def check_query(jvm: Any, plan: Any, table: str) -> None:
+def check_query(spark: Catalyst, plan: Any, table: str) -> None:
     """Refuses an analysed query that holds anything foreign, needs state over `table` or never reads it."""
-    if not _Query(jvm, table).reads(plan):
+    if not _Query(table).reads(spark.tree(plan)):
         message = f"the query does not read '{table}', so it would make no events"
         raise refuse("sql_error", message, f"select FROM {table}")
 
 
-def check_tables(plan: Any, tables: Collection[str]) -> None:
+def check_tables(spark: Catalyst, plan: Any, tables: Collection[str]) -> None:
     """Refuses an analysed query that holds anything foreign. It may remember rows: they have an end."""
-    waiting = [plan]
+    waiting = [spark.tree(plan)]
     while waiting:
         node = waiting.pop()
-        name = plans.name(node)
-        _check_plan(node, name)
-        if name == "View":
+        _check_plan(node)
+        if node.name == "View":
             _check_view(node, tables)
             continue
-        for expression in plans.elements(node.expressions()):
-            waiting.extend(subquery.plan() for subquery in _check_expression(expression))
-        waiting.extend(plans.elements(node.children()))
+        for expression in node.expressions:
+            waiting.extend(subquery.fields["plan"] for subquery in _check_expression(expression))
+        waiting.extend(node.children)
 
 
-def check_column(plan: Any) -> None:
+def check_column(spark: Catalyst, plan: Any) -> None:
     """Refuses the analysed projection of one expression unless it makes one value from one event."""
     name = plans.name(plan)
     if name == "Aggregate":
@@ -75,15 +75,15 @@ def check_column(plan: Any) -> None:
     if name != "Project" or plans.name(plan.child()) == "Generate":
         hint = "use an sql step: SELECT …, explode(…) FROM input"
         raise refuse("sql_forbidden", "an expression that makes several rows is not allowed here", hint)
-    for expression in plans.elements(plan.expressions()):
+    for expression in spark.trees(plan.expressions()):
         _check_expression(expression)
 
 
-def check_aggregate(plan: Any) -> None:
+def check_aggregate(spark: Catalyst, plan: Any) -> None:
     """Refuses the analysed aggregation of one expression unless Spark can keep it up as events come in."""
     if plans.name(plan) != "Aggregate" or plans.name(plan.child()) == "Generate":
         raise refuse("sql_forbidden", "an expression that makes several rows is not allowed here")
-    for expression in plans.elements(plan.expressions()):
+    for expression in spark.trees(plan.expressions()):
         _check_expression(expression)
     calls = list(aggregate_calls(plan))
     if not calls:
@@ -124,100 +124,98 @@ def stateful(
     return refuse("stateful_sql", f"{what} over {table} is not possible: sql works row by row", hint, at)
 
 
-def _check_plan(node: Any, name: str) -> None:
-    if name not in ROW_BY_ROW and name not in STATEFUL:
-        message = f"{name.rpartition('.')[2]} is not allowed"
-        raise refuse("sql_forbidden", message, at=plans.position(node))
+def _check_plan(node: plans.Node) -> None:
+    if node.name not in ROW_BY_ROW and node.name not in STATEFUL:
+        message = f"{node.name.rpartition('.')[2]} is not allowed"
+        raise refuse("sql_forbidden", message, at=node.at)
 
 
-def _check_view(view: Any, tables: Collection[str]) -> None:
+def _check_view(view: plans.Node, tables: Collection[str]) -> None:
     """Refuses a view other than those there are; its inside is not the user's text and is not looked at."""
-    shown = view.desc().identifier().table()
-    if not view.isTempView() or shown.lower() not in [table.lower() for table in tables]:
-        raise refuse("sql_forbidden", f"view {shown} is not allowed", at=plans.position(view))
+    shown = view.fields["table"]
+    if not view.fields["temporary"] or shown.lower() not in [table.lower() for table in tables]:
+        raise refuse("sql_forbidden", f"view {shown} is not allowed", at=view.at)
 
 
-def _check_expression(root: Any) -> list[Any]:
+def _check_expression(root: plans.Node) -> list[plans.Node]:
     """Refuses what an expression must not hold; the subqueries in it."""
     subqueries = []
     waiting = [root]
     while waiting:
         node = waiting.pop()
-        name = plans.name(node)
-        if refusal := functions.DENIED_NODES.get(name.rpartition(".")[2]):
-            raise refuse("sql_forbidden", refusal, at=plans.position(node))
-        if name in plans.LEAVES:
+        if refusal := functions.DENIED_NODES.get(node.name.rpartition(".")[2]):
+            raise refuse("sql_forbidden", refusal, at=node.at)
+        if node.name in plans.LEAVES:
             continue
-        if name in SUBQUERIES:
+        if node.name in SUBQUERIES:
             subqueries.append(node)
-        waiting.extend(plans.elements(node.children()))
+        waiting.extend(node.children)
     return subqueries
 
 
 class _Query:
     """One walk over an analysed query: which parts of it read the table."""
 
-    def __init__(self, jvm: Any, table: str) -> None:
+    def __init__(self, table: str) -> None:
         self.table = table
-        self.outer = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.OUTER_REFERENCE()
         self.cte_reads: dict[int, bool] = {}
 
-    def reads(self, node: Any) -> bool:
+    def reads(self, node: plans.Node) -> bool:
         """Whether a subtree reads the table."""
-        name = plans.name(node)
-        _check_plan(node, name)
+        name = node.name
+        _check_plan(node)
         if name == "View":
             _check_view(node, [self.table])
             return True
         if name == "CTERelationRef":
-            return self.cte_reads[node.cteId()]
+            return self.cte_reads[node.fields["cte"]]
         if name == "WithCTE":
-            for definition in plans.elements(node.cteDefs()):
-                self.cte_reads[definition.id()] = self.reads(definition)
-            return self.reads(node.plan())
-        for expression in plans.elements(node.expressions()):
+            *definitions, plan = node.children
+            for definition in definitions:
+                self.cte_reads[definition.fields["cte"]] = self.reads(definition)
+            return self.reads(plan)
+        for expression in node.expressions:
             for subquery in _check_expression(expression):
                 self.check_subquery(subquery)
-        children = [self.reads(child) for child in plans.elements(node.children())]
+        children = [self.reads(child) for child in node.children]
         if name in STATEFUL and any(children):
-            raise stateful(STATEFUL[name], f"'{self.table}'", plans.position(node))
+            raise stateful(STATEFUL[name], f"'{self.table}'", node.at)
         if name == "Join":
             self.check_join(node, *children)
         return any(children)
 
-    def check_join(self, node: Any, left: bool, right: bool) -> None:
+    def check_join(self, node: plans.Node, left: bool, right: bool) -> None:
         """A stream joins row by row with literals only, and only if no row has to wait for a partner."""
-        kind = plans.name(node.joinType())
-        at = plans.position(node)
+        kind = node.fields["kind"].rpartition(".")[2]
         if left and right:
-            raise stateful("a join with itself", f"'{self.table}'", at, JOIN_HINT)
+            raise stateful("a join with itself", f"'{self.table}'", node.at, JOIN_HINT)
         waits = (right and kind in _LEFT_KEPT) or (left and kind == "RightOuter") or kind == "FullOuter"
         if waits and (left or right):
-            raise stateful("this kind of join", f"'{self.table}'", at, JOIN_HINT)
+            raise stateful("this kind of join", f"'{self.table}'", node.at, JOIN_HINT)
 
-    def check_subquery(self, subquery: Any) -> None:
+    def check_subquery(self, subquery: plans.Node) -> None:
         """A subquery must not read the stream, and must join with its row without state."""
-        at = plans.position(subquery)
-        if self.reads(subquery.plan()):
-            raise stateful("a subquery", f"'{self.table}'", at, JOIN_HINT)
-        if not subquery.outerAttrs().isEmpty() and not self.joins_by_row(subquery):
-            raise stateful("this correlated subquery", f"'{self.table}'", at, SUBQUERY_HINT)
+        if self.reads(subquery.fields["plan"]):
+            raise stateful("a subquery", f"'{self.table}'", subquery.at, JOIN_HINT)
+        if subquery.fields["outerAttrs"] and not _joins_by_row(subquery):
+            raise stateful("this correlated subquery", f"'{self.table}'", subquery.at, SUBQUERY_HINT)
 
-    def joins_by_row(self, subquery: Any) -> bool:
-        """Whether Spark turns a correlated subquery into a projection, a generator or a plain join.
 
-        Of any other it makes a join with the distinct values of the outer row: an aggregate over the
-        stream, which fails only once the query runs.
-        """
-        plan = subquery.plan()
-        projects = filters = False
-        while (name := plans.name(plan)) in ("Project", "Filter", "SubqueryAlias"):
-            outer = any(e.containsPattern(self.outer) for e in plans.elements(plan.expressions()))
-            projects |= outer and name == "Project"
-            filters |= name == "Filter"
-            plan = plan.child()
-        if name == "OneRowRelation":
-            return not filters
-        if name == "Generate" and plans.name(plan.child()) == "OneRowRelation":
-            return not (filters or projects) and plans.name(subquery) == "LateralSubquery"
-        return not projects and not plan.containsPattern(self.outer)
+def _joins_by_row(subquery: plans.Node) -> bool:
+    """Whether Spark turns a correlated subquery into a projection, a generator or a plain join.
+
+    Of any other it makes a join with the distinct values of the outer row: an aggregate over the
+    stream, which fails only once the query runs.
+    """
+    plan = subquery.fields["plan"]
+    projects = filters = False
+    while plan.name in ("Project", "Filter", "SubqueryAlias"):
+        outer = any("outer" in expression.fields for expression in plan.expressions)
+        projects |= outer and plan.name == "Project"
+        filters |= plan.name == "Filter"
+        (plan,) = plan.children
+    if plan.name == "OneRowRelation":
+        return not filters
+    if plan.name == "Generate" and plan.children[0].name == "OneRowRelation":
+        return not (filters or projects) and subquery.name == "LateralSubquery"
+    return not projects and "outer" not in plan.fields

@@ -45,8 +45,9 @@ class _Built:
     plan: Any
     hidden: Any
     """The attribute of the hidden column; None in a part that does not read the input."""
-    given: tuple[Any, ...] = ()
-    """What the part was given, as far as it is still there: to tell of an event that fails above."""
+    given: Any = None
+    """The columns that the part was given, as far as they are still there: to tell of an event that fails
+    above. A sequence of Scala."""
     failed: Any = None
     """The attribute with what a failed event was given, NULL for others; None where none can have failed."""
 
@@ -61,15 +62,11 @@ def carry(df: DataFrame, hidden: str, step: Callable[[DataFrame], DataFrame]) ->
     result = step(shown)
     spark = Catalyst(df.sparkSession)
     plan = resolved(result)
-    own = list(plans.elements(plan.output()))
-    builder = _Builder(spark, hidden)
-    built = builder.build(spark.inlined(plan))
-    frame = spark.frame(builder.passing(own, built))
-    columns = [spark.column(a).alias(name) for a, name in zip(own, result.columns, strict=True)]
-    columns.append((spark.column(built.hidden) if built.hidden else f.lit(None)).alias(hidden))
+    built = _Builder(spark, hidden).build(spark.inlined(plan))
+    columns = spark.output(plan).appended(built.hidden or spark.alias(spark.literal(None), hidden))
     if built.failed:
-        columns.append(spark.column(built.failed).alias(FAILED))
-    return frame.select(*columns)
+        columns = columns.appended(built.failed)
+    return spark.frame(spark.project(columns, built.plan))
 
 
 class _Builder:
@@ -106,19 +103,20 @@ class _Builder:
         if self.read:  # what the steps before report must be reported once
             below = silent(self.spark.session, below)
         self.read = True
-        hidden = next(a for a in plans.elements(below.output()) if a.name() == self.name)
-        shown = self.spark.project([*plans.elements(shown.projectList()), hidden], below)
-        return _Built(shown, hidden, tuple(plans.elements(node.output())))
+        hidden = self.spark.output_named(below, self.name)
+        shown = self.spark.project(shown.projectList().appended(hidden), below)
+        return _Built(shown, hidden, node.output())
 
     def projection(self, node: Any) -> _Built:
         below = self.build(node.child())
-        wanted = list(plans.elements(node.projectList()))
+        wanted = node.projectList()
         if below.hidden is None:
             return replace(below, plan=self.spark.project(wanted, below.plan))
-        risky = [i for i, e in enumerate(wanted) if not self.judge.plain(e)]
-        below, values = self.attempt([wanted[i].child() for i in risky], below)
-        for i, value in zip(risky, values, strict=True):
-            wanted[i] = self.spark.alias_like(value, wanted[i])
+        if risky := self.judge.risky(wanted):
+            tried = [wanted.apply(i) for i in risky]
+            below, values = self.attempt([named.child() for named in tried], below)
+            for i, named, value in zip(risky, tried, values, strict=True):
+                wanted = wanted.updated(i, self.spark.alias_like(value, named))
         return replace(below, plan=self.passing(wanted, below))
 
     def condition(self, node: Any) -> _Built:
@@ -142,9 +140,8 @@ class _Builder:
             self.judge.require(node, [node.right().plan()], reading[0].failed)
         else:
             self.judge.require(node, [], None)
-        given = tuple(plans.elements(node.output()))
         plan = node.withNewChildren(self.spark.seq([child.plan for child in children]))
-        return replace(reading[0], plan=plan, given=given)
+        return replace(reading[0], plan=plan, given=node.output())
 
     def union(self, node: Any, children: list[_Built]) -> _Built:
         spark = self.spark
@@ -158,13 +155,13 @@ class _Builder:
         plan = spark.union(sides)
         output = list(plans.elements(plan.output()))
         failed = output.pop() if fails else None
-        return _Built(plan, output.pop(), tuple(output), failed)
+        return _Built(plan, output.pop(), spark.seq(output), failed)
 
     def expand(self, node: Any, children: list[_Built]) -> _Built:
         """Several rows of each event: a marked one passes as the first of them."""
         spark, below = self.spark, children[0]
         rows = [list(plans.elements(row)) for row in plans.elements(node.projections())]
-        risky = [(row, i) for row in rows for i, e in enumerate(row) if not self.judge.plain(e)]
+        risky = [(row, i) for row in rows for i in self.judge.risky(row)]
         below, values = self.attempt([row[i] for row, i in risky], below)
         for (row, i), value in zip(risky, values, strict=True):
             row[i] = value
@@ -176,16 +173,16 @@ class _Builder:
         if below.failed is not None:
             first = spark.equal(number, spark.literal(0))
             plan = spark.filter(spark.either(spark.is_null(below.failed), first), plan)
-        return replace(below, plan=plan, given=tuple(output))
+        return replace(below, plan=plan, given=node.output())
 
     def generate(self, node: Any, children: list[_Built]) -> _Built:
         """A generator: a marked event passes with NULLs for what others make."""
         spark, below, generator = self.spark, children[0], node.generator()
         # An array is not repeated for each of its elements.
         used = {id_of(a) for a in plans.elements(generator.references().toSeq())}
-        given = tuple(a for a in plans.elements(node.output()) if id_of(a) not in used)
+        given = spark.seq([a for a in plans.elements(node.output()) if id_of(a) not in used])
         inputs = list(plans.elements(generator.children()))
-        if below.failed is None and all(map(self.judge.plain, inputs)):
+        if below.failed is None and not self.judge.risky(inputs):
             plan = node.withNewChildren(spark.seq([below.plan]))
         elif plans.name(generator) in EXPLODING:
             below, (collection,) = self.attempt(inputs, below)
@@ -205,7 +202,7 @@ class _Builder:
         """A join with literals: a marked event passes without a partner."""
         spark, first = self.spark, children[0].hidden is not None
         below, other = children if first else reversed(children)
-        given, found = tuple(plans.elements(node.output())), node.condition()
+        given, found = node.output(), node.condition()
         condition = found.get() if found.isDefined() else None
         if condition is not None:
             own = {id_of(a) for a in plans.elements(below.plan.output())}
@@ -241,7 +238,7 @@ class _Builder:
         made = spark.alias(spark.tried(struct), TRIED)
         before = list(plans.elements(below.plan.output()))
         tried = spark.attribute(made)
-        told = spark.to_json(spark.struct((a.name(), a) for a in below.given), EXACT)
+        told = spark.to_json(spark.struct((a.name(), a) for a in plans.elements(below.given)), EXACT)
         failed = spark.when(spark.is_null(tried), told, spark.no_text())
         if below.failed is not None:
             failed = spark.when(spark.is_null(below.failed), failed, below.failed)
@@ -265,9 +262,8 @@ class _Builder:
             return self.spark.null(kind)
         return self.spark.struct((each.name(), self.spark.null(each.dataType())) for each in kind.fields())
 
-    def passing(self, wanted: Sequence[Any], below: _Built) -> Any:
-        """A projection that lets what is carried pass."""
-        known = {id_of(a) for a in wanted}
-        carried = {id_of(a): a for a in (below.hidden, below.failed, *below.given) if a is not None}
-        more = [a for attribute_id, a in carried.items() if attribute_id not in known]
-        return self.spark.project([*wanted, *more], below.plan)
+    def passing(self, wanted: Any, below: _Built) -> Any:
+        """A projection of columns, a sequence of Scala, that lets what is carried pass."""
+        carried = below.given if below.failed is None else below.given.prepended(below.failed)
+        wanted = self.spark.united(wanted, carried.prepended(below.hidden))
+        return self.spark.project(wanted, below.plan)

@@ -35,14 +35,14 @@ def run_query(df: DataFrame, text: str, *, field: str = "query", table: str = "i
     spark = Catalyst(df.sparkSession)
     with told(field, df.columns):
         plan = spark.parser().parsePlan(text)
-        guard.check_query(spark.jvm, plan, table)
+        guard.check_query(spark, plan, table)
         with VIEW_LOCK:
             df.createOrReplaceTempView(table)
             try:
                 result = spark.frame(plan)
             finally:
                 df.sparkSession.catalog.dropTempView(table)
-        analysed.check_query(spark.jvm, resolved(result), table)
+        analysed.check_query(spark, resolved(result), table)
     twice = [name for name, count in Counter(c.lower() for c in result.columns).items() if count > 1]
     if twice:
         message = f"the result has more than one column '{twice[0]}'"
@@ -59,9 +59,9 @@ def column(df: DataFrame, text: str, *, field: str) -> Column:
     spark = Catalyst(df.sparkSession)
     with told(field, df.columns):
         expression = spark.parser().parseExpression(text)
-        guard.check_expression(spark.jvm, expression)
+        guard.check_expression(spark, expression)
         made = spark.column(expression)
-        analysed.check_column(resolved(df.select(made.alias("value"))))
+        analysed.check_column(spark, resolved(df.select(made.alias("value"))))
     return made
 
 
@@ -86,9 +86,9 @@ def aggregate(df: DataFrame, text: str, *, field: str) -> Column:
     spark = Catalyst(df.sparkSession)
     with told(field, df.columns, row_by_row=False):
         expression = spark.parser().parseExpression(text)
-        guard.check_expression(spark.jvm, expression)
+        guard.check_expression(spark, expression)
         plan = resolved(df.agg(spark.column(expression).alias("value")))
-        analysed.check_aggregate(plan)
+        analysed.check_aggregate(spark, plan)
     (named,) = plans.elements(plan.aggregateExpressions())
     return spark.column(spark.replaced(named.child(), lambda call: _checked(call, spark)))
 

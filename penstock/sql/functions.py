@@ -72,9 +72,9 @@ def builtin(jvm: Any) -> frozenset[str]:
     return _builtin
 
 
-def arguments_refusal(function: str, call: Any) -> str | None:
+def arguments_refusal(function: str, call: plans.Node) -> str | None:
     """Why a call of an allowed function is refused for its arguments, or None if it is not."""
-    arguments = list(plans.elements(call.arguments()))
+    arguments = call.fields["arguments"]
     options = OPTIONS_AT.get(function)
     if options is not None and (refusal := _options_refusal(function, arguments[options:])):
         return refusal
@@ -84,32 +84,32 @@ def arguments_refusal(function: str, call: Any) -> str | None:
     return None
 
 
-def _options_refusal(function: str, arguments: list[Any]) -> str | None:
+def _options_refusal(function: str, arguments: list[plans.Node]) -> str | None:
     for argument in arguments:
-        if plans.name(argument) != "UnresolvedFunction" or _call_name(argument) != "map":
+        if argument.name != "UnresolvedFunction" or _call_name(argument) != "map":
             return f"the options of {function}() must be written as map('name', 'value', …)"
-        words = list(plans.elements(argument.arguments()))
-        if any(plans.name(word) != "Literal" for word in words):
+        words = argument.fields["arguments"]
+        if any(word.name != "Literal" for word in words):
             return f"the options of {function}() must be plain text"
-        for option in (str(word.value()) for word in words[::2]):
+        for option in (str(word.fields["value"]) for word in words[::2]):
             if reason := DENIED_OPTIONS.get(option.lower()):
                 return f"option {option} of {function}() is not allowed: {reason}"
     return None
 
 
-def _schema_refusal(function: str, argument: Any) -> str | None:
+def _schema_refusal(function: str, argument: plans.Node) -> str | None:
     """Only a schema in DDL is safe: its JSON form can name classes to load and expressions to run."""
-    kind = plans.name(argument)
+    kind = argument.name
     if kind == "UnresolvedFunction" and _call_name(argument).startswith("schema_of_"):
-        samples = list(plans.elements(argument.arguments()))[:1]
-        if all(plans.name(sample) == "Literal" for sample in samples):
+        samples = argument.fields["arguments"][:1]
+        if all(sample.name == "Literal" for sample in samples):
             return None
     if kind == "Literal":
-        text = str(argument.value()).lstrip()
+        text = str(argument.fields["value"]).lstrip()
         if text[:1].isalnum() or text[:1] in ("_", "`", ""):
             return None
     return f"the schema of {function}() must be written as text like 'id BIGINT, name STRING'"
 
 
-def _call_name(call: Any) -> str:
-    return ".".join(plans.elements(call.nameParts())).lower()
+def _call_name(call: plans.Node) -> str:
+    return ".".join(call.fields["nameParts"]).lower()

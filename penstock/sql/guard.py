@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.errors import Invalid, did_you_mean, nearest
 from penstock.spark import plans
+from penstock.spark.catalyst import Catalyst
 from penstock.sql import functions
 from penstock.sql.problems import NOT_A_QUERY, ROW_BY_ROW_HINT, refuse
 
@@ -72,26 +73,26 @@ REASONS = {
 }
 
 
-def check_query(jvm: Any, plan: Any, table: str) -> None:
+def check_query(spark: Catalyst, plan: Any, table: str) -> None:
     """Refuses a parsed query that does anything but transform `table`."""
     if plan is None:
         raise Invalid(NOT_A_QUERY)
-    _check(jvm, plan, frozenset({table.lower()}), PLANS | EXPRESSIONS)
+    _check(spark, plan, frozenset({table.lower()}), PLANS | EXPRESSIONS)
 
 
-def check_tables(jvm: Any, plan: Any, tables: frozenset[str]) -> set[str]:
+def check_tables(spark: Catalyst, plan: Any, tables: frozenset[str]) -> set[str]:
     """Refuses a parsed query that does anything but read `tables`, in lower case; those that it names."""
     if plan is None:
         raise Invalid(NOT_A_QUERY)
-    return _check(jvm, plan, tables, PLANS | EXPRESSIONS) & tables
+    return _check(spark, plan, tables, PLANS | EXPRESSIONS) & tables
 
 
-def check_expression(jvm: Any, expression: Any) -> None:
+def check_expression(spark: Catalyst, expression: Any) -> None:
     """Refuses a parsed expression that does anything but compute from the event's columns."""
-    _check(jvm, expression, frozenset(), EXPRESSIONS - SUBQUERIES - WINDOWS)
+    _check(spark, expression, frozenset(), EXPRESSIONS - SUBQUERIES - WINDOWS)
 
 
-def _check(jvm: Any, root: Any, tables: frozenset[str], allowed: frozenset[str]) -> set[str]:
+def _check(spark: Catalyst, root: Any, tables: frozenset[str], allowed: frozenset[str]) -> set[str]:
     """Looks at every node with the tables it sees, and whether Spark turns it into a constant at once.
 
     The result are the names of tables that stand there.
@@ -99,19 +100,20 @@ def _check(jvm: Any, root: Any, tables: frozenset[str], allowed: frozenset[str])
     Of what becomes a constant the second look finds no trace, so no name may stand there: it could be
     that of a session variable, or `current_user`.
     """
-    waiting = [(root, tables, False)]
+    waiting = [(spark.parsed(root), tables, False)]
     named: set[str] = set()
     while waiting:
         node, visible, constant = waiting.pop()
-        name = plans.name(node)
+        name = node.name
         if name in WINDOWS and name not in allowed:
             message = "a window function is not possible here: the step sees one event at a time"
-            raise refuse("stateful_sql", message, ROW_BY_ROW_HINT, plans.position(node))
+            raise refuse("stateful_sql", message, ROW_BY_ROW_HINT, node.at)
         if name not in allowed:
-            raise refuse("sql_forbidden", _reason(name), at=plans.position(node))
+            raise refuse("sql_forbidden", _reason(name), at=node.at)
         if constant and name == "UnresolvedAttribute":
-            message = f"'{node.name()}' cannot be used here: VALUES and range() see no columns"
-            raise refuse("sql_error", message, at=plans.position(node))
+            shown = ".".join(node.fields["nameParts"])
+            message = f"'{shown}' cannot be used here: VALUES and range() see no columns"
+            raise refuse("sql_error", message, at=node.at)
         if name in plans.LEAVES:
             continue
         if name == "UnresolvedWith":
@@ -124,28 +126,28 @@ def _check(jvm: Any, root: Any, tables: frozenset[str], allowed: frozenset[str])
         elif name == "UnresolvedTableValuedFunction":
             constant |= _check_table_function(node) == "range"
         elif name == "UnresolvedFunction":
-            _check_function(jvm, node, list(plans.elements(node.nameParts())))
+            _check_function(spark.jvm, node, node.fields["nameParts"])
         elif name == "UnresolvedGenerator":
-            _check_function(jvm, node, [*_database(node), node.name().funcName()])
-        waiting.extend((part, visible, constant) for part in plans.parts(jvm, node))
+            called = node.fields["name"]
+            _check_function(spark.jvm, node, [*called["database"], called["funcName"]])
+        waiting.extend((part, visible, constant) for part in node.parts())
     return named
 
 
-def _scopes(node: Any, visible: frozenset[str]) -> list[tuple[Any, frozenset[str]]]:
+def _scopes(node: plans.Node, visible: frozenset[str]) -> list[tuple[plans.Node, frozenset[str]]]:
     """The parts of a WITH, each with the names it sees: an entry sees those before it, not itself."""
-    if node.allowRecursion():
-        raise refuse("sql_forbidden", "WITH RECURSIVE is not allowed", at=plans.position(node))
+    if node.fields["allowRecursion"]:
+        raise refuse("sql_forbidden", "WITH RECURSIVE is not allowed", at=node.at)
     scopes = []
-    for entry in plans.elements(node.cteRelations()):
-        scopes.append((entry._2(), visible))
-        visible |= {entry._1().lower()}
-    return [*scopes, (node.child(), visible)]
+    for entry in node.fields["cteRelations"]:
+        scopes.append((entry["_2"], visible))
+        visible |= {entry["_1"].lower()}
+    return [*scopes, (node.fields["child"], visible)]
 
 
-def _check_relation(node: Any, visible: frozenset[str]) -> str:
-    parts = list(plans.elements(node.multipartIdentifier()))
-    at = plans.position(node)
-    if node.isStreaming():
+def _check_relation(node: plans.Node, visible: frozenset[str]) -> str:
+    parts, at = node.fields["multipartIdentifier"], node.at
+    if node.fields["isStreaming"]:
         raise refuse("sql_forbidden", REASONS["NamedStreamingRelation"], at=at)
     if len(parts) > 1:
         shown = ".".join(parts)
@@ -154,7 +156,7 @@ def _check_relation(node: Any, visible: frozenset[str]) -> str:
     if parts[0].lower() not in visible:
         hint = did_you_mean(parts[0], visible)
         raise refuse("unknown_table", f"there is no table '{parts[0]}': only {_only(visible)}", hint, at)
-    if not node.options().isEmpty():
+    if node.fields["options"]:
         raise refuse("sql_forbidden", "options of a table are not allowed", at=at)
     return str(parts[0]).lower()
 
@@ -165,17 +167,17 @@ def _only(visible: frozenset[str]) -> str:
     return " and ".join(f"'{name}'" for name in sorted(visible)) or "none"
 
 
-def _check_table_function(node: Any) -> str:
-    shown = str(".".join(plans.elements(node.name())))
+def _check_table_function(node: plans.Node) -> str:
+    shown = ".".join(node.fields["name"])
     if shown.lower() not in functions.TABLE_FUNCTIONS:
         hint = f"one of: {', '.join(sorted(functions.TABLE_FUNCTIONS))}"
         message = f"table function {shown}() is not allowed"
-        raise refuse("sql_forbidden", message, hint, plans.position(node))
+        raise refuse("sql_forbidden", message, hint, node.at)
     return shown.lower()
 
 
-def _check_function(jvm: Any, node: Any, parts: list[str]) -> None:
-    at = plans.position(node)
+def _check_function(jvm: Any, node: plans.Node, parts: list[str]) -> None:
+    at = node.at
     shown = ".".join(parts)
     name = shown.lower()
     if len(parts) > 1:
@@ -188,13 +190,8 @@ def _check_function(jvm: Any, node: Any, parts: list[str]) -> None:
         close = nearest(name, known - functions.DENIED.keys())
         hint = f"did you mean '{close}'?" if close else "only Spark's builtin functions are there"
         raise refuse("unknown_function", f"there is no function {shown}()", hint, at)
-    if plans.name(node) == "UnresolvedFunction" and (refusal := functions.arguments_refusal(name, node)):
+    if node.name == "UnresolvedFunction" and (refusal := functions.arguments_refusal(name, node)):
         raise refuse("sql_forbidden", refusal, at=at)
-
-
-def _database(node: Any) -> list[str]:
-    database = node.name().database()
-    return [database.get()] if database.isDefined() else []
 
 
 def _reason(name: str) -> str:

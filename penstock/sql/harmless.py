@@ -48,31 +48,21 @@ class Judge:
 
     def safe(self, expression: Any) -> bool:
         """Whether an expression raises on no event, as far as that is known."""
-        name = plans.name(expression)
-        known = name in SAFE or (name == "Cast" and self.spark.is_wider(expression))
-        return known and all(map(self.safe, plans.elements(expression.children())))
+        return _safe(self.spark.tree(expression))
+
+    def risky(self, expressions: Any) -> list[int]:
+        """The numbers of those expressions, in a sequence of Scala or a list, that may raise on an event."""
+        return [i for i, each in enumerate(self.spark.trees(expressions)) if not _plain(each)]
 
     def plain(self, expression: Any) -> bool:
         """Whether an expression raises on no event for certain, so that it need not be tried."""
-        name = plans.name(expression)
-        if name not in PLAIN and not (
-            (name in FLOATING and _kind(expression) in FLOATS)
-            or (name == "Cast" and self._widens(expression))
-        ):
-            return False
-        return name in plans.LEAVES or all(map(self.plain, plans.elements(expression.children())))
-
-    def _widens(self, cast: Any) -> bool:
-        """Whether a cast has a value for each number, or is one of a time to its day."""
-        before, after = _kind(cast.child()), _kind(cast)
-        if before not in NUMBERS:
-            return (before, after) in (("timestamp", "date"), ("boolean", "string"))
-        return after in FLOATS or after == "string" or (after in NUMBERS and self.spark.is_wider(cast))
+        return _plain(self.spark.tree(expression))
 
     def require(self, node: Any, inside: Sequence[Any], failed: Any | None) -> None:
         """Refuse a node that marked events cannot pass, if there may be any, or if it may raise itself."""
-        trees = [node, *(part for tree in inside for part in _nodes(tree))]
-        if failed is None and all(self.safe(e) for tree in trees for e in plans.elements(tree.expressions())):
+        own, *others = self.spark.trees([node, *inside])
+        trees = [own, *(part for tree in others for part in _nodes(tree))]
+        if failed is None and all(_safe(expression) for tree in trees for expression in tree.expressions):
             return
         raise _untried(node, plans.name(node.generator() if plans.name(node) == "Generate" else node), HINT)
 
@@ -136,14 +126,31 @@ class Judge:
         return self.spark.replaced(expression, lambda e: e.e() if plans.name(e) == "OuterReference" else None)
 
 
-def _kind(expression: Any) -> str:
-    """The name of an expression's type, without its precision."""
-    return str(expression.dataType().typeName()).partition("(")[0]
+def _safe(expression: plans.Node) -> bool:
+    known = expression.name in SAFE or (expression.name == "Cast" and expression.fields["wider"])
+    return known and all(map(_safe, expression.children))
 
 
-def _nodes(plan: Any) -> Iterator[Any]:
+def _plain(expression: plans.Node) -> bool:
+    name = expression.name
+    if name not in PLAIN and not (
+        (name in FLOATING and expression.type in FLOATS) or (name == "Cast" and _widens(expression))
+    ):
+        return False
+    return name in plans.LEAVES or all(map(_plain, expression.children))
+
+
+def _widens(cast: plans.Node) -> bool:
+    """Whether a cast has a value for each number, or is one of a time to its day."""
+    before, after = cast.children[0].type, cast.type
+    if before not in NUMBERS:
+        return (before, after) in (("timestamp", "date"), ("boolean", "string"))
+    return after in FLOATS or after == "string" or (after in NUMBERS and bool(cast.fields["wider"]))
+
+
+def _nodes(plan: plans.Node) -> Iterator[plans.Node]:
     yield plan
-    for child in plans.elements(plan.children()):
+    for child in plan.children:
         yield from _nodes(child)
 
 

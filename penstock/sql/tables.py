@@ -31,7 +31,7 @@ def query_tables(
     spark = Catalyst(session)
     with told(field, (), row_by_row=False):
         plan = spark.parser().parsePlan(text)
-        named = guard.check_tables(spark.jvm, plan, frozenset(by_name))
+        named = guard.check_tables(spark, plan, frozenset(by_name))
     tables = {name: frame_of(by_name[name]) for name in sorted(named)}
     columns = list(dict.fromkeys(column for table in tables.values() for column in table.columns))
     with told(field, columns, row_by_row=False):
@@ -43,5 +43,5 @@ def query_tables(
             finally:
                 for name in tables:
                     session.catalog.dropTempView(name)
-        analysed.check_tables(resolved(frame), tables)
+        analysed.check_tables(spark, resolved(frame), tables)
         return frame

@@ -13,7 +13,7 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
-def stamp_us(last_us: int) -> int:
-    """The time of an append after one that was stamped with `last_us`."""
-    now = now_us()
+def stamp_us(last_us: int, now: int | None = None) -> int:
+    """The time of an append after one that was stamped with `last_us`; `now` is the time of its writer."""
+    now = now_us() if now is None else now
     return last_us if 0 < last_us - now < BACKWARDS_US else now

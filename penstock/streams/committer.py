@@ -12,7 +12,7 @@ import itertools
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,8 +22,18 @@ import structlog
 
 from penstock.errors import Backpressure
 from penstock.streams.events import Event
-from penstock.streams.frames import Body, encode_body, slices
-from penstock.streams.storage import FLUSH_S, Append, Appended, Full, Producer, Refusal, Storage
+from penstock.streams.frames import Body, Placed, encode_body, slices
+from penstock.streams.storage import (
+    FLUSH_S,
+    Append,
+    Appended,
+    Full,
+    Moved,
+    Producer,
+    Refusal,
+    Storage,
+    WriteFailed,
+)
 
 logger = structlog.get_logger()
 
@@ -107,8 +117,10 @@ class Pending(Entry):
 class Committer:
     """Takes appends, and writes them in groups."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, follow: Callable[[], Storage]) -> None:
         self.storage = storage
+        """Where appends are written; `follow` replaces it after a move of the stream."""
+        self._follow = follow
         self._queue: collections.deque[Entry] = collections.deque()
         self._held_events = self._held_bytes = 0
         self._changed = threading.Condition()
@@ -205,10 +217,16 @@ class Committer:
     def _drop(self, entry: Entry, reason: str) -> Dropped:
         """Drop an append, and count and log it (invariant 5)."""
         if reason == "timeout":
-            self.storage.count(dropped_timeout=entry.events)
+            self._count(dropped_timeout=entry.events)
         else:
-            self.storage.count(dropped_buffer_full=entry.events)
+            self._count(dropped_buffer_full=entry.events)
         return Dropped(reason, entry.events, self.retry_after)
+
+    def _count(self, **counts: int) -> None:
+        try:
+            self.storage.count(**counts)
+        except Moved:
+            self._follow().count(**counts)
 
     def _release(self, *done: Entry) -> None:
         self._held_events -= sum(entry.events for entry in done)
@@ -291,16 +309,23 @@ class Committer:
         return group
 
     def _commit(self, group: list[Entry]) -> None:
-        self.storage.refresh()
+        storage = self.storage
+        storage.refresh()
         runs = list(self._runs(group))
-        results = self.storage.write([append for append, _ in runs])
+        appends = [append for append, _ in runs]
+        if storage.kind != "kafka" and any(isinstance(body, Placed) for a in appends for body in a.bodies):
+            raise WriteFailed("the events were written to a topic, and the stream is not in Kafka")
+        try:
+            results = storage.write(appends)
+        except Moved:  # nothing was written
+            results = self._follow().write(appends)
         repeated = sum(
             members[0].events
             for (_, members), result in zip(runs, results, strict=True)
             if isinstance(result, Appended) and result.duplicate
         )
         if repeated:
-            self.storage.count(duplicates=repeated)
+            self._count(duplicates=repeated)
         for (_, members), result in zip(runs, results, strict=True):
             if isinstance(result, Refusal):
                 for entry in members:

@@ -6,14 +6,18 @@ the directory reads and appends under the same settings, and sees a change at it
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from penstock.specs.stream import StreamSpec
 from penstock.streams.files import Files
+from penstock.streams.kafka.cluster import Cluster
 
 FILE = "stream.json"
 
@@ -30,6 +34,10 @@ class StreamConfig:
     """Appends are refused when the volume has less room than this."""
     dead_letters: Path | None = None
     """The directory of the stream for misfits."""
+    kafka: Cluster | None = None
+    """With `storage: kafka`: the cluster that keeps the events."""
+    server: str | None = None
+    """The URL of the server on whose disk the stream is; None if it is on this one, or in Kafka."""
 
     @property
     def transient(self) -> bool:
@@ -43,6 +51,8 @@ class StreamConfig:
             "memory": str(self.memory) if self.memory else None,
             "free_bytes": self.free_bytes,
             "dead_letters": str(self.dead_letters) if self.dead_letters else None,
+            "kafka": self.kafka.to_json() if self.kafka else None,
+            "server": self.server,
             "spec": self.spec.model_dump(by_alias=True),
         }
 
@@ -51,14 +61,45 @@ def write_config(directory: Path, config: StreamConfig, files: Files | None = No
     """Create the directory of a stream, or change its settings; false if nothing changed."""
     files = files or Files()
     files.make_directory(directory)
-    try:
-        if read_config(directory) == config:
+    return change_config(directory, lambda _: config, files)
+
+
+def change_config(
+    directory: Path, change: Callable[[StreamConfig | None], StreamConfig], files: Files | None = None
+) -> bool:
+    """Change the settings of a stream, one process at a time; false if nothing changed.
+
+    `change` is given the present settings, or None if there are none that can be read.
+    """
+    files = files or Files()
+    present = _present(directory)
+    if present is not None and change(present) == present:
+        return False  # mostly: without a lock
+    with _locked(directory):
+        present = _present(directory)
+        config = change(present)
+        if config == present:
             return False
-    except (OSError, ValueError):  # missing or unreadable: written again
-        pass
-    text = json.dumps(config.to_json(), indent=2).encode()
-    files.replace(directory / FILE, text, durable=True)
-    return True
+        files.replace(directory / FILE, json.dumps(config.to_json(), indent=2).encode(), durable=True)
+        return True
+
+
+def _present(directory: Path) -> StreamConfig | None:
+    try:
+        return read_config(directory)
+    except (OSError, ValueError):
+        return None
+
+
+@contextlib.contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Keep other processes from changing the settings: two changes at once would undo one of them."""
+    fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
 
 
 def read_config(directory: Path) -> StreamConfig:
@@ -70,6 +111,8 @@ def read_config(directory: Path) -> StreamConfig:
         Path(found["memory"]) if found["memory"] else None,
         found["free_bytes"],
         Path(found["dead_letters"]) if found["dead_letters"] else None,
+        Cluster(**kafka) if (kafka := found.get("kafka")) else None,
+        found.get("server"),
     )
 
 

@@ -6,12 +6,13 @@ a reader without a lock, or after a kill or a power loss, finds a valid one.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import mmap
 import os
 import struct
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import google_crc32c
@@ -44,9 +45,15 @@ TRIES = 20
 
 
 class Counters:
-    """Counters that only grow. In a read-only directory nothing is counted."""
+    """Counters that only grow. In a read-only directory nothing is counted.
 
-    def __init__(self, path: Path, files: Files | None = None) -> None:
+    `check` is called under their lock before a change, and may refuse it.
+    """
+
+    def __init__(
+        self, path: Path, files: Files | None = None, check: Callable[[], None] = lambda: None
+    ) -> None:
+        self._check = check
         self._fd: int | None = None
         self._writable = False
         self._map: mmap.mmap | None = None
@@ -62,16 +69,26 @@ class Counters:
         """Add to some of the counters."""
         if self._map is None or self._fd is None or not self._writable:
             return
+        with self.locked():
+            self._check()
+            number, place, values = self._latest()
+            for name, count in counts.items():
+                values[NAMES.index(name)] += count
+            data = _COPY.pack(number + 1, *values)
+            data += struct.pack("<I", google_crc32c.value(data))
+            other = PLACES[1 - PLACES.index(place)]
+            self._map[other : other + len(data)] = data
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep the counters as they are."""
+        if self._fd is None:
+            yield
+            return
         with self._mutex:
-            fcntl.flock(self._fd, fcntl.LOCK_EX)  # covers this file only, and is held briefly
+            fcntl.flock(self._fd, fcntl.LOCK_EX)  # covers this file only
             try:
-                number, place, values = self._latest()
-                for name, count in counts.items():
-                    values[NAMES.index(name)] += count
-                data = _COPY.pack(number + 1, *values)
-                data += struct.pack("<I", google_crc32c.value(data))
-                other = PLACES[1 - PLACES.index(place)]
-                self._map[other : other + len(data)] = data
+                yield
             finally:
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
 

@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
@@ -20,10 +20,10 @@ SUFFIX = ".cursor"
 
 
 class Cursors:
-    """The cursors of a stream."""
+    """The cursors of a stream. `check` is called under their lock before a change, and may refuse it."""
 
-    def __init__(self, directory: Path, files: Files) -> None:
-        self._directory, self._files = directory, files
+    def __init__(self, directory: Path, files: Files, check: Callable[[], None] = lambda: None) -> None:
+        self._directory, self._files, self._check = directory, files, check
 
     def all(self) -> list[Cursor]:
         """Every cursor that can be read."""
@@ -40,7 +40,8 @@ class Cursors:
         For `durable` and `whole` see `Files.replace`.
         """
         path = self._path(cursor.reader)
-        with self._locked():
+        with self.locked():
+            self._check()
             known = read_cursor(path)
             if known is not None and known.epoch > cursor.epoch:
                 raise Fenced(f"reader '{cursor.reader}' is at epoch {known.epoch}, not {cursor.epoch}")
@@ -49,13 +50,14 @@ class Cursors:
 
     def forget(self, reader: str) -> None:
         """Remove a reader's cursor."""
-        with self._locked():
+        with self.locked():
+            self._check()
             self._files.remove(self._path(reader))
 
     def set_aside(self) -> list[Path]:
         """Rename unreadable cursors; their readers start over."""
         kept = []
-        with self._locked():
+        with self.locked():
             for path in sorted(self._directory.glob(f"*{SUFFIX}")):
                 if read_cursor(path) is None:
                     kept.append(aside(path))
@@ -72,7 +74,8 @@ class Cursors:
         return self._directory / f"{quote(reader, safe=':')}{SUFFIX}"
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
+        """Keep all cursors as they are."""
         self._files.make_directory(self._directory)
         fd = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:

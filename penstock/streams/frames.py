@@ -4,7 +4,7 @@ A frame is a header, some JSON about producers and transactions (mostly none) an
 as a complete IPC stream, so it can be read without knowing anything else:
 
     header   magic, checksum of the header, base offset, append time, count, lengths, checksum of the rest
-    meta     {"producers": [[first, next, producer, epoch, batch, digest if it has one], …],
+    meta     {"producers": [[first, next, producer, epoch, batch, digest and position if it has them], …],
               "tx": [[first, next, id, closed], …]}
     body     Arrow IPC, its buffers compressed by none, lz4 or zstd
 
@@ -81,6 +81,14 @@ class Body:
     data: bytes | pa.Buffer
     count: int
     raw_bytes: int
+
+
+@dataclass(frozen=True)
+class Placed(Body):
+    """Events that a task has written to the topic of a stream in Kafka already; `data` is their schema."""
+
+    place: int
+    size: int
 
 
 @dataclass(frozen=True)

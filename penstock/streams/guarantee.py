@@ -25,6 +25,11 @@ def _durability(spec: StreamSpec) -> str:
         if spec.buffer.spill:
             kept += " (or spilled to disk, where a restart removes it)"
         return f"{kept}: it survives a killed worker, but not a restart of Penstock."
+    if spec.storage == "kafka":
+        kept = "An acknowledged event is on all replicas in Kafka that are in sync"
+        if spec.wal.sync:
+            return f"{kept}, and on their disks: it survives a killed process and a power loss."
+        return f"{kept}: it survives a killed process, and a lost broker if there is another replica."
     if spec.wal.sync:
         return "An acknowledged event is on disk: it survives a killed process and a power loss."
     return "An acknowledged event is written: it survives a killed process; a power loss may take a second."

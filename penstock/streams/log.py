@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from penstock.specs.positions import Position
 from penstock.streams.committer import Committer, Entry, Marks, Pending
 from penstock.streams.frames import Body
-from penstock.streams.storage import Appended, Bounds, Cursor, Damaged, Producer, Span, Storage
+from penstock.streams.pool import open_storage
+from penstock.streams.storage import (
+    Appended,
+    Bounds,
+    Cursor,
+    Damaged,
+    Moved,
+    Producer,
+    Progress,
+    Span,
+    Storage,
+)
+
+T = TypeVar("T")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.05
-"""Seconds between two polls of a reader that waits for events: soon after an event, and much later."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +43,36 @@ class Chunk:
 
 
 class Log:
-    """A stream, for all threads of this process."""
+    """A stream, for all threads of this process. It follows the stream when that moves to another storage."""
 
     def __init__(self, storage: Storage) -> None:
-        self.storage = storage
-        self._committer = Committer(storage)
-        self._moved_at = time.monotonic()
+        self._storage = storage
+        self._left: list[Storage] = []
+        """Storages that the stream was moved away from: a read that has begun there may go on."""
+        self._following = threading.Lock()
+        self._committer = Committer(storage, self._follow)
+
+    @property
+    def storage(self) -> Storage:
+        """The storage that keeps the stream now."""
+        return self._follow() if self._storage.moved else self._storage
+
+    def _follow(self) -> Storage:
+        """Open the storage that the stream was moved to."""
+        with self._following:
+            if self._storage.moved:
+                found = open_storage(self._storage.directory)
+                self._left.append(self._storage)
+                self._storage = self._committer.storage = found
+            return self._storage
+
+    def _there(self, act: Callable[[Storage], T]) -> T:
+        """Do something to the stream where it is, also if it is moved at this moment."""
+        while True:
+            try:
+                return act(self.storage)
+            except Moved:
+                continue
 
     # Appending
 
@@ -158,22 +192,36 @@ class Log:
 
     def wait(self, offset: int, seconds: float) -> bool:
         """Wait until there are events at an offset; false if none came in that many seconds."""
-        deadline = time.monotonic() + seconds
-        while self.bounds().next <= offset:
-            now = time.monotonic()
-            if now >= deadline:
-                return False
-            # Soon after the last event another is likely; many readers of silent streams must cost little.
-            pause = min(max((now - self._moved_at) / 50, SHORTEST_PAUSE_S), LONGEST_PAUSE_S)
-            time.sleep(min(pause, deadline - now))
-        self._moved_at = time.monotonic()
-        return True
+        return self.storage.wait(offset, seconds)
+
+    # Readers, producers and counters
 
     def move_cursor(self, cursor: Cursor) -> None:
         """Store a reader's progress."""
-        self.storage.move_cursor(cursor)
+        self._there(lambda storage: storage.move_cursor(cursor))
+
+    def expect(self, reader: str) -> None:
+        """Keep events for a reader that has not run yet."""
+        self._there(lambda storage: storage.expect(reader))
+
+    def forget_cursor(self, reader: str) -> None:
+        """Remove a reader, so that no events are kept for it."""
+        self._there(lambda storage: storage.forget_cursor(reader))
+
+    def progress(self, producer: str) -> Progress:
+        """The progress of a producer."""
+        return self._there(lambda storage: storage.progress(producer))
+
+    def count(self, **counts: int) -> None:
+        """Add to the stream's counters (invariant 5)."""
+        self._there(lambda storage: storage.count(**counts))
+
+    def maintain(self) -> None:
+        """Do periodic work."""
+        self._there(lambda storage: storage.maintain())
 
     def close(self) -> None:
         """Write the buffered appends, then close the storage."""
         self._committer.close()
-        self.storage.close()
+        for storage in (*self._left, self._storage):
+            storage.close()

@@ -15,10 +15,20 @@ if TYPE_CHECKING:
 
 def open_storage(directory: Path) -> Storage:
     """The storage in a stream's directory, of the kind its settings name."""
-    if read_config(directory).spec.storage == "sqlite":
+    config = read_config(directory)
+    storage = config.spec.storage
+    if config.server is not None:
+        from penstock.streams.remote.storage import RemoteStorage
+
+        return RemoteStorage(directory)
+    if storage == "sqlite":
         from penstock.streams.sqlite.storage import SqliteStorage
 
         return SqliteStorage(directory)
+    if storage == "kafka":
+        from penstock.streams.kafka.storage import KafkaStorage
+
+        return KafkaStorage(directory)
     from penstock.streams.local.storage import LocalStorage
 
     return LocalStorage(directory)
@@ -30,17 +40,29 @@ class Pool:
     def __init__(self) -> None:
         self._logs: dict[Path, Log] = {}
         self._mutex = threading.Lock()
+        self._opening: dict[Path, threading.Lock] = {}
 
     def log(self, directory: Path) -> Log:
         """The log in a directory."""
         with self._mutex:
-            found = self._logs.get(directory)
-            if found is None:
-                from penstock.streams.log import Log
+            if (found := self._logs.get(directory)) is not None:
+                return found
+            opening = self._opening.setdefault(directory, threading.Lock())
+        with opening:  # apart from the others: one in Kafka waits for the brokers
+            return self._opened(directory)
 
-                self._drop_deleted()
-                found = self._logs[directory] = Log(open_storage(directory))
-            return found
+    def _opened(self, directory: Path) -> Log:
+        from penstock.streams.log import Log
+
+        with self._mutex:
+            if (found := self._logs.get(directory)) is not None:
+                return found
+            self._drop_deleted()
+        made = Log(open_storage(directory))
+        with self._mutex:
+            self._opening.pop(directory, None)
+            self._logs[directory] = made
+        return made
 
     def _drop_deleted(self) -> None:
         """Close streams that were deleted by another process."""

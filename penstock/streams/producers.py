@@ -10,10 +10,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from penstock.streams.storage import Appended, BatchConflict, BatchTooOld, Fenced, Producer, Refusal
+from penstock.streams.storage import (
+    Appended,
+    BatchConflict,
+    BatchTooOld,
+    Fenced,
+    Producer,
+    Progress,
+    Refusal,
+)
 
 MOST = 10_000
 """Producers that are remembered; beyond it the one that was silent the longest is forgotten."""
@@ -34,30 +42,36 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Window:
-    """The window of a producer: its epoch, and its last batches, the lowest number first."""
+    """The window of a producer: its epoch, and its last batches, the lowest number first.
+
+    `position` is that of the batch which was appended last.
+    """
 
     epoch: int
     batches: tuple[Batch, ...] = ()
+    position: str | None = None
 
     @classmethod
-    def parse(cls, epoch: int, batches: Iterable[Iterable[Any]]) -> Window:
+    def parse(cls, epoch: int, batches: Iterable[Iterable[Any]], position: str | None = None) -> Window:
         """A window from the output of `fields`."""
-        return cls(epoch, tuple(Batch(*each) for each in batches))
+        return cls(epoch, tuple(Batch(*each) for each in batches), position)
 
     def fields(self) -> list[Any]:
         """Its content as JSON."""
-        return [self.epoch, [each if each.digest else each[:3] for each in self.batches]]
+        fields = [self.epoch, [each if each.digest else each[:3] for each in self.batches]]
+        return fields if self.position is None else [*fields, self.position]
 
     def find(self, number: int) -> Batch | None:
         """The batch of a number."""
         at = bisect_left(self.batches, (number,))
         return self.batches[at] if at < len(self.batches) and self.batches[at].number == number else None
 
-    def add(self, epoch: int, batch: Batch) -> Window:
+    def add(self, epoch: int, batch: Batch, position: str | None = None) -> Window:
         """The window with one more batch, and the lowest one forgotten if they are too many."""
         kept = [each for each in self.batches if each.number != batch.number]
         kept.insert(bisect_left(kept, (batch.number,)), batch)
-        return Window(max(epoch, self.epoch), tuple(kept[-WINDOW:]))
+        reached = self.position if position is None else position
+        return Window(max(epoch, self.epoch), tuple(kept[-WINDOW:]), reached)
 
     @property
     def lowest(self) -> int:
@@ -107,14 +121,19 @@ class Producers:
 
     def note_epoch(self, producer: Producer) -> Batch:
         """Record the later epoch of a producer that repeats a batch; returns that batch."""
-        window = self.known[producer.id] = Window(producer.epoch, self.known[producer.id].batches)
+        window = self.known[producer.id] = replace(self.known[producer.id], epoch=producer.epoch)
         batch = window.find(producer.batch)
         assert batch is not None
         return batch
 
-    def note(self, producer: str, epoch: int, batch: Batch) -> None:
+    def progress(self, producer: str) -> Progress:
+        """The progress of a producer."""
+        window = self.known.get(producer)
+        return Progress() if window is None else Progress(window.following, window.position)
+
+    def note(self, producer: str, epoch: int, batch: Batch, position: str | None = None) -> None:
         """Record an appended batch."""
-        self.known[producer] = self.known.pop(producer, Window(epoch)).add(epoch, batch)
+        self.known[producer] = self.known.pop(producer, Window(epoch)).add(epoch, batch, position)
         if len(self.known) > MOST:
             del self.known[next(iter(self.known))]
 
@@ -122,17 +141,20 @@ class Producers:
         """Update the state from the meta of a frame."""
         if "windows" in meta:
             self.known = {producer: Window.parse(*fields) for producer, fields in meta["windows"].items()}
-        for first, end, producer, epoch, number, *digest in meta.get("producers", ()):
-            self.note(producer, epoch, Batch(number, first, end, *digest))
+        for first, end, producer, epoch, number, *rest in meta.get("producers", ()):
+            digest, position = (*rest, None, None)[:2]
+            self.note(producer, epoch, Batch(number, first, end, digest), position)
 
     def state(self) -> dict[str, Any]:
         """The whole state as JSON, for the head of a new segment."""
         return {"windows": {producer: window.fields() for producer, window in self.known.items()}}
 
 
-def appended_by(producer: str, epoch: int, batch: Batch) -> list[Any]:
+def appended_by(producer: str, epoch: int, batch: Batch, position: str | None = None) -> list[Any]:
     """The entry of a batch in the meta of a frame."""
     fields = [batch.first, batch.next, producer, epoch, batch.number]
+    if position is not None:
+        return [*fields, batch.digest, position]
     return [*fields, batch.digest] if batch.digest else fields
 
 

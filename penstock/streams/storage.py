@@ -8,19 +8,24 @@ removes them (invariant 1).
 from __future__ import annotations
 
 import contextlib
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
 
+from penstock.errors import Retryable
 from penstock.specs.stream import StreamSpec
 from penstock.streams.frames import Body
 
 FLUSH_S = 1.0
 """Seconds after which events acknowledged without a sync are synced: the most that a power loss takes."""
 
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.05
+"""Seconds between two polls of a reader that waits for events: soon after an event, and much later."""
 
 EXPECTED = -1
 """The epoch of a reader that has not run yet: lower than any other."""
@@ -32,13 +37,23 @@ class Producer:
 
     A later `epoch` of the same producer fences the earlier ones (invariant 6). `digest` identifies the
     content of the batch. A flow has none: Spark may compute the same batch again with other content, such as
-    another order, and its number alone makes it the same.
+    another order, and its number alone makes it the same. `position` says where in another system the events
+    end. It is stored with them, so that the producer can go on there.
     """
 
     id: str
     batch: int
     epoch: int = 0
     digest: str | None = None
+    position: str | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The progress of a producer: the number of its next batch, and its last position."""
+
+    following: int = 0
+    position: str | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +114,19 @@ class Place:
     end: int
     shape: bytes
     """The schema of the stored events, as an Arrow message."""
+    record: Record | None = None
+    """The frame is this record, and no part of a file."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record in Kafka that is the frame of a span."""
+
+    topic: str
+    partition: int
+    position: int
+    client: Mapping[str, str]
+    """The settings of Kafka's client in Java."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +221,10 @@ class Full(Exception):
         self.reason = reason
 
 
+class Moved(Retryable):
+    """The stream is kept in another storage by now: open it anew. Nothing was changed."""
+
+
 class WriteFailed(Exception):
     """A write to disk failed. No reader will see any event of the append."""
 
@@ -200,7 +232,19 @@ class WriteFailed(Exception):
 class Storage(ABC):
     """Keeps the events of one stream. Used by one thread at a time, except for reads."""
 
+    kind: ClassVar[str]
+    """The value of `storage` in the settings of a stream."""
+
+    directory: Path
     spec: StreamSpec
+    _grown_at = 0.0
+    """When a reader that waited last found events, on the monotonic clock."""
+
+    @property
+    def moved(self) -> bool:
+        """Whether the settings of the stream name another storage by now."""
+        self.refresh()
+        return self.spec.storage != self.kind
 
     def refresh(self) -> None:
         """Apply changed settings, without waiting. Every write does so too."""
@@ -214,6 +258,19 @@ class Storage(ABC):
         """The offsets that could be read when the last writer ended, even if events are lost by now."""
         return self.bounds()
 
+    def wait(self, offset: int, seconds: float) -> bool:
+        """Wait until there are events at an offset; false if none came in that many seconds."""
+        deadline = time.monotonic() + seconds
+        while self.bounds().next <= offset:
+            now = time.monotonic()
+            if now >= deadline or self.moved:
+                return False
+            # Soon after the last event another is likely; many readers of silent streams must cost little.
+            pause = min(max((now - self._grown_at) / 50, SHORTEST_PAUSE_S), LONGEST_PAUSE_S)
+            time.sleep(min(pause, deadline - now))
+        self._grown_at = time.monotonic()
+        return True
+
     @abstractmethod
     def write(self, appends: Sequence[Append]) -> list[Appended | Refusal]:
         """Write in order, and return when the guarantee of the stream's settings holds.
@@ -221,6 +278,10 @@ class Storage(ABC):
         An append that is refused because of its producer is refused alone. Raises `Full` or `WriteFailed`,
         and then nothing was written.
         """
+
+    @abstractmethod
+    def progress(self, producer: str) -> Progress:
+        """The progress of a producer, by the appends of all processes."""
 
     @abstractmethod
     def spans(self, start: int) -> Iterator[Span]:

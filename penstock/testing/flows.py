@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.control.fleet.lifecycle import Keeper, State
+from penstock.control.streams.logs import input_spec
 from penstock.engine.plan.flow import Flow, resolve_flow
 from penstock.errors import NotFound, Problem
 from penstock.frames.logs import LOGS
 from penstock.frames.site import Site
+from penstock.specs.documents import PipelineBuffer
 from penstock.specs.stream import StreamSpec
 from penstock.streams.home import StreamHome, StreamPlace
 
@@ -39,10 +41,13 @@ class Bench:
     """Where the streams are; None: in `root`."""
     name: str = "suite"
     """The name of the pipeline, under which streams know it as a reader."""
+    processors: Sequence[Mapping[str, Any]] = ()
+    """Steps of each pipeline, before those that it is given."""
 
     def part(self, name: str) -> Bench:
         """A bench for another pipeline with the same streams."""
-        return Bench(self.spark, self.root / name, self.streams, self.home or self.root, name)
+        home = self.home or self.root
+        return Bench(self.spark, self.root / name, self.streams, home, name, self.processors)
 
     def run(self, source: Mapping[str, Any], sink: Mapping[str, Any], **spec: Any) -> State:
         """Run a pipeline to its end; the source is finite, or the pipeline fails."""
@@ -72,14 +77,18 @@ class Bench:
         **spec: Any,
     ) -> Keeper:
         """A pipeline that is about to start where the last one has ended; `change` may replace its parts."""
-        document = {
+        document: dict[str, Any] = {
             "kind": "Pipeline",
             "metadata": {"name": self.name},
             "spec": {"source": dict(source), "sinks": [dict(sink)], **spec},
         }
+        if self.processors:
+            steps = [dict(step) for step in [*self.processors, *spec.get("processors", ())]]
+            document["spec"]["processors"] = steps
 
         def resolved() -> Flow:
-            return change(resolve_flow(document, lambda kind, name: None, self.site))
+            flow = resolve_flow(document, lambda kind, name: None, self.site)
+            return change(self._with_input(flow, spec.get("buffer")))
 
         return Keeper(
             self.name,
@@ -87,6 +96,16 @@ class Bench:
             self.spark,
             lambda plan: str(self.root / "checkpoint" / plan.flow.position_key),
         )
+
+    def _with_input(self, flow: Flow, buffer: Mapping[str, Any] | None) -> Flow:
+        """The flow with the inferred columns of its source, and with its input stream if it needs one."""
+        if not flow.source.component.held:
+            return flow
+        source = flow.source.component.pinned(self.spark, self.site)
+        schema = source.input_schema(source.model_dump(by_alias=True))
+        given = None if buffer is None else PipelineBuffer.model_validate(buffer)
+        self.streams[self.site.input] = input_spec(given, schema)
+        return replace(flow, source=replace(flow.source, component=source))
 
     @property
     def site(self) -> Site:
@@ -99,7 +118,9 @@ class Bench:
                 raise NotFound(Problem(code="unknown_reference", message=f"there is no stream '{name}'"))
             return StreamPlace(name, self.streams[name], home.ensure(name, "suite", self.streams[name]))
 
-        return Site(f"pipeline:{self.name}", 1, place, "suite.in", dead=DEAD, state=self.root / "state")
+        return Site(
+            f"pipeline:{self.name}", 1, place, f"{self.name}.in", dead=DEAD, state=self.root / "state"
+        )
 
     def stream(self, name: str) -> list[dict[str, Any]]:
         """The events of a stream, with `_key` and `_headers`."""

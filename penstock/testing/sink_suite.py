@@ -88,7 +88,7 @@ class SinkSuite:
 
     def test_a_repeated_batch_meets_the_guarantee(self, bench: Bench, system: SinkSystem) -> None:
         """A batch that was written, and whose acknowledgement was lost in a crash, is repeated."""
-        kept = bench.keeper(SOURCE, system.spec(), _losing, batch=SMALL, restart={"policy": "never"})
+        kept = bench.keeper(SOURCE, system.spec(), losing, batch=SMALL, restart={"policy": "never"})
         kept.start()
         kept.join(120)
         assert kept.state.outcome == "failed", kept.state
@@ -180,7 +180,7 @@ class _Losing(SinkWriter):
         self.inner.close()
 
 
-def _losing(flow: Flow) -> Flow:
+def losing(flow: Flow) -> Flow:
     """The flow with a sink that loses its acknowledgement."""
     (part,) = flow.sinks
     inner = part.component

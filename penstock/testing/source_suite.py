@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.spark.java_classes import CACHE
+from penstock.specs.catalog import catalog
 from penstock.testing.flows import Bench, files, to_files, wait_until
 
 if TYPE_CHECKING:
@@ -31,15 +33,21 @@ SOME = [{"id": number, "name": f"event {number}"} for number in range(300)]
 class SourceSystem(ABC):
     """A new and empty place in a real system, and what its source can do.
 
-    Events have the columns `id BIGINT` and `name STRING`.
+    Events have the columns `id BIGINT` and `name STRING`, at least after `processors`.
     """
 
+    processors: Sequence[Mapping[str, Any]] = ()
+    """Steps that make such events, where the source has other columns."""
     killable = True
     """Whether another process can read it too, so that the suite can kill that one."""
     keyed = False
     """Whether an event has a key and headers."""
     lag = False
     """Whether the source reports its lag."""
+    repeats = False
+    """Whether events may come again after a failure, since the system has no positions to go back to."""
+    transactional = False
+    """Whether each `put` is a transaction of the system, which the source keeps whole."""
     outage_s = 0.0
     """How long an outage is to last: longer than the client's own time-out. 0: `stop` is not there."""
 
@@ -89,8 +97,8 @@ class Found:
 
 
 def has_events(directory: Path, count: int, child: subprocess.Popen[bytes] | None = None) -> bool:
-    """Whether a directory has so many events, or the process that writes them has ended."""
-    return len(files(directory)) >= count or (child is not None and child.poll() is not None)
+    """Whether a directory has so many different events, or the process that writes them has ended."""
+    return len(set(ids(files(directory)))) >= count or (child is not None and child.poll() is not None)
 
 
 def has_started(kept: Keeper) -> bool:
@@ -105,6 +113,11 @@ class SourceSuite:
     def bench(self, spark: SparkSession, tmp_path: Path) -> Bench:
         """Where the flows of a test run."""
         return Bench(spark, tmp_path)
+
+    @pytest.fixture(autouse=True)
+    def steps(self, bench: Bench, system: SourceSystem) -> None:
+        """Each flow of the test begins with the steps of the system."""
+        bench.processors = system.processors
 
     def test_reads_all(self, bench: Bench, system: SourceSystem) -> None:
         """Each event comes once, with its values, whether it was there before the start or came later."""
@@ -129,10 +142,11 @@ class SourceSuite:
 
     def test_positions(self, bench: Bench, system: SourceSystem) -> None:
         """A source begins at its position."""
-        if not system.positions():
-            pytest.skip("the source has no positions")
         system.put(SOME)
-        for number, (name, (position, count)) in enumerate(system.positions().items()):
+        positions = system.positions()
+        if not positions:
+            pytest.skip("the source has no positions")
+        for number, (name, (position, count)) in enumerate(positions.items()):
             part = bench.part(name)
             found, late = Found(part.root / "out"), len(SOME) + number
             with part.running(system.spec(position=position), to_files(found.directory)) as kept:
@@ -169,8 +183,40 @@ class SourceSuite:
             finally:
                 system.start()
             system.put(SOME[100:])
-            wait_until("the events after", lambda: len(files(out)) >= len(SOME))
+            wait_until("the events after", partial(has_events, out, len(SOME)))
+        assert _counted(system, files(out)) == ids(SOME)
+
+    def test_pauses_under_backpressure(self, bench: Bench, system: SourceSystem) -> None:
+        """Where events are held in an input stream, a full one makes the source wait; nothing is lost."""
+        if not catalog("source").classes[system.spec()["type"]].held:  # type: ignore[attr-defined]
+            pytest.skip("Spark reads the source itself, as many events as a micro-batch may have")
+        out = bench.root / "out"
+        slow = {"processors": [{"type": "throttle", "rate": 100}], "batch": {"max_events": 10}}
+        with bench.running(system.spec(), to_files(out), buffer={"limit": 40}, **slow) as kept:
+            receiver = partial(_state_of_receiver, kept)
+            wait_until("the start", partial(has_started, kept))
+            for first in range(0, len(SOME), 20):
+                system.put(SOME[first : first + 20])
+                time.sleep(0.05)  # else a source may take all of them at once, which an empty stream allows
+            wait_until("the source waits", lambda: receiver() == "waiting")
+            wait_until("all events", lambda: len(files(out)) >= len(SOME))
         assert ids(files(out)) == ids(SOME)
+
+    def test_keeps_transactions_whole(self, bench: Bench, system: SourceSystem) -> None:
+        """The events of a transaction are never in two batches."""
+        if not system.transactional:
+            pytest.skip("the system has no transactions")
+        sizes, first = (5, 40, 1, 23, 31), 0
+        for size in sizes:
+            system.put(SOME[first : first + size])
+            first += size
+        out = bench.root / "out"
+        with bench.running(system.spec(), to_files(out), batch={"max_events": 10, "max_inflight": 1}):
+            wait_until("the events", lambda: len(files(out)) >= first)
+        assert ids(files(out)) == list(range(first))
+        ends = {sum(sizes[: number + 1]) for number in range(len(sizes))}
+        for batch in sorted(out.glob("penstock_batch=*")):
+            assert ids(files(batch))[-1] + 1 in ends, f"{batch.name} ends within a transaction"
 
     def test_errors_are_clear(self, bench: Bench, system: SourceSystem) -> None:
         """A source that cannot work says why: with a code, a path, a hint and no class names of Java."""
@@ -192,6 +238,7 @@ class SourceSuite:
         out, document = tmp_path / "out", tmp_path / "suite.json"
         spec = {
             "source": system.spec(),
+            "processors": [dict(step) for step in system.processors],
             "sinks": [to_files(out)],
             "batch": {"max_events": 20, "max_inflight": 1},
         }
@@ -206,7 +253,17 @@ class SourceSuite:
             finally:
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
-        assert ids(files(out)) == ids(SOME), (tmp_path / "run.log").read_text()[-2000:]
+        assert _counted(system, files(out)) == ids(SOME), (tmp_path / "run.log").read_text()[-2000:]
+
+
+def _counted(system: SourceSystem, found: Events) -> list[int]:
+    """The ids of events after a failure, each once if the system may repeat them."""
+    return sorted(set(ids(found))) if system.repeats else ids(found)
+
+
+def _state_of_receiver(kept: Keeper) -> str | None:
+    state: str | None = (kept.state.ops.get("receiver") or {}).get("state")
+    return state
 
 
 def _penstock_run(document: Path, work: Path, cache: str) -> subprocess.Popen[bytes]:

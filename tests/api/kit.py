@@ -18,6 +18,7 @@ from penstock.api.server import Server
 from penstock.api.web_files import BUILT
 from penstock.control.documents.edits import Planner
 from penstock.control.documents.service import Service
+from penstock.control.fleet.control import database_control
 from penstock.control.fleet.progress import state_directory
 from penstock.control.fleet.start_turns import Turns
 from penstock.control.fleet.worker import Worker
@@ -42,9 +43,9 @@ class Api:
 
 
 @contextmanager
-def open_service(home: Path) -> Iterator[Service]:
-    """A service on a new registry."""
-    loaded = load({"home": home, "port": 0}, env={}, cwd=home)
+def open_service(home: Path, **settings: str) -> Iterator[Service]:
+    """A service on a new registry, with further settings."""
+    loaded = load({"home": home, "port": 0, **settings}, env={}, cwd=home)
     registry = Registry.open(loaded.settings.registry_url)
     try:
         yield Service(loaded, registry)
@@ -80,6 +81,7 @@ def judging(service: Service) -> Iterator[None]:
         token=uuid.uuid4().hex,
         poke=lambda: None,
         turns=Turns(),
+        is_stopping=False,
     )
     rpc, id = RpcServer(worker), str(uuid.uuid4())
     rpc.start()
@@ -94,7 +96,7 @@ def judging(service: Service) -> Iterator[None]:
 @contextmanager
 def working(service: Service, spark: SparkSession) -> Iterator[None]:
     """A worker in a thread, and the coordinator that gives it something to do."""
-    worker = Worker(service.settings, service.registry, spark)
+    worker = Worker(service.settings, database_control(service.settings, service.registry), spark)
     thread = threading.Thread(target=worker.run)
     thread.start()
     service.coordinator.start()

@@ -26,7 +26,7 @@ bounded = settings(
 )
 
 # The document does not depend on what is behind the routes.
-NOTHING = SimpleNamespace(registry=None, settings=None, streams=None)
+NOTHING = SimpleNamespace(registry=None, settings=None, streams=None, flows=None)
 DOCUMENT = create_app(NOTHING).openapi()  # type: ignore[arg-type]
 
 EXISTING = "0"

@@ -52,7 +52,16 @@ def test_a_pipeline_is_shown_as_pipe_info(client: httpx.Client) -> None:
     info = client.post("/pipelines", json=pipeline("orders")).json()
     assert set(info) == {
         *("name", "id", "status", "phase", "spec", "metadata", "revision", "worker", "error", "attempts"),
-        *("ops", "warnings", "created_at", "updated_at", "queue_position", "running_revision", "guarantee"),
+        *(
+            "ops",
+            "warnings",
+            "created_at",
+            "updated_at",
+            "queue_position",
+            "waits_for",
+            "running_revision",
+            "guarantee",
+        ),
     }
     assert info["status"] == "paused"
     assert info["spec"]["source"] == {"type": "generate", "rate": 10}

@@ -85,5 +85,6 @@ def test_not_ready_without_a_registry(api: Api, monkeypatch: pytest.MonkeyPatch)
 
 def test_workers_are_listed_without_their_secrets(client: httpx.Client) -> None:
     (worker,) = client.get("/workers").json()
-    assert set(worker) == {"id", "host", "pid", "state", "alive", "flows", "started_at", "info"}
+    shown = {"id", "host", "pid", "state", "alive", "flows", "labels", "capacity", "started_at", "info"}
+    assert set(worker) == shown
     assert (worker["state"], worker["alive"], worker["flows"]) == ("ready", True, 0)

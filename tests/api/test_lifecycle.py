@@ -9,6 +9,7 @@ import pytest
 
 from penstock.control.registry import Record
 from tests.api.kit import Api, codes, pipeline, stream
+from tests.flows import assign
 
 STEPS = [{"type": "filter", "where": "true"}]
 RUN: dict[str, dict[str, Any]] = {
@@ -156,7 +157,7 @@ def held(api: Api, kind: str) -> Record:
     """A document that a worker has taken."""
     service = api.service
     record = service.get(kind, "orders")
-    assert service.flows.assign(record.uid, service.workers()[0].id)
+    assert assign(service.flows, record.uid, service.workers()[0].id)
     return record
 
 

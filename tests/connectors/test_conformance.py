@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyarrow import fs
 
 from penstock.specs.catalog import catalog
 from penstock.specs.stream import StreamSpec
@@ -17,6 +19,10 @@ from penstock.testing.flows import Bench, files
 from penstock.testing.sink_suite import COUNT, SinkSuite, SinkSystem
 from penstock.testing.source_suite import SOME, Events, SourceSuite, SourceSystem
 from tests.kafka_server import KAFKA, PASSWORD, USER, Kafka
+from tests.s3_server import PASSWORD as S3_PASSWORD
+from tests.s3_server import REGION, S3
+from tests.s3_server import USER as S3_USER
+from tests.streams.kit import NIGHTLY
 
 pytestmark = pytest.mark.slow
 
@@ -133,10 +139,58 @@ class Directory(SourceSystem):
         half.rename(self.root / half.name[1:])
 
 
+class StoredFiles(Directory):
+    """A directory in an object store, which can be stopped."""
+
+    outage_s = 60.0
+
+    def __init__(self, store: S3) -> None:
+        self.store, bucket = store, store.bucket()
+        super().__init__(store.path(bucket) / "in")
+        self.url = f"s3a://{bucket}/in"
+        self.files = fs.S3FileSystem(
+            access_key=S3_USER, secret_key=S3_PASSWORD, endpoint_override=store.url, region=REGION
+        )
+
+    def spec(self, **fields: Any) -> dict[str, Any]:
+        return super().spec(**{"path": self.url, "store": self.store.access, **fields})
+
+    def put(self, events: Events, key: str | None = None, headers: Mapping[str, str] | None = None) -> None:
+        name = f"{self.url.removeprefix('s3a://')}/{uuid.uuid4().hex}.json"
+        with self.files.open_output_stream(name) as out:
+            out.write("".join(json.dumps(event) + "\n" for event in events).encode())
+
+    def wrong(self) -> Mapping[str, tuple[dict[str, Any], str]]:
+        return wrong_stores(self, self.store)
+
+    def stop(self) -> None:
+        self.store.kill()
+
+    def start(self) -> None:
+        self.store.start()
+
+
+def wrong_stores(system: SourceSystem | SinkSystem, store: S3) -> dict[str, tuple[dict[str, Any], str]]:
+    """Connectors whose object store does not let them in."""
+    return {
+        "login": (system.spec(store={**store.access, "secret_key": S3_PASSWORD[:-1]}), "store_login"),
+        "bucket": (system.spec(path="s3a://no-such-bucket/in"), "bucket_not_found"),
+        "address": (
+            system.spec(store={**store.access, "endpoint": "http://127.0.0.1:9"}),
+            "store_unreachable",
+        ),
+    }
+
+
+PLACES = ["directory", "object store"] if NIGHTLY else ["directory"]
+
+
 class TestFileSource(SourceSuite):
-    @pytest.fixture
-    def system(self, tmp_path: Path) -> Directory:
-        return Directory(tmp_path / "in")
+    @pytest.fixture(params=PLACES)
+    def system(self, request: pytest.FixtureRequest, tmp_path: Path) -> Directory:
+        if request.param == "directory":
+            return Directory(tmp_path / "in")
+        return StoredFiles(request.getfixturevalue("object_store"))
 
 
 class Output(SinkSystem):
@@ -152,10 +206,36 @@ class Output(SinkSystem):
         return list(files(self.root))
 
 
+class StoredOutput(Output):
+    """A directory in an object store, which can be stopped."""
+
+    outage_s = 60.0
+
+    def __init__(self, store: S3) -> None:
+        self.store, bucket = store, store.bucket()
+        super().__init__(store.path(bucket) / "files")
+        self.url = f"s3a://{bucket}/files"
+
+    def spec(self, **fields: Any) -> dict[str, Any]:
+        return super().spec(**{"path": self.url, "store": self.store.access, **fields})
+
+    def wrong(self) -> Mapping[str, tuple[dict[str, Any], str]]:
+        partitioned = self.spec(partition_by=["name"])
+        return {**wrong_stores(self, self.store), "partitions": (partitioned, "one_object")}
+
+    def stop(self) -> None:
+        self.store.kill()
+
+    def start(self) -> None:
+        self.store.start()
+
+
 class TestFileSink(SinkSuite):
-    @pytest.fixture
-    def system(self, tmp_path: Path) -> Output:
-        return Output(tmp_path / "files")
+    @pytest.fixture(params=PLACES)
+    def system(self, request: pytest.FixtureRequest, tmp_path: Path) -> Output:
+        if request.param == "directory":
+            return Output(tmp_path / "files")
+        return StoredOutput(request.getfixturevalue("object_store"))
 
 
 class Log(SourceSystem):
@@ -221,11 +301,11 @@ class TestStreamSink(SinkSuite):
         return Copy()
 
 
-def test_the_reference_claims_only_what_is_tested_here() -> None:
-    suites = {"source": SourceSuite, "sink": SinkSuite}
+def test_the_reference_claims_only_what_is_tested() -> None:
+    """A connector that says with which system it was tested has a subclass of the suite in these tests."""
+    text = "".join(file.read_text() for file in Path(__file__).parent.glob("test_*.py"))
     for role in ("source", "sink"):
         tested = {name: cls.tested for name, cls in catalog(role).classes.items() if cls.tested}
-        assert {f"Test{name.title()}{role.title()}" for name in tested} == {
-            cls.__name__ for cls in suites[role].__subclasses__()
-        }
+        suites = re.findall(rf"^class Test(\w+){role.title()}\({role.title()}Suite\):", text, re.MULTILINE)
+        assert {name.title().replace("_", "") for name in tested} == set(suites)
         assert tested["kafka"] == f"Apache Kafka {KAFKA}"

@@ -157,17 +157,24 @@ def rows(table: pa.Table, *, naive: bool = False) -> list[Any]:
     return sorted((plain(row, naive=naive) for row in table.to_pylist()), key=lambda row: row["n"])
 
 
-def source_rows(spark: SparkSession, path: Path, format: Any, table: pa.Table) -> list[Any]:
+def source_rows(
+    spark: SparkSession,
+    path: Path | str,
+    format: Any,
+    table: pa.Table,
+    work: Path | None = None,
+    **fields: Any,
+) -> list[Any]:
     """What the `file` source makes of a directory."""
     spark.sparkContext.setLogLevel("OFF")
     ddl = spark_schema(table).toDDL()
-    source = FileSource(path=str(path), format=format, schema=ddl, finite=True)
+    source = FileSource(path=str(path), format=format, schema=ddl, finite=True, **fields)
     name = f"lossless_{uuid.uuid4().hex}"
     query = (
         source.read(spark, Batch(), NO_STREAMS)
         .writeStream.format("memory")
         .queryName(name)
-        .option("checkpointLocation", str(path.parent / f"ck-{name}"))
+        .option("checkpointLocation", str((work or Path(path).parent) / f"ck-{name}"))
         .trigger(availableNow=True)
         .start()
     )

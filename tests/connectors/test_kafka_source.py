@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import io
+import json
 import time
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import Invalid
 from tests.flows import Streams, flow_of, json_rows, keeper, letters, pipeline, run, running
 from tests.kafka_server import PASSWORD, SCRAM_PASSWORD, USER, Kafka
+from tests.processors.registry_server import registry_server
 
 SCHEMA = "id BIGINT, name STRING"
 
@@ -53,6 +57,27 @@ def test_json_is_decoded_by_the_strict_rule(spark: SparkSession, broker: Kafka, 
     assert "column 'id' is 1.5" in wrong["reason"]
     assert wrong["key"] == b"k"
     assert wrong["offset"]
+
+
+def test_a_backlog_of_uneven_partitions_is_judged_in_the_order_of_its_records_times(
+    spark: SparkSession, broker: Kafka, tmp_path: Path
+) -> None:
+    """Partition 1 has few records over the same hour. One record of partition 0 is late within it."""
+    topic, begin = broker.topic(2), 1_700_000_000_000
+    for number in range(360):
+        at = begin + 10_000 * number
+        broker.send(topic, {"at": at}, partition=0, time_ms=at)
+        if number % 60 == 0:
+            broker.send(topic, {"at": at}, partition=1, time_ms=at)
+        if number == 100:
+            broker.send(topic, {"at": begin}, partition=0, time_ms=begin)
+    window = {"type": "window", "time": "at", "size": "60s", "aggregates": {"n": "count(*)"}}
+    given = source(broker, topic, schema="at TIMESTAMP", timestamps="epoch_ms")
+    out = tmp_path / "out"
+    state = run(spark, to_file(broker, given, out, processors=[window]), tmp_path / "c")
+    assert (state.outcome, state.error) == ("completed", None)
+    assert sum(row["n"] for row in json_rows(out)) == 360 + 6
+    assert state.ops["processors"]["window"]["dropped"] == 1, "live, it would have been late too"
 
 
 def test_metadata_key_and_headers(spark: SparkSession, broker: Kafka, tmp_path: Path) -> None:
@@ -248,3 +273,45 @@ def test_settings_that_make_no_sense_are_refused(fields: dict[str, Any], message
     given = {"type": "kafka", "brokers": ["h:1"], "topics": ["t"], "schema": SCHEMA, **fields}
     with pytest.raises(Invalid, match=message):
         flow_of(pipeline(source=given))
+
+
+def test_avro_with_a_registry_from_topic_to_topic(spark: SparkSession, broker: Kafka, tmp_path: Path) -> None:
+    old: dict[str, Any] = {"type": "record", "name": "A", "fields": [{"name": "id", "type": "int"}]}
+    new = {**old, "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": ["null", "string"]}]}
+    topic, target, streams = broker.topic(), broker.topic(), Streams(tmp_path)
+    with registry_server() as registry:
+        registry.schemas, registry.subjects = {1: json.dumps(old), 2: json.dumps(new)}, {"out": 2}
+        broker.send(topic, framed(1, written(old, {"id": 7})), key="a")
+        broker.send(topic, framed(2, written(new, {"id": 8, "name": "x"})), b"no avro", key="b")
+        given = raw_source(broker, topic) | {"format": "bytes"}
+        link = {"url": registry.url}
+        steps = [
+            {"type": "decode", "format": "avro", "registry": link, "schema": SCHEMA, "keep": False},
+            {"type": "encode", "format": "avro", "registry": link | {"subject": "out"}, "into": "value"},
+        ]
+        sink = {"type": "kafka", "brokers": [broker.address], "topic": target}
+        raw = pipeline(source=given, processors=steps, sinks=[sink])
+        state = run(spark, raw, tmp_path / "c", site=streams.site())
+    assert state.outcome == "completed", state.error
+    found = {record.key(): record.value() for record in broker.records(target, 2)}
+    assert {key: read_back(new, value) for key, value in found.items()} == {
+        b"a": {"id": 7, "name": None},
+        b"b": {"id": 8, "name": "x"},
+    }
+    assert [letter["code"] for letter in letters(streams)] == ["not_framed"]
+
+
+def framed(schema: int, body: bytes) -> bytes:
+    """A record as Confluent's clients write it."""
+    return b"\x00" + schema.to_bytes(4, "big") + body
+
+
+def written(schema: dict[str, Any], record: dict[str, Any]) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, schema, record)
+    return out.getvalue()
+
+
+def read_back(schema: dict[str, Any], value: bytes) -> Any:
+    assert value[:5] == framed(2, b"")
+    return fastavro.schemaless_reader(io.BytesIO(value[5:]), schema, None)

@@ -87,29 +87,46 @@ def poisson(rate: float, seconds: float) -> Times:
 @settings(max_examples=60, deadline=None)
 @given(
     target=st.floats(0.05, 5.0),
-    fixed=st.floats(0.02, 0.4),
+    fixed=st.floats(0.02, 0.33),
     each=st.floats(0.0005, 0.005),
     load=st.floats(0.02, 0.8),
+    unseen=st.floats(0.0, 0.15),
 )
 def test_the_goal_is_kept_at_any_rate_below_the_capacity(
-    target: float, fixed: float, each: float, load: float
+    target: float, fixed: float, each: float, load: float, unseen: float
 ) -> None:
     machine = Machine(fixed * target, each * target)
     arrivals = poisson(load * machine.capacity(target), 120 * target)
     found = simulated(machine, target, arrivals, warm_s=40 * target)
-    assert np.quantile(found.latencies, 0.99) <= target
+    # A sender sees more than the planner: the request before the append, and the way to the reader.
+    assert np.quantile(found.latencies, 0.99) + unseen * target <= target
 
 
 @settings(max_examples=40, deadline=None)
-@given(target=st.floats(0.05, 5.0), fixed=st.floats(0.02, 0.4), load=st.floats(0.02, 0.2))
+@given(target=st.floats(0.1, 5.0), fixed=st.floats(0.02, 0.33), expected=st.floats(0.05, 0.7))
+def test_an_event_that_expects_no_other_does_not_linger(target: float, fixed: float, expected: float) -> None:
+    machine = Machine(fixed * target, 0.002 * target)
+    arrivals = np.arange(1, 120) * target / expected  # further apart than any event may linger
+    found = simulated(machine, target, arrivals, warm_s=20 * target)
+    assert max(found.latencies) <= 1.2 * (machine.fixed + machine.each), "its own micro-batch, and no more"
+
+
+@settings(max_examples=40, deadline=None)
+@given(target=st.floats(0.05, 5.0), fixed=st.floats(0.02, 0.33), load=st.floats(0.02, 0.2))
 def test_at_low_load_there_are_few_micro_batches(target: float, fixed: float, load: float) -> None:
     machine = Machine(fixed * target, 0.002 * target)
     arrivals = poisson(load * machine.capacity(target), 120 * target)
     found = simulated(machine, target, arrivals, warm_s=40 * target)
     # An event may wait for all of the goal but its own micro-batch: so many micro-batches cannot be avoided.
     fewest = found.seconds / (target - machine.fixed + 1 / (load * machine.capacity(target)))
-    assert len(found.sizes) <= 1.8 * fewest
-    assert min(found.lingers) > 0
+    # It would be fewer if an event also waited where no other is expected, and if the whole goal were used.
+    assert len(found.sizes) <= 2.5 * fewest
+
+
+def test_events_that_expect_others_linger() -> None:
+    found = simulated(Machine(fixed=0.05, each=0.00001), 0.5, poisson(50, 60), warm_s=20)
+    assert min(found.lingers) > 0.2
+    assert np.mean(found.sizes) > 10
 
 
 def test_a_burst_is_cut_once_the_cost_of_an_event_is_known() -> None:
@@ -170,11 +187,11 @@ def test_slow_micro_batches_after_the_start_are_forgotten() -> None:
     pace = Pace(0.2, 1)
     now = 0.0
     for took in (5.0, 0.5, *[0.06] * 60):
-        pace.asked(now, 0, 0)
+        pace.asked(now, 0, int(now * 1000))
         pace.choose(0.0)
         pace.planned(now, now, 10)
         now += took
-    pace.asked(now, 0, 0)
+    pace.asked(now, 0, int(now * 1000))
     assert pace.choose(0.0).linger_s == pytest.approx(MARGIN * 0.2 - 0.06, abs=0.03)
 
 

@@ -21,6 +21,7 @@ from penstock.streams.events import META, RAW, conform, stored_schema
 from penstock.streams.log import Log
 from tests.connectors.test_file_lossless import FLAT, NESTED, tables
 from tests.flows import Streams
+from tests.streams.kit import cluster_of
 
 several = settings(
     max_examples=30 if os.environ.get("PENSTOCK_TEST_NIGHTLY") else 3,
@@ -69,11 +70,13 @@ def plain(value: Any) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("storage", ["local", "sqlite"])
+@pytest.mark.parametrize("storage", ["local", "sqlite", "kafka"])
 @pytest.mark.parametrize("ddl", [FLAT, NESTED], ids=["flat", "nested"])
 def test_every_type_is_read_as_it_was_written(
-    spark: SparkSession, tmp_path: Path, ddl: str, storage: str
+    spark: SparkSession, tmp_path: Path, ddl: str, storage: str, request: pytest.FixtureRequest
 ) -> None:
+    kafka = cluster_of(request.getfixturevalue("broker").address) if storage == "kafka" else None
+
     @several
     @given(
         table=tables(ddl),
@@ -82,7 +85,7 @@ def test_every_type_is_read_as_it_was_written(
         cut=st.tuples(st.integers(0, 10), st.integers(0, 10)),
     )
     def check(table: pa.Table, compression: str, frame: int, cut: tuple[int, int]) -> None:
-        streams = Streams(tmp_path)
+        streams = Streams(tmp_path, kafka)
         streams.life = os.urandom(8).hex()
         log = streams.make("s", schema=ddl, storage=storage, wal={"compression": compression})
         for batch in table.to_batches(max_chunksize=frame):

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from penstock.control.documents import service as service_module
 from penstock.control.documents.service import Service
+from penstock.control.fleet.control import database_control
 from penstock.control.fleet.worker import Worker
 from penstock.control.registry import Registry
 from penstock.settings import load
@@ -27,7 +28,7 @@ def staff(spark: SparkSession, tmp_path: Path) -> Iterator[tuple[Service, Worker
     loaded = load(overrides, env={}, cwd=tmp_path)
     registry = Registry.open(loaded.settings.registry_url)
     service = Service(loaded, registry)
-    worker = Worker(loaded.settings, registry, spark)
+    worker = Worker(loaded.settings, database_control(loaded.settings, registry), spark)
     thread = threading.Thread(target=worker.run)
     thread.start()
     service.coordinator.start()

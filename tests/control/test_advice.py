@@ -125,12 +125,21 @@ SINKS = [SinkPulse("lake", "file", state, 0.0, 10, 3) for state in ("behind", "c
 INPUT = {"key": "Stream/orders.in", "id": "orders.in", "name": "orders.in"}
 
 
+NO_MATCH = {
+    "code": "no_matching_worker",
+    "message": "no worker has the labels zone=a",
+    "hint": "start one, as in `penstock worker --label zone=a`",
+}
+
+
 def all_advice() -> list[Attention]:
     """What every rule says, of each kind of flow and stream."""
     told: list[Attention] = []
     for kind in ("Pipeline", "Task", "Sink", "Source"):
         own = {"key": f"{kind}/orders", "kind": kind}
         told += found(flow(**own, status="failed", error=ERROR), flow(phase="backing_off", error=ERROR))
+        told += found(flow(**own, reconnecting=True, error=ERROR))
+        told += found(flow(**own, phase="waiting", waits_for=NO_MATCH))
         for status in ("active", "paused", "stopped", "completed", "failed"):
             told += found(flow(**own, status=status, sinks=tuple(SINKS)))
         for status in ("paused", "stopped"):
@@ -169,9 +178,9 @@ def test_every_rule_says_what_can_be_done() -> None:
     told = all_advice()
     codes = {"failed", "backing_off", "sink_behind", "sink_failing", "paused_with_error", "invalid"}
     codes |= {"lag_growing", "dead_letters", "worker_gone", "stream_dropping", "lost_restart", "backpressure"}
-    codes |= {"transaction_unended", "latency_missed"}
+    codes |= {"transaction_unended", "latency_missed", "source_unreachable", "no_matching_worker"}
     assert {each.code for each in told} == codes | {"stream_full", "disk_low", "no_worker"}
-    assert len(RULES) == 15, "a new rule is asked here too"
+    assert len(RULES) == 17, "a new rule is asked here too"
     for each in told:
         for quoted in QUOTED.findall(each.advice):
             if quoted.startswith("penstock "):

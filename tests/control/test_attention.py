@@ -120,6 +120,13 @@ def test_commands_name_the_kind_of_what_is_no_pipeline() -> None:
     assert "penstock start task/orders" in told.advice
 
 
+def test_a_source_that_lost_its_system() -> None:
+    told = only(flow(reconnecting=True, error=ERROR))
+    assert (told.severity, told.code) == ("warning", "source_unreachable")
+    assert "The source of pipeline 'Orders' can't be reached" in told.message
+    assert found(flow(reconnecting=True, status="paused", error=None)) == []
+
+
 def test_a_flow_that_is_tried_again() -> None:
     told = only(flow(phase="backing_off", error=ERROR))
     assert (told.severity, told.code) == ("warning", "backing_off")

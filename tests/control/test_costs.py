@@ -23,7 +23,7 @@ from penstock.settings import load
 from penstock.spark import queries
 from penstock.streams.local.storage import LocalStorage
 from tests.cli.commands import wait_for
-from tests.flows import flow_of, keeper, pipeline
+from tests.flows import assign, flow_of, keeper, pipeline, unassigned
 
 FLOWS = 20
 
@@ -96,8 +96,8 @@ def test_streams_are_looked_after_without_parsing_documents_that_have_not_change
 def test_a_heartbeat_writes_one_row_and_locks_no_flow(resting: Service) -> None:
     flows = resting.flows
     flows.join("w", 1, "http://127.0.0.1:1", "token", 60.0, {})
-    for uid in flows.unassigned():
-        assert flows.assign(uid, "w")
+    for uid in unassigned(flows):
+        assert assign(flows, uid, "w")
     with statements(resting) as made:
         assert flows.renew("w", 60.0, {"cpu_percent": 1})
     assert [each.split()[:2] for each in made if not each.startswith("BEGIN")] == [["UPDATE", "workers"]]

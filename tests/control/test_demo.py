@@ -15,6 +15,7 @@ from penstock.demo import BROKEN, prepare
 from penstock.engine.plan.analysis import Analysis, analyse, offline
 from penstock.errors import Problem
 from tests.api.kit import open_service
+from tests.flows import unassigned
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_all_of_it_is_there_at_once(bare: Service) -> None:
         "demo visits": "active",
     }
     assert bare.streams.log("demo_clicks").bounds().next == 0
-    assert len(bare.flows.unassigned()) == 3, "they wait for a worker"
+    assert len(unassigned(bare.flows)) == 3, "they wait for a worker"
 
 
 def test_what_is_there_stays_as_it_is(bare: Service) -> None:

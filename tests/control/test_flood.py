@@ -42,10 +42,10 @@ def flood(product: Product, file: Path) -> None:
         nonlocal sent
         client.post("/streams/in/events", json=[{"n": sent}]).raise_for_status()
         sent += 1
-        return flow("flood")["phase"] in ("completed", "failed")
+        return flow("flood")["status"] in ("completed", "failed")
 
     wait_for("the end of the flood", over, PATIENCE_S)
-    assert (flow("flood")["phase"], flow("flood")["ops"]["dead_letters"]) == ("completed", EVENTS)
+    assert (flow("flood")["status"], flow("flood")["ops"]["dead_letters"]) == ("completed", EVENTS)
     wait_for("the neighbour", lambda: flow("neighbour")["ops"]["sinks"]["drop"]["events"] == sent, 60)
     for name in ("flood", "neighbour"):
         assert flow(name)["attempts"] == [], name

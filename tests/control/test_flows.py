@@ -14,7 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from penstock.control.fleet.assignments import Flows, Report
 from penstock.control.registry import Registry
-from tests.flows import pipeline
+from tests.flows import assign, pipeline, unassigned
 
 LEASE_S = 60.0
 
@@ -48,10 +48,10 @@ def test_a_flow_is_given_to_one_worker(flows: Flows) -> None:
     record = flows.registry.create(pipeline("orders"))
     join(flows, "a")
     join(flows, "b")
-    assert flows.unassigned() == [record.uid]
-    assert flows.assign(record.uid, "a")
-    assert not flows.assign(record.uid, "b")
-    assert flows.unassigned() == []
+    assert unassigned(flows) == [record.uid]
+    assert assign(flows, record.uid, "a")
+    assert not assign(flows, record.uid, "b")
+    assert unassigned(flows) == []
     (held,) = flows.assigned("a")
     assert held.flow is not None
     assert (held.flow.epoch, held.flow.worker) == (1, "a")
@@ -61,17 +61,17 @@ def test_a_flow_is_given_to_one_worker(flows: Flows) -> None:
 def test_what_is_paused_is_not_given_out(flows: Flows) -> None:
     record = flows.registry.create(pipeline("orders"), desired="paused")
     join(flows, "a")
-    assert flows.unassigned() == []
-    assert not flows.assign(record.uid, "a")
+    assert unassigned(flows) == []
+    assert not assign(flows, record.uid, "a")
 
 
 def test_a_fenced_worker_changes_nothing(flows: Flows) -> None:
     record = flows.registry.create(pipeline("orders"))
     join(flows, "old", lease_s=-1)
-    flows.assign(record.uid, "old")
+    assign(flows, record.uid, "old")
     assert flows.expire() == ["old"]
     join(flows, "new")
-    flows.assign(record.uid, "new")
+    assign(flows, record.uid, "new")
     report(flows, "old", record.uid, outcome="failed", phase="idle", ops={"batches": 9})
     flows.release("old", record.uid, 1)
     assert not flows.renew("old", LEASE_S)
@@ -83,7 +83,7 @@ def test_a_fenced_worker_changes_nothing(flows: Flows) -> None:
 def test_a_report_of_an_older_revision_does_not_end_the_new_one(flows: Flows) -> None:
     record = flows.registry.create(pipeline("orders"))
     join(flows, "a")
-    flows.assign(record.uid, "a")
+    assign(flows, record.uid, "a")
     flows.registry.update("Pipeline", "orders", pipeline("orders", batch={"max_ms": 1}))
     report(flows, "a", record.uid, outcome="failed", phase="idle", error={"code": "x"}, ops={"batches": 3})
     now = flows.registry.get("Pipeline", "orders").flow
@@ -94,7 +94,7 @@ def test_a_report_of_an_older_revision_does_not_end_the_new_one(flows: Flows) ->
 def test_who_sees_that_a_revision_was_rolled_back_sees_why(flows: Flows) -> None:
     record = flows.registry.create(pipeline("orders"))
     join(flows, "a")
-    flows.assign(record.uid, "a")
+    assign(flows, record.uid, "a")
     report(flows, "a", record.uid, running_revision=1)
     flows.registry.update("Pipeline", "orders", pipeline("orders", batch={"max_ms": 1}))
     error = {"code": "rolled_back", "message": "it did not start"}
@@ -109,7 +109,7 @@ def test_a_flow_that_waits_has_a_place_in_the_queue_of_its_worker(flows: Flows) 
     for worker in "ab":
         join(flows, worker)
     for record in records:
-        assert flows.assign(record.uid, "b" if record is records[4] else "a")
+        assert assign(flows, record.uid, "b" if record is records[4] else "a")
 
     def places() -> list[int | None]:
         found = [flows.registry.get("Pipeline", record.id).flow for record in records]
@@ -136,7 +136,7 @@ def test_others_that_start_or_wait_to_start_are_seen(flows: Flows) -> None:
     one, other = (flows.registry.create(pipeline(name)) for name in ("one", "other"))
     assert not flows.starting(one.uid), "without a worker nothing starts"
     join(flows, "a")
-    assert flows.assign(other.uid, "a")
+    assert assign(flows, other.uid, "a")
     assert (flows.starting(one.uid), flows.starting(other.uid)) == (True, False)
     report(flows, "a", other.uid, phase="starting")
     assert flows.starting(one.uid)
@@ -155,7 +155,7 @@ def test_a_mark_changes_with_documents_and_with_what_flows_should_do(flows: Flow
 
     record = registry.create(pipeline("orders"))
     assert changed()
-    flows.assign(record.uid, "a")
+    assign(flows, record.uid, "a")
     assert changed()
     report(flows, "a", record.uid, ops={"batches": 1})
     assert not changed(), "what a worker has said itself is no news to it"
@@ -179,7 +179,7 @@ def test_a_mark_changes_with_documents_and_with_what_flows_should_do(flows: Flow
 def test_a_change_of_status_or_phase_is_an_event(flows: Flows) -> None:
     record = flows.registry.create(pipeline("orders"))
     join(flows, "a")
-    flows.assign(record.uid, "a")
+    assign(flows, record.uid, "a")
     report(flows, "a", record.uid)
     report(flows, "a", record.uid, ops={"batches": 1})
     report(flows, "a", record.uid, phase="idle", outcome="completed")
@@ -201,7 +201,7 @@ def test_what_no_longer_runs_is_left_alone(flows: Flows) -> None:
     sink = {"kind": "Sink", "metadata": {"name": "lake"}, "spec": {"type": "drop", "stream": "raw"}}
     record = flows.registry.create(sink)
     join(flows, "a")
-    flows.assign(record.uid, "a")
+    assign(flows, record.uid, "a")
     flows.registry.update("Sink", "lake", {**sink, "spec": {"type": "drop"}})
     last = flows.registry.last_event_id()
     report(flows, "a", record.uid, phase="idle", outcome="failed")
@@ -214,9 +214,9 @@ def test_what_no_longer_runs_is_left_alone(flows: Flows) -> None:
 def test_a_worker_that_surely_ended_frees_its_flows_at_once(flows: Flows) -> None:
     record = flows.registry.create(pipeline("orders"))
     join(flows, "a")
-    flows.assign(record.uid, "a")
+    assign(flows, record.uid, "a")
     flows.leave("a")
-    assert flows.unassigned() == [record.uid]
+    assert unassigned(flows) == [record.uid]
     assert flows.workers() == []
 
 
@@ -246,7 +246,7 @@ class Leases(RuleBasedStateMachine):
     def assign(self, worker: str) -> None:
         free = self.holder is None and self.desired == "active" and self.outcome is None
         free = free and worker in self.alive
-        assert self.flows.assign(self.uid, worker) == free
+        assert assign(self.flows, self.uid, worker) == free
         if free:
             self.holder, self.epoch = worker, self.epoch + 1
 
@@ -302,7 +302,7 @@ class Leases(RuleBasedStateMachine):
         status = self.outcome if self.desired == "active" and self.outcome else self.desired
         assert now.status == status
         waiting = status == "active" and self.holder is None
-        assert self.flows.unassigned() == ([self.uid] if waiting else [])
+        assert unassigned(self.flows) == ([self.uid] if waiting else [])
         if self.holder is None:
             assert now.phase == ("waiting" if waiting else "idle")
 

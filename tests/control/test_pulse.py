@@ -21,6 +21,7 @@ from penstock.engine.delivery.ledger import Ledger
 from penstock.streams.storage import Cursor
 from tests.api.kit import open_service
 from tests.control.registry.kit import document, stream
+from tests.flows import assign
 
 LEASE_S = 3600.0
 
@@ -39,7 +40,7 @@ class Stage:
 
     def report(self, name: str, phase: str = "running", **ops: Any) -> None:
         record = self.service.registry.get("Pipeline", name)
-        self.service.flows.assign(record.uid, "w")
+        assign(self.service.flows, record.uid, "w")
         record = self.service.registry.get("Pipeline", name)
         assert record.flow is not None
         report = Report(record.uid, record.flow.epoch, record.revision, phase, ops=ops)

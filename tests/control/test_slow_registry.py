@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from sqlalchemy.exc import SQLAlchemyError
 
 from penstock.control.documents.service import Service
+from penstock.control.fleet.control import database_control
 from penstock.control.fleet.lifecycle import Keeper
 from penstock.control.fleet.worker import Held, Worker
 from penstock.control.registry import Registry
@@ -23,7 +24,7 @@ from penstock.errors import Suspended
 from penstock.settings import load
 from tests.cli.commands import wait_for
 from tests.control.test_worker import NO_SPARK
-from tests.flows import flow_of, json_rows, pipeline
+from tests.flows import assign, flow_of, json_rows, pipeline
 
 LEASE_S = 2.0
 
@@ -55,11 +56,11 @@ def refusing(service: Service, what: str) -> Iterator[None]:
 
 def holding(service: Service, *names: str) -> Worker:
     """A worker without Spark that holds flows which have just completed."""
-    worker = Worker(service.settings, service.registry, NO_SPARK)
+    worker = Worker(service.settings, database_control(service.settings, service.registry), NO_SPARK)
     worker.flows.join(worker.id, 1, "http://127.0.0.1:1", "token", 60.0, {})
     for name in names:
         uid = service.registry.create(pipeline(name)).uid
-        assert worker.flows.assign(uid, worker.id)
+        assert assign(service.flows, uid, worker.id)
         (record,) = [each for each in worker.flows.assigned(worker.id) if each.uid == uid]
         keeper = Keeper(name, lambda: flow_of(pipeline()), NO_SPARK, lambda _: "")
         keeper._become(phase="idle", outcome="completed")
@@ -98,7 +99,7 @@ def test_a_registry_that_cannot_be_asked_is_no_fault_of_the_flow(service: Servic
     source = {"kind": "Source", "metadata": {"name": "numbers"}, "spec": {"type": "generate"}}
     service.registry.create(source)
     record = service.registry.create(pipeline(source={"ref": "numbers"}))
-    worker = Worker(service.settings, service.registry, NO_SPARK)
+    worker = Worker(service.settings, database_control(service.settings, service.registry), NO_SPARK)
     with closing(database(service)) as other:
         other.execute("ALTER TABLE revisions RENAME TO gone")
         for ask in (lambda: worker.resolve(record), lambda: worker.site(record).stream("s")):
@@ -131,7 +132,7 @@ def test_a_flow_starts_once_the_registry_can_be_asked(
 @pytest.mark.slow
 def test_flows_wait_for_a_registry_that_is_locked_and_go_on(service: Service, spark: SparkSession) -> None:
     """Nothing is delivered without a lease; afterwards the same worker goes on, best-effort sinks too."""
-    worker = Worker(service.settings, service.registry, spark)
+    worker = Worker(service.settings, database_control(service.settings, service.registry), spark)
     thread = threading.Thread(target=worker.run)
     thread.start()
     service.coordinator.start()

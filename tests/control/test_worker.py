@@ -10,20 +10,24 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
+from fastapi.testclient import TestClient
 
 from penstock.control.documents.service import Service
-from penstock.control.fleet.assignments import Flows
+from penstock.control.fleet.assignments import Flows, WorkerInfo
+from penstock.control.fleet.control import database_control
 from penstock.control.fleet.start_turns import Turn
 from penstock.control.fleet.worker import Worker
 from penstock.control.questions import rpc
 from penstock.control.questions.rpc import RpcClient
 from penstock.control.registry import Registry
+from penstock.errors import Problem
 from penstock.settings import load
 from tests.cli.commands import wait_for
 
 NO_SPARK: Any = SimpleNamespace(
-    version="0", sparkContext=SimpleNamespace(master="local", _gateway=SimpleNamespace())
+    version="0", sparkContext=SimpleNamespace(master="local", uiWebUrl=None, _gateway=SimpleNamespace())
 )
 
 
@@ -37,7 +41,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 @contextmanager
 def working(service: Service) -> Iterator[Worker]:
-    worker = Worker(service.settings, service.registry, NO_SPARK)
+    worker = Worker(service.settings, database_control(service.settings, service.registry), NO_SPARK)
     thread = threading.Thread(target=worker.run)
     thread.start()
     try:
@@ -48,6 +52,31 @@ def working(service: Service) -> Iterator[Worker]:
         thread.join(20)
     assert not thread.is_alive()
     assert service.flows.workers() == [], "it has left"
+
+
+def test_a_worker_that_ends_leaves_questions_for_spark_to_others(service: Service) -> None:
+    worker = Worker(service.settings, database_control(service.settings, service.registry), NO_SPARK)
+    with TestClient(rpc._app(worker), headers={"Authorization": f"Bearer {worker.token}"}) as client:
+        assert client.post("/analyse", json={"documents": []}).json() == []
+        worker.stop()
+        for path in rpc.BY_SPARK:
+            assert client.post(path, json={"documents": []}).status_code == 503, path
+        assert client.post("/poke").status_code == 204
+
+
+def test_another_worker_is_asked_when_one_is_about_to_end(service: Service) -> None:
+    for name in ("ending", "well"):
+        service.flows.join(name, 1, "http://127.0.0.1:1", "t", 60.0, {})
+    asked: list[str] = []
+
+    def question(worker: WorkerInfo) -> str:
+        asked.append(worker.id)
+        if len(asked) == 1:
+            request = httpx.Request("POST", worker.url)
+            raise httpx.HTTPStatusError("", request=request, response=httpx.Response(503, request=request))
+        return worker.id
+
+    assert service.judge.ask(question, Problem(code="no_worker", message="")) == asked[1] != asked[0]
 
 
 def test_a_lease_is_renewed_while_the_worker_is_busy(

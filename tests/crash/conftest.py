@@ -8,8 +8,9 @@ from tests.product import Product
 
 
 @pytest.fixture(scope="package")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    found = Product(tmp_path_factory.mktemp("product"))
+def shared(tmp_path_factory: pytest.TempPathFactory, broker_port: int) -> Iterator[Product]:
+    settings = {"PENSTOCK_KAFKA_BROKERS": f"127.0.0.1:{broker_port}", "PENSTOCK_KAFKA_REPLICATION": "1"}
+    found = Product(tmp_path_factory.mktemp("product"), env=settings)
     yield found
     found.close()
 

@@ -41,9 +41,9 @@ class Freezer:
             _wrap(sink, "open", self._opening)
 
     def _noting(self, init: Callable[..., None], flows: dict[int, Path]) -> Callable[..., None]:
-        def noted(ledger: Ledger, directory: Path) -> None:
+        def noted(ledger: Ledger, directory: Path, *args: Any, **kwargs: Any) -> None:
             flows[id(ledger)] = directory
-            init(ledger, directory)
+            init(ledger, directory, *args, **kwargs)
 
         return noted
 

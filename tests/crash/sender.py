@@ -18,8 +18,8 @@ SCHEMA = "seq BIGINT"
 class Sender:
     """Sends numbers, and each batch again until it was acknowledged: it knows its own number."""
 
-    def __init__(self, product: Product) -> None:
-        self._product = product
+    def __init__(self, product: Product, path: str = "numbers") -> None:
+        self._product, self._path = product, path
         self._batch = 0
         self._settled = True
         self.acknowledged = 0
@@ -45,7 +45,7 @@ class Sender:
                 self._settled = False
                 try:
                     # The address changes when the server is started again.
-                    url = self._product.client.base_url.join("/ingest/numbers")
+                    url = self._product.client.base_url.join(f"/ingest/{self._path}")
                     answer = client.post(url, params=params, json=events)
                 except httpx.HTTPError:
                     time.sleep(0.1)
@@ -60,19 +60,19 @@ class Sender:
                     time.sleep(0.1)
 
 
-def lay_pipes(product: Product) -> None:
-    """HTTP → pipeline → stream `first` → task → stream `second`."""
+def lay_pipes(product: Product, before: str = "", storage: str = "local") -> None:
+    """HTTP → pipeline → stream `first` → task → stream `second`; `before` begins all their names."""
     for name in ("first", "second"):
-        save(product, "Stream", name, {"schema": SCHEMA})
+        save(product, "Stream", before + name, {"schema": SCHEMA, "storage": storage})
     pipeline = {
-        "source": {"type": "http", "path": "/numbers", "schema": SCHEMA},
-        "sinks": [{"type": "stream", "stream": "first"}],
+        "source": {"type": "http", "path": f"/{before}numbers", "schema": SCHEMA},
+        "sinks": [{"type": "stream", "stream": f"{before}first"}],
         "restart": {"backoff_ms": 100},
     }
-    save(product, "Pipeline", "in", pipeline)
+    save(product, "Pipeline", f"{before}in", pipeline)
     keep = {"type": "filter", "where": "seq >= 0"}
-    task = {"input": "first", "processors": [keep], "outputs": [{"stream": "second"}]}
-    save(product, "Task", "copy", {**task, "restart": {"backoff_ms": 100}})
+    task = {"input": f"{before}first", "processors": [keep], "outputs": [{"stream": f"{before}second"}]}
+    save(product, "Task", f"{before}copy", {**task, "restart": {"backoff_ms": 100}})
 
 
 def save(product: Product, kind: str, name: str, spec: dict[str, Any]) -> None:
@@ -87,7 +87,9 @@ def numbers_in(product: Product, stream: str) -> list[int]:
     position = 0
     while True:
         params = {"position": f"offset:{position}", "limit": 10_000}
-        page = product.client.get(f"/streams/{stream}/events", params=params).json()
+        answer = product.client.get(f"/streams/{stream}/events", params=params)
+        assert answer.status_code == 200, answer.text
+        page = answer.json()
         assert page["gap"] is None
         if not page["events"]:
             return found

@@ -115,6 +115,13 @@ def test_the_same_on_postgresql_with_a_worker_that_wakes_up_too_late(
     try:
         document = numbers("numbers", out)
         del document["spec"]["source"]["count"]  # or a busy machine might look when all is done
+        document["spec"]["sinks"].append({"type": "stream", "stream": "copy"})
+        copy = {
+            "kind": "Stream",
+            "metadata": {"name": "copy"},
+            "spec": {"schema": "seq BIGINT, twice BIGINT"},
+        }
+        assert product.client.post("/streams", json=copy).status_code == 201
         product.create(document)
         product.wait_for_batches("numbers")
         first, pid = wait_for("a worker that has the pipeline", lambda: holder(product, "numbers"))
@@ -125,7 +132,9 @@ def test_the_same_on_postgresql_with_a_worker_that_wakes_up_too_late(
         wait_for("more numbers", lambda: check_a_reader_sees_whole_batches(out) > seen + 2 * RATE)
         product.act("numbers", "pause")
         product.wait_for_status("numbers", "paused")
-        assert check_a_reader_sees_whole_batches(out) > seen + 2 * RATE
+        written = check_a_reader_sees_whole_batches(out)
+        assert written > seen + 2 * RATE
+        assert numbers_in(product, "copy") == list(range(written)), "each once, in order"
         assert product.down() == 0
     finally:
         product.close()

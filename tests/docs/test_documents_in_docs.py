@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 BLOCK = re.compile(r"^```ya?ml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
 
 blocks = [
     pytest.param(text, id=f"{page.relative_to(ROOT)}:{number}")
@@ -43,6 +44,8 @@ def test_a_block_of_yaml(spark: SparkSession, text: str, monkeypatch: pytest.Mon
     monkeypatch.chdir(ROOT)
     documents = read_all(text)
     assert documents
+    for name in VARIABLE.findall(text):
+        monkeypatch.setenv(name, "secret")
     # A fragment, such as one source, is validated where it comes from; a document is validated here.
     check(spark, [d for d in documents if isinstance(d, dict) and "kind" in d and "metadata" in d])
 

@@ -200,9 +200,12 @@ def test_settings_of_a_buffer_that_change_nothing_are_warnings() -> None:
     assert warned("generate", type="wal") == ["spec.buffer"]
 
 
-def test_streams_in_kafka_are_not_there_yet() -> None:
-    (error,) = judged(None, stream("s", storage="kafka")).errors
-    assert (error.code, error.path) == ("not_available", "spec.storage")
+def test_a_stream_in_kafka_is_never_transient() -> None:
+    (error,) = judged(None, stream("s", storage="kafka", wal={"enabled": False})).errors
+    assert (error.code, error.path) == ("exclusive_fields", "spec.storage")
+    judgement = judged(None, stream("s", storage="kafka", wal={"max_segments": 3}))
+    assert [warning.path for warning in judgement.warnings] == ["spec.wal.max_segments"]
+    assert "on all replicas in Kafka" in (judgement.guarantee or "")
 
 
 def test_without_spark_only_the_structure_is_judged() -> None:

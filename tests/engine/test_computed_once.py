@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from penstock.engine.delivery.events import ComputedEvents, FrameEvents
+from penstock.errors import Suspended
 from tests.engine.faults import Faulty, wait_for
-from tests.flows import Streams, letters, running
+from tests.flows import Streams, json_rows, letters, pipeline, run, running
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 CALLS = """\
 import os
@@ -132,3 +134,77 @@ def test_a_batch_of_nothing_but_letters(spark: SparkSession, tmp_path: Path) -> 
     with running(flow.keeper(spark)):
         wait_for("the commit", lambda: (commits / "0").exists())
     assert Counter(json.loads(letter["event"])["id"] for letter in letters(streams)) == Counter(range(count))
+
+
+MINUTES = {
+    "type": "window",
+    "id": "minutes",
+    "time": "at",
+    "size": "60s",
+    "aggregates": {"events": "count(*)"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [[], [MINUTES]], ids=["plain", "with state"])
+def test_rows_that_are_lost_before_a_sink_reads_them(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: list[dict[str, Any]]
+) -> None:
+    """As with an executor that dies: sinks get the same rows, and letters and counts are kept once."""
+    streams, lost = Streams(tmp_path), []
+    bad = files(tmp_path / "in", 1, 500, 100)
+    read = FrameEvents.frame
+
+    def lossy(events: FrameEvents) -> DataFrame:
+        context: Any = events.df.sparkSession.sparkContext
+        for cached in context._jsc.getPersistentRDDs().values():
+            cached.unpersist(True)
+            lost.append(cached)
+        return read(events)
+
+    monkeypatch.setattr(FrameEvents, "frame", lossy)
+    query = "SELECT id, CAST(text AS INT) AS n, timestamp_seconds(id) AS at FROM input"
+    sinks = [
+        {"id": name, "type": "file", "path": str(tmp_path / name), "format": "json"} for name in ("a", "b")
+    ]
+    processors = [{"type": "sql", "query": query}, *steps]
+    document = pipeline(source=from_files(tmp_path), processors=processors, sinks=sinks)
+    state = run(spark, document, tmp_path / "ck", streams.site())
+    assert (state.outcome, bool(lost)) == ("completed", True)
+    for name in ("a", "b"):
+        rows = json_rows(tmp_path / name)
+        assert sum(row["events"] if steps else 1 for row in rows) == 500 - bad
+    assert state.ops["dead_letters"] == len(letters(streams)) == bad
+    counts = state.ops["processors"]["sql"]
+    assert (counts["in"], counts["out"], counts["errors"]) == (500, 500 - bad, bad)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [[], [MINUTES]], ids=["plain", "with state"])
+def test_a_computation_that_fails_when_a_part_is_done(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: list[dict[str, Any]]
+) -> None:
+    """As when a Python process cannot start in time: letters and counts of all parts are kept, once."""
+    streams, tries = Streams(tmp_path), []
+    bad = files(tmp_path / "in", 1, 500, 100)
+    compute = ComputedEvents.compute
+
+    def starved(events: ComputedEvents, *arguments: Any) -> None:
+        compute(events, *arguments)
+        tries.append(events)
+        if len(tries) == 1:
+            events._frame.unpersist()
+            raise Suspended("the machine is too busy")
+
+    monkeypatch.setattr(ComputedEvents, "compute", starved)
+    query = "SELECT id, CAST(text AS INT) AS n, timestamp_seconds(id) AS at FROM input"
+    sinks = [{"type": "file", "path": str(tmp_path / "out"), "format": "json"}]
+    processors = [{"type": "sql", "query": query}, *steps]
+    document = pipeline(source=from_files(tmp_path), processors=processors, sinks=sinks)
+    state = run(spark, document, tmp_path / "ck", streams.site())
+    assert (state.outcome, len(tries) > 1) == ("completed", True)
+    rows = json_rows(tmp_path / "out")
+    assert sum(row["events"] if steps else 1 for row in rows) == 500 - bad
+    assert state.ops["dead_letters"] == len(letters(streams)) == bad
+    counts = state.ops["processors"]["sql"]
+    assert (counts["in"], counts["out"], counts["errors"]) == (500, 500 - bad, bad)

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -13,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from penstock.connectors.base import DeliveryId
 from penstock.engine.delivery.ledger import NOTES, Ledger, Span
 from penstock.engine.delivery.sink_states import FILE, read_standings
+from penstock.errors import Suspended
 
 SINKS = ("a", "b")
 
@@ -110,7 +112,8 @@ class LedgerModel(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.directory = Path(tempfile.mkdtemp())
-        self.ledger = Ledger(self.directory)
+        self.opened: list[Ledger] = []
+        self.reopen()
         self.batch = 0
         self.acks: set[tuple[int, str]] = set()
         self.gaps: dict[str, dict[int, Span]] = {sink: {} for sink in SINKS}
@@ -123,6 +126,7 @@ class LedgerModel(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.ledger = Ledger(self.directory)  # the other connection is left as a kill would leave it
+        self.opened.append(self.ledger)
 
     @rule()
     def commit(self) -> None:
@@ -180,6 +184,8 @@ class LedgerModel(RuleBasedStateMachine):
         self.failures[sink] += 1
 
     def teardown(self) -> None:
+        for ledger in self.opened:
+            ledger.close()
         shutil.rmtree(self.directory)
 
     @invariant()
@@ -197,3 +203,26 @@ class LedgerModel(RuleBasedStateMachine):
 
 TestLedgerModel = LedgerModel.TestCase
 TestLedgerModel.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+
+
+def test_a_ledger_that_another_epoch_has_opened_refuses_every_write(tmp_path: Path) -> None:
+    old = Ledger(tmp_path, 3)
+    old.begin("life", 1)
+    old.failed("a", "why")
+    new = Ledger(tmp_path, 4)
+    before = new.standing("a")
+    writes = [
+        lambda: old.begin("life", 2),
+        lambda: old.settled("life", 1),
+        lambda: old.acked(DeliveryId("p", "a", "life", 1), Span(0, 5)),
+        lambda: old.failed("a", "again"),
+        lambda: old.stands("a", "behind"),
+        lambda: old.retain(["b"]),
+        lambda: Ledger(tmp_path, 3),
+    ]
+    for write in writes:
+        with pytest.raises(Suspended, match="epoch 4 and not 3"):
+            write()
+    assert new.standing("a") == before
+    new.failed("a", "the newest may")
+    assert new.standing("a").last_error == "the newest may"

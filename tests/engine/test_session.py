@@ -26,8 +26,8 @@ def test_what_the_user_sets_wins(tmp_path: Path) -> None:
 def test_the_quick_checkpoint_manager_is_for_local_checkpoints_only(tmp_path: Path) -> None:
     quick = "spark.sql.streaming.checkpointFileManagerClass"
     assert quick in configured(tmp_path)
-    assert quick in configured(tmp_path, checkpoints="file:///data/checkpoints")
-    assert quick not in configured(tmp_path, checkpoints="hdfs://name/checkpoints")
+    assert quick in configured(tmp_path, storage__url="file:///data/checkpoints")
+    assert quick not in configured(tmp_path, storage__url="hdfs://name/checkpoints")
 
 
 def test_local_files_are_copied_into_a_checkpoint_without_checksums(spark: Any, tmp_path: Path) -> None:

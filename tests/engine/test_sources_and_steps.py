@@ -20,7 +20,7 @@ from penstock.engine.trials.trial import Bench, try_out
 from penstock.frames.logs import LOGS
 from tests.cli.commands import wait_for
 from tests.flows import Streams, keeper, letters, pipeline, run, running
-from tests.processors.http_server import Said, http_server
+from tests.http_server import Said, http_server
 
 COUNT = 12
 COLUMNS = "id BIGINT, kind STRING, tags ARRAY<STRING>, payload STRING, at TIMESTAMP"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -100,6 +103,38 @@ def test_a_finite_input_closes_its_last_window_and_goes_on_later(spark: SparkSes
     assert found(tmp_path / "out")[3:] == [("01:10", 1)]
     assert run(spark, raw, tmp_path / "ck").outcome == "completed"
     assert len(found(tmp_path / "out")) == 4
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "parquet", "text"])
+def test_a_backlog_of_files_is_judged_in_the_order_of_their_times(
+    spark: SparkSession, tmp_path: Path, format: str
+) -> None:
+    """Spark reads the largest file of a micro-batch first; live, the oldest came first."""
+    directory, files = tmp_path / "in", 12
+    directory.mkdir()
+    for number in range(files):
+        times = [BEGIN + timedelta(seconds=10 * number + i / 100) for i in range(1 + 7 * number % 12)]
+        file = directory / f"{(5 * number) % files}.{format}"
+        table = pa.table({"at": pa.array(times, pa.timestamp("us", tz="UTC"))})
+        if format == "parquet":
+            pq.write_table(table, file)
+        elif format == "csv":
+            pacsv.write_csv(pa.table({"at": [time.isoformat() for time in times]}), file)
+        else:
+            lines = [
+                {"json": f'{{"at": "{time.isoformat()}"}}'}.get(format, time.isoformat()) for time in times
+            ]
+            file.write_text("\n".join(lines))
+        os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+    source = {"type": "file", "path": str(directory), "format": format, "finite": True}
+    steps = [count()]
+    if format == "text":
+        steps = [{"type": "sql", "query": "SELECT CAST(value AS TIMESTAMP) AS at FROM input"}, *steps]
+    else:
+        source["schema"] = "at TIMESTAMP"
+    state = run(spark, flow(tmp_path, *steps, source=source), tmp_path / "ck")
+    assert (state.outcome, state.error) == ("completed", None)
+    assert sum(n for _, n in found(tmp_path / "out")) == sum(1 + 7 * i % 12 for i in range(files))
 
 
 def test_a_restart_after_the_clock_was_set_past_all_windows_closes_them(

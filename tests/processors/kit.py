@@ -32,7 +32,9 @@ def stage(sinks: tuple[str, ...] = (), **known: Any) -> Stage:
 
 def through(step: FrameProcessor, df: DataFrame, where: Stage) -> DataFrame:
     """What a step makes of a frame, without its notes."""
-    return step.apply(step.prepare(df, where).filter(f"`{NOTE}` IS NULL").drop(NOTE), where).drop(NOTE)
+    for prepare in (step.sift, step.prepare):
+        df = _without_notes(prepare(df, where))
+    return step.apply(df, where).drop(NOTE)
 
 
 def applied(
@@ -40,15 +42,20 @@ def applied(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The events that come out of a step, and its notes."""
     where = stage(sinks, testing=True, **known)
-    prepared = step.prepare(df, where)
     early: list[dict[str, Any]] = []
-    if NOTE in prepared.columns:
-        early = [row[NOTE] for row in _rows(prepared) if row[NOTE]]
-        prepared = prepared.filter(f"`{NOTE}` IS NULL").drop(NOTE)
-    rows = _rows(step.apply(prepared, where))
+    for prepare in (step.sift, step.prepare):
+        df = prepare(df, where)
+        if NOTE in df.columns:
+            early += [row[NOTE] for row in _rows(df) if row[NOTE]]
+            df = _without_notes(df)
+    rows = _rows(step.apply(df, where))
     notes = [note for row in rows if (note := row.get(NOTE))]
     events = [{k: v for k, v in row.items() if k != NOTE} for row in rows if row.get(NOTE) is None]
     return events, early + notes
+
+
+def _without_notes(df: DataFrame) -> DataFrame:
+    return df.filter(f"`{NOTE}` IS NULL").drop(NOTE) if NOTE in df.columns else df
 
 
 def _rows(df: DataFrame) -> list[dict[str, Any]]:

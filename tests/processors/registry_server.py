@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tests.processors.http_server import Asked, Said, http_server
+from tests.http_server import Asked, Said, http_server
 
 
 @dataclass

@@ -13,8 +13,8 @@ import pytest
 
 from penstock.errors import Retryable
 from penstock.processors.http import HttpProcessor
+from tests.http_server import Asked, Said, http_server
 from tests.processors.arrow_kit import batch_of, opened, refusals, run, stage
-from tests.processors.http_server import Asked, Said, http_server
 
 USERS = batch_of("id INT, name STRING", [{"id": 1, "name": "a/b c"}, {"id": 2, "name": "ü"}])
 QUICK = {"attempts": 3, "backoff_ms": 1}
@@ -45,6 +45,26 @@ def test_the_answer_is_a_column() -> None:
         ("GET", "/users/2?n=%C3%BC&x={}", b""),
     ]
     assert asked[0].headers["Authorization"] == "Bearer t"
+
+
+def test_logins() -> None:
+    asked: list[Asked] = []
+
+    def answer(request: Asked) -> Said:
+        asked.append(request)
+        return Said({"access_token": "fetched"} if request.path == "/token" else {})
+
+    with http_server(answer) as url:
+        login = {"token_url": f"{url}/token", "client_id": "id", "client_secret": "secret"}
+        for auth in ({"bearer": "given"}, {"oauth2": login}):
+            assert not run(HttpProcessor(url=url, auth=auth, concurrency=1), USERS).bad
+    assert [each.headers.get("Authorization") for each in asked] == [
+        "Bearer given", "Bearer given", "Basic aWQ6c2VjcmV0", "Bearer fetched", "Bearer fetched",
+    ]  # fmt: skip
+    with http_server(lambda request: Said(status=403)) as url:
+        refused = {"oauth2": {**login, "token_url": url}}
+        result = run(HttpProcessor(url=url, auth=refused, retry=QUICK), USERS)
+    assert result.bad == {0: "http_login", 1: "http_login"}
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,7 @@ def test_a_database_is_read_once_for_all_tasks(database: Path, tmp_path: Path) -
     step = LookupProcessor(
         database=source, on={"code": "code"}, columns="name STRING, people DOUBLE", refresh_ms=3_600_000
     )
+    (tmp_path / "state").mkdir()
     at = stage(state=tmp_path / "state")
     result = run(step, EVENTS, at)
     assert [(row["name"], row["people"]) for row in result.rows][::3] == [("Germany", 83.5), ("France", 68.0)]

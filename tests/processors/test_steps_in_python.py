@@ -13,7 +13,7 @@ from penstock.engine.plan.analysis import offline
 from penstock.engine.trials.trial import Bench, try_out
 from tests.cli.commands import wait_for
 from tests.flows import Streams, keeper, letters, pipeline, running
-from tests.processors.http_server import Said, http_server
+from tests.http_server import Said, http_server
 
 VALUES = [
     b'{"id": 1, "country": "DE"}',

@@ -125,8 +125,8 @@ def test_what_cannot_be_computed_is_noted(events: DataFrame) -> None:
     )
     found, notes = applied(step, events)
     assert [(note["code"], note["event"]["offset"], note["row"]) for note in notes] == [
-        ("aggregate_failed", 4, '{"at":"2024-01-01T00:00:40.000000Z","who":"a","n":0}'),
         ("no_time", 9, '{"who":"a","n":9}'),
+        ("aggregate_failed", 4, '{"at":"2024-01-01T00:00:40.000000Z","who":"a","n":0}'),
         (
             "aggregate_failed",
             None,

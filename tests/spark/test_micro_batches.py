@@ -46,20 +46,22 @@ def test_offsets_watermark_and_metrics_of_a_batch(spark: SparkSession, tmp_path:
     assert [each["passed"]["given"] for each in metrics[:2]] == [1, 1]
 
 
-def test_local_properties_reach_the_tasks_of_the_batch_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_local_properties_stay_for_the_jobs_of_sinks_but_not_the_spool(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     seen: list[Any] = []
 
     def deliver(batch: DataFrame, number: int) -> None:
         current = CurrentBatch(spark)
         context = spark.sparkContext
-        current.begin({"penstock.a": "x", "penstock.b": "y"})
-        seen.append([context.getLocalProperty(name) for name in ("penstock.a", "penstock.b")])
+        current.begin({"penstock.a": "x", "penstock.spool": "y"})
+        seen.append([context.getLocalProperty(name) for name in ("penstock.a", "penstock.spool")])
         batch.collect()
         current.end()
-        seen.append([context.getLocalProperty(name) for name in ("penstock.a", "penstock.b")])
+        seen.append([context.getLocalProperty(name) for name in ("penstock.a", "penstock.spool")])
 
     run(spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 3).load(), deliver, tmp_path)
-    assert seen[:2] == [["x", "y"], [None, None]]
+    assert seen[:2] == [["x", "y"], ["x", ""]]
 
 
 @pytest.mark.parametrize("whole", [True, False])

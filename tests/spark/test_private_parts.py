@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable
@@ -97,8 +98,7 @@ def test_nodes(events: DataFrame, catalyst: Catalyst) -> None:
 
 def test_what_is_asked_of_plans(events: DataFrame, catalyst: Catalyst, spark: SparkSession) -> None:
     renamed = events.selectExpr("CAST(id AS BIGINT) AS wide", "CAST(s AS INT) AS narrow")
-    wide, narrow = (named.child() for named in plans.elements(resolved(renamed).projectList()))
-    assert (catalyst.is_wider(wide), catalyst.is_wider(narrow)) == (True, False)
+    _, narrow = (named.child() for named in plans.elements(resolved(renamed).projectList()))
     swapped = catalyst.replaced(narrow, lambda e: catalyst.literal("7") if plans.name(e) != "Cast" else None)
     assert [row[0] for row in events.select(catalyst.column(swapped)).collect()] == [7, 7]
     assert catalyst.option(None).isEmpty()
@@ -110,15 +110,99 @@ def test_what_is_asked_of_plans(events: DataFrame, catalyst: Catalyst, spark: Sp
     assert catalyst.frame(catalyst.inlined(resolved(cte))).collect()[0].x == 1
 
 
+def test_a_parsed_tree(catalyst: Catalyst) -> None:
+    text = "WITH t AS (SELECT lower(s) AS x FROM input)\nSELECT x FROM t WHERE x = 'a' |> SET x = upper(x)"
+    root = catalyst.parsed(catalyst.parser().parsePlan(text))
+    found: dict[str, list[plans.Node]] = {}
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        found.setdefault(node.name, []).append(node)
+        waiting.extend(node.parts())
+    assert sorted(call.fields["nameParts"] for call in found["UnresolvedFunction"]) == [["lower"], ["upper"]]
+    assert [call.at for call in found["UnresolvedFunction"] if call.fields["nameParts"] == ["lower"]] == [
+        (1, 19)
+    ]
+    assert [text.fields["value"] for text in found["Literal"]] == ["a"]
+    relation = next(r for r in found["UnresolvedRelation"] if r.fields["multipartIdentifier"] == ["input"])
+    assert (relation.fields["isStreaming"], relation.fields["options"]) == (False, [])
+    (named,) = found["UnresolvedWith"][0].fields["cteRelations"]
+    assert (named["_1"], named["_2"].name) == ("t", "SubqueryAlias")
+    deep = catalyst.parsed(catalyst.parser().parseExpression(" + ".join(["1"] * 500)))
+    assert deep.name == "Add", "deeper than JSON could be nested"
+
+
+def test_a_resolved_tree(events: DataFrame, catalyst: Catalyst) -> None:
+    frame = events.selectExpr("CAST(id AS BIGINT) AS wide", "CAST(s AS DECIMAL(4, 1)) AS narrow")
+    plan = resolved(frame)
+    root = catalyst.tree(plan)
+    wide, narrow = (named.children[0] for named in root.expressions)
+    assert (root.name, [child.name.rpartition(".")[2] for child in root.children]) == (
+        "Project",
+        ["LogicalRDD"],
+    )
+    assert (wide.name, wide.type, wide.fields["wider"]) == ("Cast", "long", True)
+    assert (narrow.type, narrow.fields["wider"]) == ("decimal", False)
+    assert [each.name for each in catalyst.trees(plan.projectList())] == ["Alias", "Alias"]
+    output = catalyst.output(plan)
+    (column,) = plans.elements(output.take(1))
+    assert id_of(catalyst.output_named(plan, "wide")) == id_of(column)
+    assert catalyst.united(output.take(1), output).size() == 2, "none of them twice"
+
+
+def jvm_server(spark: SparkSession) -> Any:
+    """The server for calls from the JVM."""
+    context: Any = spark.sparkContext
+    return context._gateway._callback_server
+
+
 def test_the_driver(spark: SparkSession) -> None:
     assert driver.is_alive(spark)
     assert driver.jvm_of(spark).java.lang.Math.abs(-1) == 1
     assert driver.hadoop_configuration(spark).get("fs.defaultFS")
-    driver.write_no_checksums(spark)
+    driver.await_calls(spark)
+    server = jvm_server(spark)
+    assert server.server_socket.fileno() < 1024
     driver.silence(spark, ["org.example.none"])
     driver.compile_pattern(spark, "a+")
     with pytest.raises(driver.java_errors()):
         driver.compile_pattern(spark, "(")
+
+
+def test_java_sets_the_permissions_of_local_files(spark: SparkSession, tmp_path: Path) -> None:
+    driver.lighten_local_files(spark)
+    hadoop = driver.jvm_of(spark).org.apache.hadoop
+    files = hadoop.fs.Path(str(tmp_path)).getFileSystem(driver.hadoop_configuration(spark))
+    assert files.getRawFileSystem().getClass().getName() == "penstock.LocalFiles", "so that chmod is not run"
+    for mode in (0o640, 0o755, 0o007, 0o421):
+        made = hadoop.fs.Path(str(tmp_path / f"{mode:o}"))
+        files.create(made, True).close()
+        files.setPermission(made, hadoop.fs.permission.FsPermission(mode))
+        assert (tmp_path / f"{mode:o}").stat().st_mode & 0o777 == mode
+    assert len(list(tmp_path.iterdir())) == 4, "no checksum beside a file"
+
+
+@pytest.mark.slow
+def test_a_query_calls_a_function_with_each_batch_in_one_session(spark: SparkSession, tmp_path: Path) -> None:
+    called: list[tuple[int, int, int]] = []
+
+    def deliver(df: DataFrame, number: int) -> None:
+        if number == 2:
+            raise ValueError("no more")
+        session = df.sparkSession
+        called.append((number, df.count(), id(session)))
+        assert session.range(3).count() == 3
+
+    for number in range(3):
+        file = tmp_path / f"{number}.txt"
+        file.write_text("x\n" * (number + 1))
+        os.utime(file, (number, number))  # files are read in the order of their times
+    frame = spark.readStream.schema("value STRING").option("maxFilesPerTrigger", 1).text(str(tmp_path))
+    query = queries.start_query(frame.writeStream.trigger(availableNow=True), deliver)
+    with pytest.raises(Exception, match="no more"):
+        query.awaitTermination()
+    assert [(number, count) for number, count, _ in called] == [(0, 1), (1, 2)]
+    assert len({session for _, _, session in called}) == 1
 
 
 @pytest.mark.slow

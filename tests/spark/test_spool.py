@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as f
 
 from penstock.spark.catalyst import Catalyst, resolved
-from penstock.spark.spool import lines, silent, spooled, spooling
+from penstock.spark.spool import DIRECTORY, lines, silent, spooled, spooling, unfinished
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,6 +61,25 @@ def test_a_task_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -
     with spooling(spark, tmp_path / "spool"), pytest.raises(Exception, match="no"):
         df.collect()
     assert set(taken(tmp_path / "spool")) <= set(range(0, 500, 2)), "the second partition has failed"
+    assert not list((tmp_path / "spool").glob("*.half"))
+
+
+def test_files_that_no_task_has_finished(tmp_path: Path) -> None:
+    names = ("0000-000003-000000", "0000-000003-000000.7.half", "0000-000003-000001.8.half")
+    for name in names:
+        (tmp_path / name).touch()
+    assert unfinished(tmp_path) == ["0000-000003-000001"]
+
+
+def test_a_closed_spool_takes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    """A job of a sink computes again what a lost executor had cached: its notes are there already."""
+    df = sieved(spark.range(0, 100, 1, 2))
+    with spooling(spark, tmp_path / "spool"):
+        df.count()
+        spark.sparkContext.setLocalProperty(DIRECTORY, "")
+        assert df.count() == 50
+    assert taken(tmp_path / "spool") == list(range(0, 100, 2))
+    assert unfinished(tmp_path / "spool") == []
 
 
 def test_a_silent_plan_leaves_out_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:

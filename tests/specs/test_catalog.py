@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.specs.catalog import ROLES, catalog, load
+from penstock.specs.catalog import ROLES, Role, catalog, load
 from penstock.specs.documents import Models
 from penstock.specs.text import read_one
 from penstock.specs.validation import parse
@@ -50,3 +50,13 @@ def test_every_field_of_every_kind_is_described() -> None:
             for field, about in definition.get("properties", {}).items():
                 plain = field in ("type", "kind", "metadata", "spec") or "description" in about
                 assert plain, f"{name}.{field} has no description"
+
+
+@pytest.mark.parametrize("role", ["source", "sink"])
+def test_no_field_of_a_connector_hides_one_of_its_document(role: Role) -> None:
+    """A Source or Sink document has fields of its own beside those of its connector, such as `stream`."""
+    own = {"stream", "auto_create_stream", "batch", "restart"}
+    hidden = {
+        name: own & cls.model_fields.keys() for name, cls in catalog(role).classes.items() if name != "stream"
+    }
+    assert {name: fields for name, fields in hidden.items() if fields} == {}

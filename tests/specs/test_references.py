@@ -41,3 +41,9 @@ def test_every_place_that_names_another_document() -> None:
 )
 def test_a_broken_document_refers_to_nothing(raw: dict[str, Any]) -> None:
     assert references_of(raw) == []
+
+
+def test_a_stream_of_another_system_is_no_reference() -> None:
+    other = {"type": "other", "stream": "orders"}
+    pipeline = {"kind": "Pipeline", "spec": {"source": other, "sinks": [other]}}
+    assert references_of(pipeline) == []

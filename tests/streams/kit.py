@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,20 +18,50 @@ from penstock.specs.stream import StreamSpec
 from penstock.streams.config import StreamConfig, read_config, write_config
 from penstock.streams.events import RAW
 from penstock.streams.files import Files
+from penstock.streams.kafka.cluster import Cluster
 from penstock.streams.local.storage import LocalStorage
 from penstock.streams.log import Log
 from penstock.streams.pool import open_storage
+from penstock.streams.remote.host import StreamHost
+from penstock.streams.remote.storage import SERVERS
 
 NIGHTLY = bool(os.environ.get("PENSTOCK_TEST_NIGHTLY"))
 """Whether there is time for every kill and every bit: set by `make nightly`."""
 
 
 def make_stream(
-    directory: Path, *, memory: Path | None = None, free_bytes: int = 0, id: str = "s", **spec: Any
+    directory: Path,
+    *,
+    memory: Path | None = None,
+    free_bytes: int = 0,
+    id: str = "s",
+    kafka: Cluster | None = None,
+    **spec: Any,
 ) -> Path:
     """Make the directory of a stream, or change all its settings: `wal={"sync": True}, buffer={…}`."""
-    write_config(directory, StreamConfig(id, StreamSpec.model_validate(spec), memory, free_bytes))
+    config = StreamConfig(id, StreamSpec.model_validate(spec), memory, free_bytes, kafka=kafka)
+    write_config(directory, config)
     return directory
+
+
+def far_side(directory: Path) -> Path:
+    """The directory of the same stream on another machine, whose server has this disk."""
+    host, far = StreamHost(), directory.parent / "far" / directory.name
+
+    def ask(_: str, life: str, method: str, message: bytes) -> bytes:
+        near = directory.parent / life
+        return (
+            asyncio.run(host.wait(near, message)) if method == "wait" else host.answer(near, method, message)
+        )
+
+    SERVERS[str(directory)] = ask
+    write_config(far, replace(read_config(directory), server=str(directory)))
+    return far
+
+
+def cluster_of(address: str) -> Cluster:
+    """A broker as a cluster for streams, with topics that no other test has."""
+    return Cluster(address, prefix=f"t{uuid.uuid4().hex[:12]}.", replication=1)
 
 
 def change(directory: Path, **settings: Any) -> None:

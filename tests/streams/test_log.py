@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -342,3 +343,22 @@ def test_times_are_found_whatever_the_clock_did(
             moment = datetime.fromtimestamp(start / 1e6, UTC) + timedelta(days=days)
             expected = next(i for i, at in enumerate(times) if at >= days)
             assert log.resolve(Position("time", time=moment)) == expected
+
+
+def test_a_closed_log_keeps_no_segment_open(directory: Path) -> None:
+    change(directory, wal={"segment_bytes": 1})
+    with opened(directory) as log:
+        for number in range(4):
+            log.append(events(1, first=number))
+        assert values(log) == [b"e0", b"e1", b"e2", b"e3"]
+        assert _open_below(directory), "the reader keeps segments open while the log is in use"
+    assert not _open_below(directory)
+
+
+def _open_below(directory: Path) -> list[str]:
+    """The files of a directory that this process has open."""
+    found = []
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the descriptor of the listing itself
+            found.append(str(entry.readlink()))
+    return [path for path in found if path.startswith(str(directory))]

@@ -12,16 +12,25 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from penstock.errors import Backpressure
 from penstock.specs.positions import EARLIEST, LATEST, Position
 from penstock.streams import clock, producers
+from penstock.streams.kafka import journal
 from penstock.streams.local import segments
-from penstock.streams.local.storage import LocalStorage
 from penstock.streams.log import Log
+from penstock.streams.pool import open_storage
 from penstock.streams.storage import BatchConflict, BatchTooOld, Cursor, Fenced, Producer, Refusal
-from tests.streams.kit import change, make_stream, raw
+from tests.kafka_server import Kafka
+from tests.streams.kit import change, cluster_of, make_stream, raw
 
 RUNS = int(os.environ.get("PENSTOCK_TEST_KILLS", "50")) // 2
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -84,8 +93,8 @@ class LogModel(RuleBasedStateMachine):
         self.patch.setattr(clock, "now_us", lambda: self.now)
         self.patch.setattr(producers, "WINDOW", WINDOW)
         self.patch.setattr(segments, "INDEX_INTERVAL", 1_000)  # so that small segments have some entries
-        self.directory = make_stream(Path(self.home) / "s", memory=Path(self.home) / "memory", wal=wal)
-        self.wal: dict[str, Any] = wal
+        self.wal: dict[str, Any] = self.possible(wal)
+        self.directory = self.make(Path(self.home))
         self.open()
         self.values: list[bytes] = []
         self.times: list[int] = []
@@ -95,8 +104,15 @@ class LogModel(RuleBasedStateMachine):
         self.first = self.duplicates = self.made = 0
         self.counts = dict.fromkeys(CAPS, 0)
 
+    def make(self, home: Path) -> Path:
+        return make_stream(home / "s", memory=home / "memory", wal=self.wal)
+
+    def possible(self, wal: dict[str, Any]) -> dict[str, Any]:
+        """The settings that the storage has."""
+        return wal
+
     def open(self) -> None:
-        self.logs = [Log(LocalStorage(self.directory)) for _ in range(2)]
+        self.logs = [Log(open_storage(self.directory)) for _ in range(2)]
 
     def teardown(self) -> None:
         if hasattr(self, "logs"):
@@ -193,8 +209,8 @@ class LogModel(RuleBasedStateMachine):
 
     @rule(wal=WAL)
     def change_settings(self, wal: dict[str, Any]) -> None:
-        change(self.directory, wal=wal)
-        self.wal = {**self.wal, **wal}
+        change(self.directory, wal=self.possible(wal))
+        self.wal = {**self.wal, **self.possible(wal)}
 
     @rule(reader=st.sampled_from(["r", "s"]), part=st.floats(0, 1), which=WHICH)
     def move_cursor(self, reader: str, part: float, which: int) -> None:
@@ -210,14 +226,14 @@ class LogModel(RuleBasedStateMachine):
     @rule(which=WHICH)
     def reopen(self, which: int) -> None:
         self.logs[which].close()
-        self.logs[which] = Log(LocalStorage(self.directory))
+        self.logs[which] = Log(open_storage(self.directory))
 
     @rule(tail=st.booleans(), indexes=st.booleans())
     def recover(self, tail: bool, indexes: bool) -> None:
         for log in self.logs:
             log.close()
         if tail:
-            (self.directory / "tail").unlink()
+            (self.directory / "tail").unlink(missing_ok=True)
         if indexes:
             for path in self.directory.glob("*.index"):
                 path.unlink()
@@ -288,7 +304,7 @@ class LogModel(RuleBasedStateMachine):
             self.first = bounds.first
 
 
-LogModel.TestCase.settings = settings(
+PLAN = settings(
     max_examples=RUNS,
     stateful_step_count=40,
     deadline=None,
@@ -296,4 +312,21 @@ LogModel.TestCase.settings = settings(
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
+
+
+def test_a_log_in_kafka_is_the_list(broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same in a topic; its snapshots are so frequent that most starts read one."""
+    monkeypatch.setattr(journal, "SNAPSHOT_ENTRIES", 5)
+
+    class KafkaModel(LogModel):
+        def make(self, home: Path) -> Path:
+            return make_stream(home / "s", storage="kafka", wal=self.wal, kafka=cluster_of(broker.address))
+
+        def possible(self, wal: dict[str, Any]) -> dict[str, Any]:
+            return {name: value for name, value in wal.items() if name != "enabled"}
+
+    run_state_machine_as_test(KafkaModel, settings=settings(PLAN, max_examples=max(3, RUNS // 5)))
+
+
+LogModel.TestCase.settings = PLAN
 TestLogModel = LogModel.TestCase

@@ -29,12 +29,13 @@ from penstock.streams.storage import (
     Fenced,
     Full,
     Producer,
+    Progress,
     Refusal,
     Storage,
 )
-from tests.streams.kit import change, events, make_stream, raw, values
+from tests.streams.kit import change, cluster_of, events, far_side, make_stream, raw, values
 
-KINDS = ("local", "sqlite")
+KINDS = ("local", "sqlite", "remote", pytest.param("kafka", marks=pytest.mark.slow))
 
 Opener = Callable[..., Storage]
 
@@ -45,19 +46,25 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def opener(tmp_path: Path, kind: str) -> Iterator[Opener]:
+def opener(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> Iterator[Opener]:
     """Opens a storage on the test's directory, with settings of `wal` where some are given."""
     opened: list[Storage] = []
+    kafka = cluster_of(request.getfixturevalue("broker").address) if kind == "kafka" else None
 
     def open_(**wal: Any) -> Storage:
         if wal or not (tmp_path / "s").exists():
-            make_stream(tmp_path / "s", storage=kind, wal=wal)
-        opened.append(open_storage(tmp_path / "s"))
+            make_stream(tmp_path / "s", storage=kept_in(kind), wal=wal, kafka=kafka)
+        opened.append(open_storage(far_side(tmp_path / "s") if kind == "remote" else tmp_path / "s"))
         return opened[-1]
 
     yield open_
     for storage in opened:
         storage.close()
+
+
+def kept_in(kind: str) -> str:
+    """What keeps the events: a remote stream is a local one of the server."""
+    return "local" if kind == "remote" else kind
 
 
 def append(*batches: pa.RecordBatch, producer: Producer | None = None, tx: Any = ()) -> Append:
@@ -209,6 +216,27 @@ def test_a_fenced_producer_is_refused_alone(opener: Opener) -> None:
     assert isinstance(write(storage, events(1, 2), producer=Producer("p", 2, epoch=2)), Fenced)
 
 
+def test_the_position_of_a_producer_is_kept_with_its_events(opener: Opener) -> None:
+    storage = opener(segment_bytes=4096)
+    assert storage.progress("cdc") == Progress(0, None)
+    for number in range(50):
+        position = f"lsn {number}"
+        write(
+            storage,
+            events(number * 10, number * 10 + 10),
+            producer=Producer("cdc", number, position=position),
+        )
+    write(storage, events(0, 1), producer=Producer("other", 7))
+    for opened in (storage, opener()):
+        assert opened.progress("cdc") == Progress(50, "lsn 49")
+        assert opened.progress("other") == Progress(8, None)
+    # A later epoch that repeats a batch keeps the position.
+    write(storage, events(490, 500), producer=Producer("cdc", 49, epoch=2, position="lsn 49"))
+    write(storage, events(500, 501), producer=Producer("cdc", 50, epoch=2))
+    assert opener().progress("cdc") == Progress(51, "lsn 49")
+    assert isinstance(write(storage, events(0, 1), producer=Producer("cdc", 51, epoch=1)), Fenced)
+
+
 def test_marks_of_transactions_are_kept(opener: Opener) -> None:
     storage = opener()
     write(storage, events(2))
@@ -312,14 +340,16 @@ def test_a_full_log_that_blocks_waits_for_its_readers(opener: Opener) -> None:
 
 
 def test_a_volume_without_room_is_not_filled(opener: Opener, tmp_path: Path, kind: str) -> None:
+    if kind == "kafka":
+        pytest.skip("the volumes of the brokers are not Penstock's")
     storage = opener()
     write(storage, events(1))
-    make_stream(tmp_path / "s", storage=kind, free_bytes=1 << 60)
+    make_stream(tmp_path / "s", storage=kept_in(kind), free_bytes=1 << 60)
     with pytest.raises(Full, match="disk full"):
         write(storage, events(1, 1))
     storage.move_cursor(Cursor("r", 1))
     assert contents(storage) == names(0, 1)
-    make_stream(tmp_path / "s", storage=kind)
+    make_stream(tmp_path / "s", storage=kept_in(kind))
     assert write(storage, events(1, 1)) == Appended(1, 2)
 
 

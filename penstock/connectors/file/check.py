@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from penstock.connectors.file.paths import is_local, local_path
 from penstock.connectors.file.storage import storage_for
+from penstock.connectors.file.store import Store, explained, hadoop_options, unanswered
 from penstock.connectors.probe import Probe
-from penstock.errors import Problem
-from penstock.spark.driver import java_errors
+from penstock.errors import PenstockError, Problem
+from penstock.spark.driver import error_text, java_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,10 +20,10 @@ OFFERED = 20
 """The most files that are named."""
 
 
-def probe_reading(spark: SparkSession, path: str) -> Probe:
+def probe_reading(spark: SparkSession, path: str, store: Store | None = None) -> Probe:
     """Whether there is something to read at a path, or in a directory, or for a glob."""
     if not is_local(path):
-        return _probe_url(spark, path)
+        return _probe_url(spark, path, store)
     found = sorted(glob.glob(local_path(path)))
     if not found:
         hint = "check the path; it is one of the worker's machine"
@@ -36,10 +37,10 @@ def probe_reading(spark: SparkSession, path: str) -> Probe:
     return Probe(offers={"files": sorted(files)[:OFFERED]})
 
 
-def probe_writing(spark: SparkSession, path: str) -> Probe:
+def probe_writing(spark: SparkSession, path: str, store: Store | None = None) -> Probe:
     """Whether a directory can be written, or made."""
     if not is_local(path):
-        return _probe_url(spark, path, must_exist=False)
+        return _probe_url(spark, path, store, must_exist=False)
     nearest = local_path(path)
     while not os.path.exists(nearest):
         nearest = os.path.dirname(nearest)
@@ -50,16 +51,42 @@ def probe_writing(spark: SparkSession, path: str) -> Probe:
     return Probe()
 
 
-def _probe_url(spark: SparkSession, path: str, *, must_exist: bool = True) -> Probe:
-    if glob.has_magic(path):
-        return Probe(checked=False)
+def _probe_url(spark: SparkSession, path: str, store: Store | None, *, must_exist: bool = True) -> Probe:
+    if problems := unanswered(store):
+        return Probe(problems=problems)
+    plain = path
+    while glob.has_magic(plain):
+        plain = os.path.dirname(plain)
     try:
-        exists = storage_for(path, spark).exists(path)
+        exists, found = _looked_at(spark, plain, store)
+    except PenstockError as error:
+        return Probe(problems=error.problems)
     except java_errors() as error:
-        return _problem("path_not_readable", f"'{path}' cannot be reached: {str(error).splitlines()[0]}")
-    return (
-        Probe() if exists or not must_exist else _problem("path_not_found", f"there is nothing at '{path}'")
-    )
+        known = explained(error_text(error), path, store)
+        if known is not None:
+            return Probe(problems=known.problems)
+        hint = "check the path, and that the worker may use it"
+        return _problem("path_not_readable", f"'{path}' cannot be reached: {_first_line(error)}", hint)
+    if must_exist and not exists:
+        return _problem("path_not_found", f"there is nothing at '{path}'", "check the bucket and the path")
+    return Probe(offers={"files": sorted(found)[:OFFERED]} if must_exist else {})
+
+
+def _looked_at(spark: SparkSession, path: str, store: Store | None) -> tuple[bool, list[str]]:
+    """Whether there is something at a path, and what is below it."""
+    access = hadoop_options(spark, path, store, quick=True)
+    storage = storage_for(path, spark, access)
+    try:
+        found = storage.children(path)
+        return bool(found) or storage.exists(path), found
+    finally:
+        if access:
+            storage.close()
+
+
+def _first_line(error: Exception) -> str:
+    """The message of an exception of Java, without the name of its class."""
+    return error_text(error).splitlines()[0].partition(": ")[2]
 
 
 def _problem(code: str, message: str, hint: str | None = None) -> Probe:

@@ -43,6 +43,9 @@ QUOTING = {
 NULL = "\x00null\x00"
 """What Spark's reader is to take an empty field of CSV for, so that `""` is an empty string."""
 
+ORDER = "$order"
+"""The column with the time at which a file was changed, in microseconds: the order of its events."""
+
 CORRUPT = "$corrupt"
 """The column in which Spark keeps the text of a malformed record."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.connectors.base import UNFIT
-from penstock.connectors.file.form import CORRUPT
+from penstock.connectors.file.form import CORRUPT, ORDER
 from penstock.connectors.file.records import Malformed, Rule
 from penstock.frames.faults import Fault
 from penstock.frames.hidden import NOTE
@@ -52,7 +52,8 @@ def events(df: DataFrame, schema: StructType, rule: Rule, malformed: Malformed) 
     from pyspark.sql import functions as f
 
     columns = [f.col(quote(name)) for name in schema.names]
-    return df.select(*columns, noted(f.col(quote(CORRUPT)), rule, malformed).alias(NOTE))
+    note = noted(f.col(quote(CORRUPT)), rule, malformed).alias(NOTE)
+    return df.select(*columns, note, f.col(quote(ORDER)))
 
 
 def noted(corrupt: Column, rule: Rule, malformed: Malformed, event: Column | None = None) -> Column:

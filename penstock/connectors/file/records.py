@@ -10,12 +10,14 @@ import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.connectors.file.form import CORRUPT
+from penstock.connectors.file.form import CORRUPT, ORDER
 from penstock.frames.faults import Fault
 from penstock.frames.hidden import NOTE, NOTE_TYPE
 from penstock.specs.stream import Timestamps
@@ -93,14 +95,15 @@ class Records:
     kind: Kind
     malformed: Malformed
     output: pa.Schema
-    """The columns of the events, and `$note`."""
+    """The columns of the events, `$note`, and `$order`."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            found = self._decoded(batch)
-            yield self._put(found.batch.columns, len(found.batch), pa.nulls)
-            if found.misfits:
-                yield self._left(found.misfits)
+            for part in _by_order(batch):
+                found, order = self._decoded(part), part.column(ORDER)[0]
+                yield self._put(found.batch.columns, len(found.batch), order, pa.nulls)
+                if found.misfits:
+                    yield self._left(found.misfits, order)
 
     def _decoded(self, batch: pa.RecordBatch) -> Decoded:
         if self.kind == "csv":
@@ -108,24 +111,38 @@ class Records:
         texts = batch.column(0).cast(pa.binary()).to_pylist()
         return self.rule.documents(texts)
 
-    def _left(self, misfits: list[Misfit]) -> pa.RecordBatch:
+    def _left(self, misfits: list[Misfit], order: pa.Scalar) -> pa.RecordBatch:
         """The notes or the failure for records that do not fit."""
         if self.malformed == "fail":
             raise Fault(misfits[0].code, f"{misfits[0].reason}, in {_text(misfits[0])[:200]}")
         columns = [pa.nulls(len(misfits), kind) for kind in self.rule.schema.types]
         if self.malformed == "nulls":
-            return self._put(columns, len(misfits), pa.nulls)
+            return self._put(columns, len(misfits), order, pa.nulls)
         notes = [
             {"kind": "fault", "step": "source", "code": m.code, "message": m.reason, "row": _text(m)}
             for m in misfits
         ]
-        return self._put(columns, len(misfits), lambda _, kind: pa.array(notes, kind))
+        return self._put(columns, len(misfits), order, lambda _, kind: pa.array(notes, kind))
 
     def _put(
-        self, columns: list[pa.Array], rows: int, notes: Callable[[int, pa.DataType], pa.Array]
+        self,
+        columns: list[pa.Array],
+        rows: int,
+        order: pa.Scalar,
+        notes: Callable[[int, pa.DataType], pa.Array],
     ) -> pa.RecordBatch:
         made = notes(rows, self.output.field(NOTE).type)
-        return pa.RecordBatch.from_arrays([*columns, made], schema=self.output)
+        return pa.RecordBatch.from_arrays([*columns, made, pa.repeat(order, rows)], schema=self.output)
+
+
+def _by_order(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch in parts of one file, or of files that were changed at the same time."""
+    if not len(batch):
+        return
+    order = batch.column(ORDER).to_numpy()
+    ends = [*(np.flatnonzero(order[1:] != order[:-1]) + 1).tolist(), len(batch)]
+    for first, end in pairwise([0, *ends]):
+        yield batch.slice(first, end - first)
 
 
 def decoded(
@@ -137,7 +154,7 @@ def decoded(
 
     note = parse_schema(df.sparkSession, f"{quote(NOTE)} {NOTE_TYPE}", field="schema")
     nullable = [type(field)(field.name, field.dataType, True) for field in schema.fields]
-    whole = StructType([*nullable, *note.fields])
+    whole = StructType([*nullable, *note.fields, df.schema[ORDER]])
     rule = Rule(to_arrow_schema(schema, timezone="UTC"), timestamps)
     records = Records(rule, kind, malformed, to_arrow_schema(whole, timezone="UTC"))
     return df.mapInArrow(records, whole)

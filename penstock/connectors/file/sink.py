@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
@@ -22,9 +22,18 @@ from penstock.connectors.file.form import (
 )
 from penstock.connectors.file.paths import qualified
 from penstock.connectors.file.storage import Storage, storage_for
+from penstock.connectors.file.store import (
+    Store,
+    explained,
+    hadoop_options,
+    is_object_store,
+    jars_for,
+    misplaced,
+)
 from penstock.connectors.probe import Probe
 from penstock.errors import Problem, did_you_mean
 from penstock.frames.site import Site
+from penstock.spark.driver import error_text, java_errors
 from penstock.sql.names import quote
 from penstock.sql.rows import to_json
 
@@ -40,14 +49,15 @@ TOLERANCE = 1.25
 
 
 class FileSink(Sink):
-    """Writes each batch as a directory `penstock_batch=…` of files, renamed into place when it is complete.
+    """Writes each batch as a directory `penstock_batch=…` of files, which appears when it is complete.
 
     Delivery is exactly-once: a reader of the directory never sees part of a batch, and a batch that is
     repeated after a crash is recognised by its name and not written again. The directory name is a partition
     in the manner of Hive, so Spark, DuckDB, Trino and pyarrow read the whole tree as one table, and
-    `penstock_batch` is the batch of an event. `batch:` sets the size and the frequency of batches. On object
-    stores, where a directory cannot be renamed at once, write to a table format through the `spark` sink
-    instead.
+    `penstock_batch` is the batch of an event. `batch:` sets the size and the frequency of batches.
+
+    In an object store (`s3a://…`) a batch is one object, since only one object can appear at a time. So there
+    are no `partition_by` and no `max_file_bytes`; tables have them, with the sink `delta` or `iceberg`.
 
     Nothing is lost in the files: times keep their microseconds, and readers get back the values that went in.
     Where `json` and `csv` have no form of their own for a type, `docs/concepts.md` says which one is used.
@@ -67,9 +77,10 @@ class FileSink(Sink):
     options: dict[str, str] = Field(
         default_factory=dict, description="Further options of Spark's writer, such as `compression`."
     )
+    store: Store | None = Field(default=None, description="Access to the object store of `path`.")
 
     guarantee: ClassVar = "exactly-once"
-    tested: ClassVar = "local files"
+    tested: ClassVar = "local files, S3 (versitygw 1.8.0)"
     example: ClassVar = """\
 type: file
 path: out/orders
@@ -81,6 +92,10 @@ max_file_bytes: 134217728
     def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
         from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
+        yield from misplaced(self.path, self.store)
+        for option in ("partition_by", "max_file_bytes"):
+            if is_object_store(self.path) and getattr(self, option):
+                yield _only_one_object(option)
         for i, name in enumerate(self.partition_by):
             if name not in schema.names:
                 yield Problem(
@@ -115,8 +130,15 @@ max_file_bytes: 134217728
             elif self.format != "text" and has_no_form(field.dataType, self.format):
                 yield _cannot_hold(self.format, field, "cast it to STRING or BIGINT, or write parquet")
 
+    def task_paths(self) -> Iterable[tuple[str, str]]:
+        return [("path", self.path)]
+
+    @property
+    def needed_jars(self) -> str | None:
+        return jars_for(self.path)
+
     def probe(self, spark: SparkSession, site: Site) -> Probe:
-        return probe_writing(spark, self.path)
+        return probe_writing(spark, self.path, self.store)
 
     def open(self, site: Site) -> SinkWriter:
         return _Writer(self, site.epoch)
@@ -138,15 +160,24 @@ def has_no_form(kind: DataType, file_format: Format) -> bool:
     return kind.simpleString().startswith(NO_FORM_IN_ORC if file_format == "orc" else NO_FORM)
 
 
+def _only_one_object(field: str) -> Problem:
+    message = "a batch in an object store is one object, so that it appears at once"
+    hints = {
+        "partition_by": "remove it, or write a table with the sink delta or iceberg",
+        "max_file_bytes": "remove it, and limit the size of a batch with batch.max_bytes",
+    }
+    return Problem(code="one_object", message=message, path=field, hint=hints[field])
+
+
 def _cannot_hold(file_format: Format, field: StructField, hint: str) -> Problem:
     message = f"{file_format} cannot hold '{field.name}', a {field.dataType.simpleString()}"
     return Problem(code="unsupported_type", message=message, path="format", hint=hint)
 
 
 class _Writer(SinkWriter):
-    """Writes to a staging directory and publishes it with one rename.
+    """Writes to a staging directory and publishes it in one step: a rename, or the end of an upload.
 
-    The rename is the commit: a directory with the name of a batch exists if and only if the batch was
+    That step is the commit: a directory with the name of a batch exists if and only if the batch was
     delivered (invariants 3 and 4). The name has the lineage of the checkpoint in it, so that a pipeline that
     starts over, and counts from zero again, is not mistaken for the old one. The staging directory has the
     epoch in its name: a worker that has lost the flow, and does not know it yet, writes to a separate one.
@@ -156,11 +187,17 @@ class _Writer(SinkWriter):
         self.sink, self.epoch = sink, epoch
         self.output = qualified(sink.path)
         self.storage: Storage | None = None
+        self.access: dict[str, str] = {}
         self.events_per_file: int | None = None
 
     def write(self, events: Events, delivery: DeliveryId) -> Delivered:
-        df = events.frame()
-        storage = self.storage or storage_for(self.output, df.sparkSession)
+        try:
+            return self._write(events.frame(), delivery)
+        except java_errors() as error:
+            raise explained(error_text(error), self.sink.path, self.sink.store) or error from None
+
+    def _write(self, df: DataFrame, delivery: DeliveryId) -> Delivered:
+        storage = self.storage or self._opened(df.sparkSession)
         owner = hashlib.sha256(f"{delivery.lineage}/{delivery.sink}".encode()).hexdigest()[:12]
         target = f"{self.output}/{BATCH}={owner}-{delivery.batch:010d}"
         staged = f"{storage.staging(self.output)}/{owner}-e{self.epoch:08d}-{delivery.batch:010d}"
@@ -171,7 +208,9 @@ class _Writer(SinkWriter):
         df = in_form(held, self.sink.format)
         if storage.exists(target):
             return Delivered(self._read(df, target).count(), rejected)
-        number = write_counted(df, lambda counted: self._stage(counted, staged)).events
+        options = storage.begin(target)
+        whole = df.coalesce(1) if storage.one_file else df
+        number = write_counted(whole, lambda counted: self._stage(counted, staged, options)).events
         if number:
             staged = self._rolled(df, storage, staged, number)
             self.permitted()
@@ -182,6 +221,10 @@ class _Writer(SinkWriter):
 
     def close(self) -> None:
         self.storage = None
+
+    def _opened(self, spark: SparkSession) -> Storage:
+        self.access = hadoop_options(spark, self.output, self.sink.store)
+        return storage_for(self.output, spark, self.access)
 
     def _sifted(self, df: DataFrame) -> tuple[DataFrame, Iterable[Rejected]]:
         """The events that the format can hold, and separately the others."""
@@ -195,16 +238,18 @@ class _Writer(SinkWriter):
 
     def _read(self, like: DataFrame, path: str) -> DataFrame:
         file_format = self.sink.format
-        options = {**WRITE.get(file_format, {}), **READ.get(file_format, {}), **self.sink.options}
+        forms = {**WRITE.get(file_format, {}), **READ.get(file_format, {})}
+        options = {**forms, **self.sink.options, **self.access}
         return like.sparkSession.read.format(file_format).schema(like.schema).options(**options).load(path)
 
-    def _stage(self, df: DataFrame, path: str) -> None:
+    def _stage(self, df: DataFrame, path: str, options: Mapping[str, str] | None = None) -> None:
         writer = (
             df.write.format(self.sink.format)
             .mode("overwrite")
             .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
             .option("mapreduce.fileoutputcommitter.algorithm.version", "2")
-            .options(**{**WRITE.get(self.sink.format, {}), **self.sink.options})
+            .options(**{**WRITE.get(self.sink.format, {}), **self.sink.options, **self.access})
+            .options(**(options or {}))
         )
         if self.events_per_file:
             writer = writer.option("maxRecordsPerFile", self.events_per_file)

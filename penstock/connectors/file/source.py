@@ -5,18 +5,23 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from penstock.connectors.base import Source
 from penstock.connectors.file.check import probe_reading
-from penstock.connectors.file.form import CORRUPT, READ, Format
+from penstock.connectors.file.form import CORRUPT, ORDER, READ, Format
 from penstock.connectors.file.paths import is_local, local_path, qualified
+from penstock.connectors.file.storage import storage_for
+from penstock.connectors.file.store import Store, explained, hadoop_options, jars_for
 from penstock.connectors.probe import Probe
-from penstock.errors import Invalid, Problem
-from penstock.frames.hidden import HIDDEN
+from penstock.errors import Invalid, PenstockError, Problem
+from penstock.frames.hidden import EVENT, HIDDEN
+from penstock.frames.known import event_from
 from penstock.frames.site import Site
+from penstock.spark.driver import error_text, java_errors
 from penstock.specs.policies import Batch
 from penstock.specs.stream import TIMESTAMPS, Timestamps
 from penstock.sql.names import quote
@@ -85,10 +90,12 @@ class FileSource(Source):
     options: dict[str, str] = Field(
         default_factory=dict, description="Further options of Spark's reader, such as `sep` for csv."
     )
+    store: Store | None = Field(default=None, description="Access to the object store of `path`.")
 
+    guarantee: ClassVar = "exactly-once"
     position_fields: ClassVar = ("type", "path")
     batch_fields: ClassVar = frozenset({"max_bytes", "max_inflight"})
-    tested: ClassVar = "local files"
+    tested: ClassVar = "local files, S3 (versitygw 1.8.0)"
     example: ClassVar = """\
 type: file
 path: in/orders/*.json
@@ -126,22 +133,25 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         assert columns is not None
         # Spark adds a column for each directory `name=value`, and those of the file sink are such.
         hidden = [name for name in HIDDEN if name in df.columns]
-        return df.select(*map(quote, [*columns.names, *hidden]))
+        # Spark reads the largest file of a micro-batch first, and its own order would make others late.
+        event = event_from(place=quote(ORDER)).alias(EVENT)
+        return df.select(*map(quote, [*columns.names, *hidden]), event)
 
     def _read(self, spark: SparkSession, batch: Batch) -> DataFrame:
         set_ = batch.model_fields_set
         if "max_bytes" in set_:
             spark.conf.set("spark.sql.files.maxPartitionBytes", str(batch.max_bytes))
-        options = {"maxFileAge": FOREVER, **self._options()}
+        access = hadoop_options(spark, self.path, self.store)
+        options = {"maxFileAge": FOREVER, **self._options(), **access}
         if "max_inflight" in set_ and batch.max_inflight != "auto":
             options["maxBytesPerTrigger"] = str(batch.max_bytes * batch.max_inflight)
         reader = spark.readStream.options(**options)
-        path = self._watched()
+        path = self._watched(spark, access)
         if self.format == "text":
-            return reader.format("text").load(path)
+            return _ordered(reader.format("text").load(path))
         schema = parse_schema(spark, self.schema_ or "", field="schema")
         if self.format not in DECODED:
-            return reader.format(self.format).schema(schema).load(path)
+            return _ordered(reader.format(self.format).schema(schema).load(path))
         if self.format == "json" and not self._whole_files():
             return self._lines(reader, spark, schema, path)
         return self._decoded(reader, schema, path)
@@ -165,7 +175,7 @@ schema: id BIGINT, customer STRING, amount DOUBLE
     ) -> DataFrame:
         from penstock.connectors.file import lines as file_lines
 
-        read = file_lines.reader(reader, spark, schema, self.timestamps).load(path)
+        read = _ordered(file_lines.reader(reader, spark, schema, self.timestamps).load(path))
         return file_lines.events(read, schema, self._rule(), self.malformed)
 
     def _decoded(self, reader: DataStreamReader, schema: StructType, path: str) -> DataFrame:
@@ -177,31 +187,47 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         if self.format == "csv":
             fields = [StructField(name, StringType()) for name in (*schema.names, CORRUPT)]
             reader = reader.format("csv").options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
-            read = reader.schema(StructType(fields)).load(path)
+            read = _ordered(reader.schema(StructType(fields)).load(path))
         else:
             kind = "documents"
-            read = reader.format("text").option("wholetext", "true").load(path)
+            read = _ordered(reader.format("text").option("wholetext", "true").load(path))
         return decoded(read, schema, self.timestamps, kind, self.malformed)
 
+    def task_paths(self) -> Iterable[tuple[str, str]]:
+        return [("path", self.path)]
+
     def probe(self, spark: SparkSession, site: Site) -> Probe:
-        return probe_reading(spark, self.path)
+        return probe_reading(spark, self.path, self.store)
+
+    @property
+    def needed_jars(self) -> str | None:
+        return jars_for(self.path)
+
+    def explained(self, text: str) -> PenstockError | None:
+        return explained(text, self.path, self.store)
 
     def trigger(self, batch: Batch) -> dict[str, Any]:
         return {"availableNow": True} if self.finite else {"processingTime": f"{self.poll_ms} milliseconds"}
 
-    def _watched(self) -> str:
+    def _watched(self, spark: SparkSession, access: Mapping[str, str]) -> str:
         """The path in a form that Spark can watch.
 
         Spark refuses to watch one file, or a directory that is not there yet, unless the path is a
         pattern, even one that matches nothing else.
         """
         path = qualified(self.path)
-        if not is_local(path) or glob.has_magic(path) or os.path.isdir(path):
+        if glob.has_magic(path) or self._is_directory(spark, path, access):
             return path
-        if self.finite and not os.path.exists(path):
-            message = f"there is nothing at '{self.path}'"
-            raise Invalid(Problem(code="path_not_found", message=message, path="path"))
+        if self.finite and not storage_for(path, spark, access).exists(path):
+            message, hint = f"there is nothing at '{self.path}'", "check the path, or put a file there first"
+            raise Invalid(Problem(code="path_not_found", message=message, path="path", hint=hint))
         return re.sub(r"(\w)(\W*)$", r"[\1]\2", path)
+
+    def _is_directory(self, spark: SparkSession, path: str, access: Mapping[str, str]) -> bool:
+        try:
+            return storage_for(path, spark, access).is_directory(path)
+        except java_errors() as error:
+            raise self.explained(error_text(error)) or error from None
 
     def _options(self) -> dict[str, str]:
         return {**READ.get(self.format, {}), **self.options}
@@ -215,9 +241,12 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         if self.format in ("json", "csv") and (size := self._local_bytes()) > SAMPLE_BYTES:
             options.setdefault("samplingRatio", str(SAMPLE_BYTES / size))
         try:
+            options |= hadoop_options(spark, self.path, self.store)
             found = spark.read.format(self.format).options(**options).load(qualified(self.path))
             schema = found.drop(BATCH).schema
         except PySparkException as error:
+            if (known := self.explained(error_text(error))) is not None:
+                raise known from None
             raise Invalid(self._cannot_infer(str(error).splitlines()[0])) from None
         fields = [f for f in schema.fields if f.name != "_corrupt_record"]
         if not fields:
@@ -240,3 +269,11 @@ schema: id BIGINT, customer STRING, amount DOUBLE
             files = [os.path.join(d, f) for d, _, fs in os.walk(match) for f in fs] or [match]
             total += sum(os.path.getsize(f) for f in files if os.path.isfile(f))
         return total
+
+
+def _ordered(df: DataFrame) -> DataFrame:
+    """The frame with the time at which the file of each event was changed."""
+    from pyspark.sql import functions as f
+
+    changed = df.metadataColumn("_metadata").getField("file_modification_time")
+    return df.withColumn(ORDER, f.unix_micros(changed))

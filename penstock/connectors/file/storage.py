@@ -1,4 +1,4 @@
-"""Publishing a directory in one step, on the local file system or on one that Hadoop knows."""
+"""Publishing a batch in one step: on the local file system, on one that Hadoop knows, in an object store."""
 
 from __future__ import annotations
 
@@ -6,16 +6,28 @@ import contextlib
 import os
 import shutil
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from penstock.connectors.file.paths import is_local, local_path
-from penstock.spark.driver import hadoop_configuration, jvm_of
+from penstock.connectors.file.store import JAVA, NO_USER, is_object_store
+from penstock.spark.driver import error_text, hadoop_configuration, java_errors, jvm_of
+from penstock.spark.java_classes import java_class
 from penstock.streams.files import Files
+
+HADOOP_OUTPUT = "org.apache.hadoop.mapreduce.lib.output"
 
 
 class Storage(ABC):
     """The few file operations a sink needs so that readers see all of a batch or nothing."""
+
+    one_file = False
+    """Whether a batch has to be one file."""
+
+    def begin(self, target: str) -> dict[str, str]:
+        """Prepare for staging what is to become `target`; gives options of Spark's writer."""
+        return {}
 
     @abstractmethod
     def staging(self, output: str) -> str:
@@ -26,12 +38,16 @@ class Storage(ABC):
         """Whether there is something at `path`."""
 
     @abstractmethod
+    def is_directory(self, path: str) -> bool:
+        """Whether there is a directory at `path`."""
+
+    @abstractmethod
     def publish(self, source: str, target: str) -> None:
-        """Make a directory visible with one atomic move. An existing target stays as it is."""
+        """Make what is staged visible in one step. An existing target stays as it is."""
 
     @abstractmethod
     def remove(self, path: str) -> None:
-        """Delete a tree, if it is there."""
+        """Delete what is staged, or a tree, if it is there."""
 
     @abstractmethod
     def sizes(self, path: str) -> list[int]:
@@ -41,10 +57,15 @@ class Storage(ABC):
     def children(self, path: str) -> list[str]:
         """The paths directly below `path`."""
 
+    def close(self) -> None:  # noqa: B027 (most hold nothing)
+        """End the client of the storage, unless others use it too."""
 
-def storage_for(path: str, spark: Any) -> Storage:
-    """The storage a path lives on."""
-    return LocalStorage() if is_local(path) else HadoopStorage(spark, path)
+
+def storage_for(path: str, spark: Any, options: Mapping[str, str] | None = None) -> Storage:
+    """The storage a path lives on, opened with settings of Hadoop."""
+    if is_local(path):
+        return LocalStorage()
+    return (ObjectStorage if is_object_store(path) else HadoopStorage)(spark, path, options)
 
 
 class LocalStorage(Storage):
@@ -60,6 +81,9 @@ class LocalStorage(Storage):
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
 
     def publish(self, source: str, target: str) -> None:
         try:
@@ -84,13 +108,11 @@ class LocalStorage(Storage):
 class HadoopStorage(Storage):
     """A file system behind Hadoop's API. The rename is as atomic as that file system's own."""
 
-    def __init__(self, spark: Any, url: str) -> None:
+    def __init__(self, spark: Any, url: str, options: Mapping[str, str] | None = None) -> None:
         self.jvm = jvm_of(spark)
-        hadoop = self.jvm.org.apache.hadoop
-        uri = self.jvm.java.net.URI(url)
-        configuration = hadoop_configuration(spark)
-        self.context = hadoop.fs.FileContext.getFileContext(uri, configuration)
-        self.files = hadoop.fs.FileSystem.get(uri, configuration)
+        self.uri = self.jvm.java.net.URI(url)
+        self.configuration = hadoop_configuration(spark, options)
+        self.files = self.jvm.org.apache.hadoop.fs.FileSystem.get(self.uri, self.configuration)
 
     def staging(self, output: str) -> str:
         return f"{output.rstrip('/')}/_staging"
@@ -98,12 +120,17 @@ class HadoopStorage(Storage):
     def exists(self, path: str) -> bool:
         return bool(self.files.exists(self._path(path)))
 
+    def is_directory(self, path: str) -> bool:
+        return bool(self.exists(path) and self.files.getFileStatus(self._path(path)).isDirectory())
+
     def publish(self, source: str, target: str) -> None:
         self.files.mkdirs(self._path(target).getParent())
         rename = getattr(self.jvm, "org.apache.hadoop.fs.Options$Rename")
         options = self.jvm.java.lang.reflect.Array.newInstance(rename.NONE.getClass(), 0)
+        contexts = self.jvm.org.apache.hadoop.fs.FileContext
+        context = contexts.getFileContext(self.uri, self.configuration)
         try:
-            self.context.rename(self._path(source), self._path(target), options)
+            context.rename(self._path(source), self._path(target), options)
         except Exception:
             if not self.exists(target):
                 raise
@@ -119,9 +146,53 @@ class HadoopStorage(Storage):
         return found
 
     def children(self, path: str) -> list[str]:
-        if not self.exists(path):
+        try:
+            found = self.files.listStatus(self._path(path))
+        except java_errors() as error:
+            text = error_text(error)
+            # Some stores answer that a user is not found, which Hadoop takes for the path.
+            if "FileNotFoundException" not in text or NO_USER.search(text):
+                raise
             return []
-        return [str(status.getPath().toString()) for status in self.files.listStatus(self._path(path))]
+        return [str(status.getPath().toString()) for status in found]
+
+    def close(self) -> None:
+        self.files.close()
 
     def _path(self, path: str) -> Any:
         return self.jvm.org.apache.hadoop.fs.Path(path)
+
+
+class ObjectStorage(HadoopStorage):
+    """An object store: a batch is one object, which the store makes visible with one request.
+
+    It is uploaded in parts, and the upload is completed when the batch is published; decision 46 has the
+    reasons. The name of the object is that of the batch, so an upload that an older worker completes too
+    replaces the object by the same events.
+    """
+
+    one_file = True
+
+    def __init__(self, spark: Any, url: str, options: Mapping[str, str] | None = None) -> None:
+        super().__init__(spark, url, options)
+        self.objects = java_class(spark, JAVA / "StagedObject.java")
+
+    def begin(self, target: str) -> dict[str, str]:
+        self.objects.fence(self._path(target), self.configuration)
+        committer = "penstock.ObjectCommitter"
+        return {
+            "penstock.store.target": target,
+            "spark.sql.sources.outputCommitterClass": committer,
+            "spark.sql.parquet.output.committer.class": committer,
+            # Spark makes the default one first, and S3A's refuses a file system that is not its own.
+            "mapreduce.outputcommitter.factory.class": f"{HADOOP_OUTPUT}.FileOutputCommitterFactory",
+        }
+
+    def publish(self, source: str, target: str) -> None:
+        if self.exists(target):
+            self.remove(source)
+        else:
+            self.objects.publish(self._path(source), self.configuration)
+
+    def remove(self, path: str) -> None:
+        self.objects.discard(self._path(path), self.configuration)

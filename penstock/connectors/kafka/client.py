@@ -8,18 +8,12 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
+from penstock.connectors.remote import ADDRESS
 from penstock.specs.base import Component, Spec
+from penstock.specs.tls import Tls as AnyTls
+from penstock.streams.kafka.cluster import jaas
 
 JARS = "kafka"
-
-ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\],]+):[0-9]{1,5}")
-"""A host, or an IPv6 address in brackets, and a port."""
-
-MODULES = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
 
 OWNED = re.compile(
     r"bootstrap\.servers|security\.protocol|sasl\..*|ssl\..*|auto\.offset\.reset|enable\.auto\.commit"
@@ -38,7 +32,7 @@ class Sasl(Spec):
     password: str = Field(description="Its password; write `${NAME}` to take it from a variable.")
 
 
-class Tls(Spec):
+class KafkaTls(AnyTls):
     """Encrypted connections. Files are read where the flow runs."""
 
     ca_file: str | None = Field(
@@ -49,25 +43,20 @@ class Tls(Spec):
         min_length=1,
         description="PEM file with the client's private key (PKCS #8) and certificates, if brokers ask.",
     )
-    key_password: str | None = Field(default=None, description="Password of the private key.")
-    verify_hostname: bool = Field(
-        default=True, description="Whether the name in a broker's certificate must be that of its address."
-    )
 
 
-class Security(Spec):
+class KafkaSecurity(Spec):
     """How connections are encrypted and authenticated. Absent: neither."""
 
-    tls: Tls | None = Field(default=None, description="Encrypt; `{}` trusts what Java trusts.")
+    tls: KafkaTls | None = Field(default=None, description="Encrypt; `{}` trusts what Java trusts.")
     sasl: Sasl | None = Field(default=None, description="Log in with a name and a password.")
 
     def settings(self) -> dict[str, str]:
         """The settings of Kafka's client."""
         made = {"security.protocol": ("SASL_" if self.sasl else "") + ("SSL" if self.tls else "PLAINTEXT")}
         if (sasl := self.sasl) is not None:
-            login = f"username={_quoted(sasl.username)} password={_quoted(sasl.password)}"
             made["sasl.mechanism"] = sasl.mechanism
-            made["sasl.jaas.config"] = f"{MODULES[sasl.mechanism]} required {login};"
+            made["sasl.jaas.config"] = jaas(sasl.mechanism, sasl.username, sasl.password)
         if (tls := self.tls) is not None:
             if tls.ca_file is not None:
                 made |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": tls.ca_file}
@@ -88,7 +77,7 @@ class KafkaEnd(Component):
         description="Brokers to begin with, as `host:port`; the others are found through them. An entry may "
         "name several, separated by commas.",
     )
-    security: Security | None = Field(default=None, description="TLS, and how to log in.")
+    security: KafkaSecurity | None = Field(default=None, description="TLS, and how to log in.")
     options: dict[str, str] = Field(
         default_factory=dict,
         description="Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.",
@@ -129,8 +118,3 @@ class KafkaEnd(Component):
 
 def _split(brokers: list[str]) -> list[str]:
     return [address.strip() for entry in brokers for address in entry.split(",") if address.strip()]
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

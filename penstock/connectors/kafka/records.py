@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from penstock.connectors.file.form import CORRUPT
-from penstock.frames.hidden import EVENT, NOTE
-from penstock.frames.known import event_of
-from penstock.sql.names import quote
+from penstock.connectors.messages.values import RAW, ValueFormat, decoded_value, with_columns
+from penstock.frames.hidden import EVENT
+from penstock.frames.known import event_from
 from penstock.sql.schemas import parse_schema
 
 if TYPE_CHECKING:
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
     from penstock.connectors.file.records import Malformed, Rule
     from penstock.specs.stream import Timestamps
 
-ValueFormat = Literal["json", "text", "bytes"]
-
-RAW = {"text": "STRING", "bytes": "BINARY"}
 RAW_BESIDE = "key STRING, headers MAP<STRING, STRING>"
 BESIDE = "_key STRING, _headers MAP<STRING, STRING>"
 METADATA = "_topic STRING, _partition INT, _offset BIGINT, _time TIMESTAMP"
@@ -56,30 +52,8 @@ def json_events(
     metadata: bool,
 ) -> DataFrame:
     """Records whose value is a JSON object, and notes of those that do not fit the schema."""
-    from pyspark.sql import functions as f
-
-    from penstock.connectors.file.lines import noted
-    from penstock.connectors.json_values import decoded
-
-    read = _read(df, decoded(df.sparkSession, f.col("value"), schema, timestamps))
-    columns = [f.col(quote("value", name)).alias(name) for name in schema.names]
-    note = noted(f.col(quote("value", CORRUPT)), rule, malformed, _event())
-    if (lacking := _lacking(schema)) is not None and malformed != "nulls":
-        note = f.coalesce(note, f.when(f.col("value").isNull(), lacking))
-    return read.select(*columns, *_metadata(metadata, raw=False), _event(), note.alias(NOTE))
-
-
-def _lacking(schema: StructType) -> Column | None:
-    """The note of a record without a value, if a column must have one."""
-    from pyspark.sql import functions as f
-
-    from penstock.frames.noting import note
-
-    required = next((field.name for field in schema.fields if not field.nullable), None)
-    if required is None:
-        return None
-    message = f.lit(f"column '{required}' is missing: the record has no value")
-    return note("fault", "source", "missing_field", message=message, row=f.lit("null"), event=_event())
+    read = _read(df, decoded_value(df, schema, timestamps))
+    return with_columns(read, schema, rule, malformed, _event(), _metadata(metadata, raw=False))
 
 
 def _read(df: DataFrame, value: Column) -> DataFrame:
@@ -108,10 +82,11 @@ def _headers(headers: Column) -> Column:
 
 
 def _event() -> Column:
-    from pyspark.sql import functions as f
-
-    known = {"offset": "_offset", "time": "_time", "key": "_key", "headers": "_headers"}
-    return event_of(**{name: f.col(column) for name, column in known.items()}).alias(EVENT)
+    # Partitions are merged by time: offsets of two partitions have nothing to do with each other.
+    place = "unix_micros(_time)"
+    return event_from(offset="_offset", time="_time", key="_key", headers="_headers", place=place).alias(
+        EVENT
+    )
 
 
 def _metadata(wanted: bool, *, raw: bool) -> list[Column]:

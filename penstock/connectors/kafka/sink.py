@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from penstock.connectors.base import Delivered, DeliveryId, Events, Guarantee, Rejected, Sink, SinkWriter
+from penstock.connectors.base import Delivered, DeliveryId, Events, Guarantee, Sink, SinkWriter
 from penstock.connectors.kafka.check import probe_kafka
 from penstock.connectors.kafka.client import JARS, KafkaEnd
 from penstock.connectors.kafka.problems import explained
-from penstock.connectors.kafka.shape import REFUSAL, ROW, misfits, record_of
-from penstock.connectors.kafka.topic import columns_of
+from penstock.connectors.messages.rejected import rejected_in
+from penstock.connectors.messages.shape import REFUSAL, TARGET, Limits, message_of, misfits
+from penstock.connectors.messages.template import columns_of
 from penstock.connectors.probe import Probe
 from penstock.errors import Problem
-from penstock.frames.hidden import EVENT
 from penstock.frames.site import Site
 from penstock.spark.driver import error_text, java_errors
 from penstock.spark.jars import use_jars
-from penstock.sql.names import quote
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 CLIENT = {
@@ -38,6 +37,13 @@ SAFE = {"acks": "all", "enable.idempotence": "true"}
 OVERHEAD = 4096
 """Bytes of a request beside the largest event."""
 
+MOST_OVERHEAD = 100
+"""Bytes that Kafka may add to a record, beside those for headers."""
+
+VALID = r"^(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}$"
+"""Names of topics that Kafka accepts."""
+
+HEADER_TYPE = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 
 FORMAT = "kafka"
 OLD_SOURCES = "spark.sql.sources.useV1SourceList"
@@ -90,10 +96,10 @@ options: {compression.type: zstd}
         return value
 
     def shape(self, df: DataFrame, site: Site) -> DataFrame:
-        return record_of(df, self.topic, self.max_event_bytes)
+        return message_of(df, self.topic, Limits(self.max_event_bytes, valid=VALID, overhead=MOST_OVERHEAD))
 
     def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
-        yield from misfits(schema, self.topic)
+        yield from misfits(schema, self.topic, "topic")
 
     def probe(self, spark: SparkSession, site: Site) -> Probe:
         return probe_kafka(spark, self, [] if columns_of(self.topic) else [(self.topic, "topic")])
@@ -121,7 +127,8 @@ class _Writer(SinkWriter):
         counted = df.observe(
             seen, f.count_if(~refused).alias("written"), f.count_if(refused).alias("refused")
         )
-        good = counted.filter(~refused).select("topic", "key", "value", "headers")
+        headers = _as_array(f.col("headers")).alias("headers")
+        good = counted.filter(~refused).select(f.col(TARGET).alias("topic"), "key", "value", headers)
         writer = (good.coalesce(1) if self.sink.ordered else good).write.format(FORMAT)
         self.permitted()
         try:
@@ -130,16 +137,17 @@ class _Writer(SinkWriter):
             known = explained(error_text(error), self.sink.addresses, [self.sink.topic], "topic")
             raise known or error from None
         found = seen.get
-        return Delivered(int(found["written"]), self._rejected(df) if found["refused"] else ())
+        return Delivered(int(found["written"]), rejected_in(df) if found["refused"] else ())
 
-    def _rejected(self, df: DataFrame) -> Iterable[Rejected]:
-        from pyspark.sql import functions as f
 
-        refused = df.filter(f.col(REFUSAL).isNotNull())
-        for row in refused.select(REFUSAL, ROW, quote(EVENT)).toLocalIterator():
-            code, message = row[0]
-            known = row[2].asDict(recursive=True) if row[2] is not None else None
-            yield Rejected(row[1] or "{}", code, message, known)
+def _as_array(headers: Column) -> Column:
+    from pyspark.sql import functions as f
+
+    entries = f.map_entries(headers)
+    made = f.transform(
+        entries, lambda e: f.struct(e["key"].alias("key"), e["value"].cast("binary").alias("value"))
+    )
+    return made.cast(HEADER_TYPE)
 
 
 def _leave_old_sources(spark: SparkSession) -> None:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from penstock.connectors.base import Source
+from penstock.connectors.base import Source, SourceGuarantee
 from penstock.connectors.kafka.check import probe_kafka
 from penstock.connectors.kafka.client import JARS, KafkaEnd
 from penstock.connectors.kafka.position import KafkaPosition, options_of
 from penstock.connectors.kafka.problems import explained
-from penstock.connectors.kafka.records import ValueFormat, columns_of, json_events, raw_events
+from penstock.connectors.kafka.records import columns_of, json_events, raw_events
+from penstock.connectors.messages.values import ValueFormat
 from penstock.connectors.probe import Probe
 from penstock.errors import Invalid, PenstockError, Problem
 from penstock.frames.python_source import inflight
@@ -87,6 +88,7 @@ class KafkaSource(KafkaEnd, Source):
     )
 
     jars: ClassVar = JARS
+    guarantee: ClassVar[SourceGuarantee] = "exactly-once"
     tested: ClassVar = "Apache Kafka 4.3.1"
     batch_fields: ClassVar = frozenset({"max_events", "max_ms", "max_inflight"})
     example: ClassVar = """\

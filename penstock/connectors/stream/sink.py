@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import TimeoutError as NotYet
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -72,12 +72,25 @@ class StreamSink(Sink):
     def probe(self, spark: SparkSession, site: Site) -> Probe:
         return probe_stream(site, self.stream)
 
+    def task_writer(self, spark: SparkSession, columns: pa.Schema, site: Site) -> Any:
+        from penstock.connectors.stream.in_tasks import appender
+
+        return appender(spark, columns, place_of(site, self.stream, field="stream"))
+
+    def written_events(self, answer: bytes) -> int:
+        from penstock.connectors.stream.in_tasks import events_of
+
+        return events_of(answer)
+
     def open(self, site: Site) -> SinkWriter:
         return _Writer(site, place_of(site, self.stream, field="stream"))
 
 
 class _Writer(SinkWriter):
-    """Appends on the driver, as one producer with numbered batches."""
+    """Appends on the driver, as one producer with numbered batches.
+
+    The events of a stream in Kafka are mostly written by the tasks, and only named here.
+    """
 
     def __init__(self, site: Site, place: StreamPlace) -> None:
         self.site, self.ddl = site, place.spec.schema_
@@ -88,7 +101,12 @@ class _Writer(SinkWriter):
         from penstock.streams.committer import Dropped
         from penstock.streams.storage import Producer, Refusal
 
-        bodies, rejected = self._encoded(events.table())
+        if (answers := events.written()) is not None:
+            from penstock.connectors.stream.in_tasks import bodies_of
+
+            bodies, rejected = bodies_of(answers, self.ddl), list[Rejected]()
+        else:
+            bodies, rejected = self._encoded(events.table())
         if not bodies:
             return Delivered(0, rejected)
         # Named by the checkpoint's lineage: a pipeline that starts over counts its batches from zero.

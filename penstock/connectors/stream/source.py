@@ -59,6 +59,7 @@ class StreamSource(Source):
         default=False, description="Add `_offset` and `_time`, and for typed streams `_key` and `_headers`."
     )
 
+    guarantee: ClassVar = "exactly-once"
     position_fields: ClassVar = ("type",)
     batch_fields: ClassVar = ALL
     paced: ClassVar = True

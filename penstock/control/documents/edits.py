@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from penstock.control.fleet.progress import checkpoints_of, site_of
 from penstock.control.registry import content
+from penstock.control.registry.documents import Documents
 from penstock.control.registry.records import Record
-from penstock.control.registry.store import Registry
 from penstock.control.streams.logs import Streams
 from penstock.engine.plan.edit_effects import StepEffect, plan_edit, same_steps
 from penstock.engine.plan.flow import Flow, resolve_flow
@@ -59,7 +59,7 @@ class Planner:
     """Plans edits: in a worker with Spark, or in the server without Spark if no worker is ready."""
 
     settings: Settings
-    registry: Registry
+    registry: Documents
     streams: Streams
     spark: SparkSession | None = None
 

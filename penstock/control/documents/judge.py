@@ -20,8 +20,11 @@ from penstock.control.registry.store import Registry
 from penstock.engine.plan.analysis import Analysis, analyse, offline
 from penstock.errors import Invalid, Problem, Unavailable
 from penstock.settings import Settings
-from penstock.specs.documents import derive_id, runs
+from penstock.specs.catalog import Role, catalog
+from penstock.specs.documents import StreamDocument, derive_id, runs
 from penstock.specs.references import made_stream
+from penstock.specs.validation import parse
+from penstock.streams.home import no_cluster
 
 WORKER_WAIT_S = 60.0
 """Seconds that a request waits for a worker that is starting, or being replaced."""
@@ -42,30 +45,47 @@ class Judge:
         """Validate documents that may refer to each other, and to registered ones unless `alone`."""
         seen = [*documents, *self._made_with(documents, alone)]
         judged = self.ask(lambda worker: self.rpc.analyse(worker, seen, alone=alone), _no_worker())
-        return judged[: len(documents)]
+        return [self._placed(raw, analysis) for raw, analysis in zip(documents, judged, strict=False)]
 
     def plans(self, documents: Sequence[Any]) -> list[FlowPlan]:
         """The effects on flows if these documents were saved."""
-        return self.ask(lambda worker: self.rpc.plan(worker, list(documents)), _no_worker())
+        found = self.ask(lambda worker: self.rpc.plan(worker, list(documents)), _no_worker())
+        elsewhere = {(plan.kind, plan.id): home for plan in found if (home := self._home(plan))}
+        for home in set(elsewhere.values()):  # only there are the checkpoints of these flows
+            worker = next((each for each in self.flows.workers() if each.home == home and each.alive), None)
+            if worker is None:
+                message = (
+                    "an edit of this flow cannot be judged: its progress is on a machine without a worker"
+                )
+                raise Unavailable(Problem(code="worker_away", message=message, hint="start a worker there"))
+            theirs = {(plan.kind, plan.id): plan for plan in self.rpc.plan(worker, list(documents))}
+            found = [
+                theirs.get((plan.kind, plan.id), plan)
+                if elsewhere.get((plan.kind, plan.id)) == home
+                else plan
+                for plan in found
+            ]
+        return found
+
+    def _home(self, plan: FlowPlan) -> str | None:
+        record = self.registry.find(plan.kind, plan.id)
+        return record.flow.home if record and record.flow else None
 
     def ask(self, question: Callable[[WorkerInfo], A], no_worker: Problem) -> A:
         """The answer of a worker; `Unavailable` with `no_worker` if none could be reached.
 
-        An unreachable worker may just have been killed while its lease is still valid: then another worker,
-        or its replacement, is asked.
+        An unreachable worker may just have been killed while its lease is still valid, and one that is about
+        to end refuses: then another worker, or its replacement, is asked.
         """
         deadline = time.monotonic() + WORKER_WAIT_S
         silent: set[str] = set()
         while (worker := self.worker(deadline - time.monotonic(), silent)) is not None:
             try:
                 return question(worker)
-            except httpx.HTTPStatusError as error:
-                message = f"worker {worker.id} could not answer: {error.response.status_code}"
-                hint = "its log says why"
-                raise Unavailable(Problem(code="worker_failed", message=message, hint=hint)) from None
             except httpx.ReadTimeout:
                 break  # the worker is computing the answer; another would be no faster
-            except httpx.HTTPError:
+            except httpx.HTTPError as error:
+                _require_silence(worker, error)
                 if time.monotonic() >= deadline:
                     break
                 silent.add(worker.id)
@@ -80,7 +100,7 @@ class Judge:
         """
         rests = _runs(raw) and desired not in (None, "active")
         active = _runs(raw) and not rests
-        analysis = analyse(raw, lambda *_: None, self.registry.ids, self._defaults)
+        analysis = self._placed(raw, analyse(raw, lambda *_: None, self.registry.ids, self._defaults))
         if analysis.valid and (active or self.worker(0.0 if rests else WORKER_WAIT_S) is not None):
             (analysis,) = self.all([raw])
         if not analysis.valid and not (rests and _has_identity(analysis)):
@@ -123,10 +143,16 @@ class Judge:
         while True:
             able = [worker for worker in self.flows.workers() if worker.alive]
             if able:
-                return min(able, key=lambda worker: (worker.id in silent, worker.flows))
+                return min(able, key=lambda each: (each.id in silent, each.home != "", each.flows))
             if time.monotonic() >= deadline or self.settings.workers == 0:
                 return None
             time.sleep(POLL_S)
+
+    def _placed(self, raw: Any, analysis: Analysis) -> Analysis:
+        """The analysis with the problems of documents that this installation has no place for."""
+        if self.settings.kafka.brokers is None and analysis.valid and _wants_kafka(raw, self._defaults):
+            return analysis.model_copy(update={"valid": False, "errors": [no_cluster()]})
+        return refuse_pipes(raw, analysis)
 
     def _made_with(self, documents: Sequence[Any], alone: bool) -> list[dict[str, Any]]:
         """The streams that do not exist yet and will be created with these documents."""
@@ -138,6 +164,14 @@ class Judge:
         return [stream for stream_id, stream in by_id.items() if stream_id not in known]
 
 
+def _require_silence(worker: WorkerInfo, error: httpx.HTTPError) -> None:
+    """`Unavailable` if a worker has answered that it failed, and is not about to end."""
+    status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else None
+    if status not in (None, httpx.codes.SERVICE_UNAVAILABLE):
+        message = f"worker {worker.id} could not answer: {status}"
+        raise Unavailable(Problem(code="worker_failed", message=message, hint="its log says why")) from None
+
+
 def desired_of(raw: Any) -> str | None:
     """The desired status in a document; None if it has no flow."""
     status = raw.get("status") if _runs(raw) else None
@@ -146,6 +180,40 @@ def desired_of(raw: Any) -> str | None:
 
 def _runs(raw: Any) -> bool:
     return isinstance(raw, Mapping) and runs(raw)
+
+
+def _wants_kafka(raw: Any, defaults: Mapping[str, Any]) -> bool:
+    """Whether a valid document is a stream in Kafka."""
+    document = parse(raw, defaults)
+    return isinstance(document, StreamDocument) and document.spec.storage == "kafka"
+
+
+def refuse_pipes(raw: Any, analysis: Analysis) -> Analysis:
+    """The analysis with a problem for each connector that needs pipes, which a worker does not have."""
+    spec = raw.get("spec") if isinstance(raw, Mapping) else None
+    if not isinstance(spec, Mapping):
+        return analysis
+    sinks = spec.get("sinks")
+    ends: list[tuple[Role, str, Any]] = [("source", "spec.source", spec.get("source"))]
+    ends += [
+        ("sink", f"spec.sinks[{i}]", sink) for i, sink in enumerate(sinks if isinstance(sinks, list) else ())
+    ]
+    ends += [("source", "spec", spec)] if raw.get("kind") == "Source" else []
+    ends += [("sink", "spec", spec)] if raw.get("kind") == "Sink" else []
+    problems = [
+        Problem(
+            code="needs_pipe",
+            message=f"a worker has no {'input' if role == 'source' else 'output'} for '{end['type']}' to use",
+            path=f"{path}.type",
+            hint="run it with `penstock run FILE`, or use another connector here",
+        )
+        for role, path, end in ends
+        if isinstance(end, Mapping)
+        and getattr(catalog(role).classes.get(str(end.get("type"))), "piped", False)
+    ]
+    if not problems:
+        return analysis
+    return analysis.model_copy(update={"valid": False, "errors": [*analysis.errors, *problems]})
 
 
 def _title(record: Record) -> str:

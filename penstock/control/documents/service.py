@@ -22,7 +22,7 @@ from penstock.control.registry.store import Registry, name_in_use
 from penstock.control.streams.logs import Streams
 from penstock.control.streams.readers import expect_reader
 from penstock.engine.plan.analysis import Analysis
-from penstock.errors import Conflict, Problem, Unavailable
+from penstock.errors import Conflict, NotFound, Problem, Unavailable
 from penstock.settings import Loaded
 from penstock.specs.documents import KINDS, RUNNABLE, derive_id, runs
 from penstock.specs.references import made_stream
@@ -202,7 +202,7 @@ class Service:
         self, record: Record, analysis: Analysis, before: Record | None = None, *, unproven: bool = False
     ) -> Saved:
         if record.kind == "Stream":
-            self.streams.ensure(record)
+            self.streams.ensure(record, before)
         elif (made := made_stream(record.document)) is not None:
             self.streams.ensure(self.registry.get("Stream", made["metadata"]["name"]))
         expect_reader(self.streams, record, self.document, before)
@@ -280,6 +280,7 @@ class Service:
             "status": flow.status,
             "phase": flow.phase,
             "queue_position": flow.queue_position,
+            "waits_for": flow.waits_for,
             "error": flow.error,
             "attempts": flow.attempts,
             "updated_at": flow.updated_at,
@@ -315,6 +316,9 @@ class Service:
             gone = before.get((change.kind, change.id)) if change.action == "delete" else None
             if gone is not None and _at_rest(gone):
                 self._forget(gone)  # a worker that holds it does so when it has stopped
+        for (kind, name), record in earlier.items():
+            if kind == "Stream" and record is not None:
+                self.streams.ensure(self.registry.get(kind, name), record)
         self.streams.ensure_all()
         for (kind, name), record in earlier.items():
             expect_reader(self.streams, self.registry.get(kind, name), self.document, record)
@@ -357,7 +361,7 @@ class Service:
         """Whether flows can run, and the status of each."""
         try:
             statuses = self.registry.statuses()
-            alive = [w for w in self.flows.workers() if w.alive and w.state == "ready"]
+            alive = [worker for worker in self.flows.workers() if worker.takes_flows]
         except Exception as error:
             problem = Problem(code="registry_down", message=f"the registry does not answer: {error}")
             return Readiness(False, [problem], startup=self.startup())
@@ -372,6 +376,34 @@ class Service:
     def workers(self) -> Sequence[WorkerInfo]:
         """Every worker that is known."""
         return self.flows.workers()
+
+    def keeper_of(self, record: Record) -> WorkerInfo | None:
+        """A worker with the files of a flow, if they are not in the home of this server.
+
+        Unavailable if no worker of that home is there.
+        """
+        home = record.flow.home if record.flow else None
+        if not home:
+            return None
+        found = [worker for worker in self.flows.workers() if worker.home == home and worker.alive]
+        if not found:
+            message = (
+                f"the files of {record.kind.lower()} '{record.name}' are on a machine whose workers are gone"
+            )
+            hint = "start a worker with the same home there"
+            raise Unavailable(Problem(code="worker_away", message=message, hint=hint))
+        return found[0]
+
+    def drain_worker(self, start: str) -> WorkerInfo:
+        """Let the worker whose id begins like this take no more flows and give back those that it has."""
+        found = [worker for worker in self.flows.workers() if worker.id.startswith(start)]
+        if len(found) != 1:
+            message = f"{len(found)} workers have an id that begins with '{start}'"
+            hint = "`penstock worker ls` shows all of them"
+            raise NotFound(Problem(code="not_found", message=message, hint=hint))
+        self.flows.draining(found[0].id)
+        self.coordinator.poke()
+        return next((worker for worker in self.flows.workers() if worker.id == found[0].id), found[0])
 
     def _poke(self) -> None:
         """Make the coordinator and the workers see a change at once."""

@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import httpx
 
 from penstock.control.documents.service import Service
-from penstock.control.fleet.progress import flow_directory, flow_name
-from penstock.control.questions.letter_replay import ReplayRequest, life_of
-from penstock.control.registry.records import Record
-from penstock.control.streams.logs import dead_letters_id
-from penstock.engine.letters.counts import Census, Counts
-from penstock.engine.letters.reader import Found, Letter, Letterbox, Wanted
+from penstock.control.events.letters_here import LetterPage, Letters, LettersHere, lettered
+from penstock.control.questions.letter_replay import ReplayRequest
+from penstock.engine.letters.reader import Found, Letter, Wanted
 from penstock.engine.letters.replay import ReplayResult
-from penstock.engine.letters.states import Marks, State, alone
-from penstock.errors import Conflict, NotFound, PenstockError, Problem, Unavailable
+from penstock.errors import PenstockError, Problem, Unavailable
 from penstock.specs.positions import Position
-from penstock.streams.home import StreamPlace
-
-MOST_OF_ONE = 1000
-"""The most letters that are returned for one event."""
-
-MOST_COUNTED = 1000
-"""The most flows whose letter counts are cached."""
-
-
-@dataclass(frozen=True)
-class LetterPage:
-    """A page of letters, the offset of the next page, and the total numbers."""
-
-    letters: Sequence[Letter]
-    next: int | None
-    counts: Counts
-    states: Mapping[State, int]
 
 
 class ReplayRefused(PenstockError):
@@ -51,69 +26,47 @@ class ReplayRefused(PenstockError):
 
 
 class DeadLetters:
-    """The dead letters of every flow of a service."""
+    """The dead letters of every flow of a service: in its own home, or in that of a worker."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._censuses: dict[str, Census] = {}
+        self._here = LettersHere(service.settings, service.registry, service.streams)
 
     def page(self, kind: str, name: str, position: Position, limit: int, wanted: Wanted) -> LetterPage:
         """Letters from a position on."""
-        with self._box(kind, name, write=False) as box:
-            found = box.page(box.log.resolve(position), limit, wanted)
-            counts = self._census(box).counts()
-            states = box.marks.states()
-        new = max(0, counts.total - sum(states.values()))
-        return LetterPage(found.letters, found.next, counts, {"new": new, **states})
+        return self._of(kind, name).page(kind, name, position, limit, wanted)
 
     def of_event(self, kind: str, name: str, offset: int, time: datetime) -> Found:
-        """The letters of the event that the flow read at an offset, and that was appended at that time.
-
-        Letters are never older than their event. `next` is the offset where a search ran out of time.
-        """
-        with self._box(kind, name, write=False) as box:
-            start = box.log.resolve(Position("time", time=time))
-            found = box.page(start, MOST_OF_ONE, Wanted(source_offset=offset))
-        # The flow may have read another stream before, with offsets of its own.
-        same = [each for each in found.letters if _moment(each.event["time"] or time) == _moment(time)]
-        return Found(same, found.next)
+        """The letters of an event; see `LettersHere`."""
+        return self._of(kind, name).of_event(kind, name, offset, time)
 
     def get(self, kind: str, name: str, offset: int) -> Letter:
         """One letter."""
-        with self._box(kind, name, write=False) as box:
-            return _letter(box, offset)
+        return self._of(kind, name).get(kind, name, offset)
 
     def edit(self, kind: str, name: str, offset: int, event: Mapping[str, Any]) -> Letter:
         """Put another event in the place of a letter's; the original ends the edit."""
-        with self._box(kind, name) as box:
-            letter = _letter(box, offset)
-            same = event == parsed(letter.value)
-            box.marks.edit(offset, None if same else json.dumps(event, ensure_ascii=False))
-            return _letter(box, offset)
+        return self._of(kind, name).edit(kind, name, offset, event)
 
     def discard(self, kind: str, name: str, offset: int) -> Letter:
         """Mark a letter as discarded, so that it is not replayed. It stays in its stream."""
-        with self._box(kind, name) as box:
-            if _letter(box, offset).mark.state == "replaying":
-                with alone(self._directory(self._record(kind, name))):  # no replay of it is running
-                    box.marks.discard(offset, cut_off=True)
-            else:
-                box.marks.discard(offset)
-            return _letter(box, offset)
+        return self._of(kind, name).discard(kind, name, offset)
 
     def restore(self, kind: str, name: str, offset: int) -> Letter:
         """Restore a discarded letter."""
-        with self._box(kind, name) as box:
-            _letter(box, offset)
-            box.marks.restore(offset)
-            return _letter(box, offset)
+        return self._of(kind, name).restore(kind, name, offset)
+
+    def _of(self, kind: str, name: str) -> Letters:
+        worker = self._service.keeper_of(lettered(self._service.registry, kind, name))
+        return self._here if worker is None else self._service.rpc.letters(worker)
 
     def replay(self, request: ReplayRequest) -> ReplayResult:
         """Replay letters on the flow's worker, or on any worker if the flow is not running."""
-        record = self._record(request.kind, request.id)
+        record = lettered(self._service.registry, request.kind, request.id)
         request = request.model_copy(update={"id": record.id})
         service, holder = self._service, record.flow.worker if record.flow else None
         worker = next((w for w in service.flows.workers() if w.id == holder and w.alive), None)
+        worker = worker or service.keeper_of(record)
         if worker is None:
             answer = service.judge.ask(lambda any: service.rpc.replay(any, request), _no_worker())
         else:
@@ -124,55 +77,6 @@ class DeadLetters:
         if answer.result is None:
             raise ReplayRefused(answer.status, answer.problems)
         return answer.result
-
-    @contextmanager
-    def _box(self, kind: str, name: str, *, write: bool = True) -> Iterator[Letterbox]:
-        record = self._record(kind, name)
-        place = self._place(record)
-        log = self._service.streams.log_at(place.directory)
-        with Marks.open(self._directory(record), life_of(place), write=write) as marks:
-            yield Letterbox(log, flow_name(record), marks)
-
-    def _record(self, kind: str, name: str) -> Record:
-        record = self._service.get(kind, name)
-        if record.flow is None:
-            message = f"{kind.lower()} '{record.name}' does not run by itself, so it has no dead letters"
-            hint = "what could not be processed is with the pipelines that use it"
-            raise Conflict(Problem(code="not_runnable", message=message, hint=hint))
-        return record
-
-    def _place(self, record: Record) -> StreamPlace:
-        return self._service.streams.place(dead_letters_id(record))
-
-    def _directory(self, record: Record) -> Path:
-        return flow_directory(self._service.settings, record)
-
-    def _census(self, box: Letterbox) -> Census:
-        if len(self._censuses) > MOST_COUNTED:  # flows come and go
-            self._censuses = {}
-        known = self._censuses.get(box.flow)
-        if known is None or known.log is not box.log:  # its document names another stream now
-            known = self._censuses[box.flow] = Census(box.log, box.flow)
-        return known
-
-
-def _moment(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="milliseconds")
-
-
-def parsed(text: bytes | str) -> Any:
-    """An event as JSON, or None if it is none."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
-
-
-def _letter(box: Letterbox, offset: int) -> Letter:
-    found = box.at([offset]).get(offset)
-    if found is None:
-        raise NotFound(Problem(code="not_found", message=f"there is no letter at offset {offset}"))
-    return found
 
 
 def _no_worker() -> Problem:

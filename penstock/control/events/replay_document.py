@@ -15,7 +15,7 @@ from penstock.specs.documents import API_VERSION
 Target = Literal["all"] | list[str] | Mapping[str, Any]
 """The sinks of a replay: all sinks of the flow, those with these ids, or a separate sink."""
 
-KEPT = ("processors", "tasks", "batch", "restart", "dead_letters")
+KEPT = ("processors", "tasks", "batch", "restart", "placement", "dead_letters")
 """Fields of the spec that a replay copies from the flow."""
 
 Json = dict[str, Any]

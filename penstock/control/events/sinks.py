@@ -36,8 +36,13 @@ def sinks_of(service: Service, kind: str, name: str) -> list[SinkStanding]:
     record = service.registry.get(kind, name)
     runs = flow_of(record).phase in ("running", "draining")
     declared = sink_ends(record.document, _lookup(service))
-    found = read_standings(flow_directory(service.settings, record), [sink.id for sink in declared])
-    end = _end(service, record)
+    ids = [sink.id for sink in declared]
+    keeper = service.keeper_of(record)
+    if keeper is None:
+        found = read_standings(flow_directory(service.settings, record), ids)
+    else:
+        found = service.rpc.files(keeper).standings(kind, record.id, ids)
+    end = _end(service, record) if keeper is None else None
     return [_shown(sink, found[sink.id], end, runs) for sink in declared]
 
 

@@ -9,18 +9,23 @@ from __future__ import annotations
 import math
 import socket
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, insert, or_, select, update
 
 from penstock.control.registry import queries
 from penstock.control.registry.records import JsonObject, Mark, Record
 from penstock.control.registry.store import Registry
 from penstock.control.registry.tables import documents, flow_phase, flow_status, flows, workers
 from penstock.errors import Problem
+
+SHOWN = (
+    *("id", "host", "pid", "url", "token", "started_at", "state", "info", "labels", "capacity", "home"),
+    "certificate",
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,18 @@ class WorkerInfo:
     alive: bool
     flows: int
     info: JsonObject
+    labels: dict[str, str] = field(default_factory=dict)
+    capacity: int | None = None
+    """The most flows that it takes; None: no limit."""
+    home: str = ""
+    """The id of the home that it keeps progress in; empty: the server's."""
+    certificate: str | None = None
+    """What its questions are encrypted with, as PEM; None: they are not, on loopback."""
+
+    @property
+    def takes_flows(self) -> bool:
+        """Whether flows can be given to it."""
+        return self.alive and self.state == "ready"
 
 
 @dataclass(frozen=True)
@@ -63,20 +80,38 @@ class Flows:
 
     # Workers
 
-    def join(self, worker: str, pid: int, url: str, token: str, lease_s: float, info: JsonObject) -> None:
-        """Register a worker."""
+    def join(
+        self,
+        worker: str,
+        pid: int,
+        url: str,
+        token: str,
+        lease_s: float,
+        info: JsonObject,
+        labels: Mapping[str, str] | None = None,
+        capacity: int | None = None,
+        host: str | None = None,
+        home: str = "",
+        certificate: str | None = None,
+        standby: bool = False,
+    ) -> None:
+        """Register a worker; with `standby` it gets flows only when another one is gone."""
         with self.registry.begin() as conn:
             conn.execute(
                 insert(workers).values(
                     id=worker,
-                    host=socket.gethostname(),
+                    host=host or socket.gethostname(),
                     pid=pid,
                     url=url,
                     token=token,
                     started_at=datetime.now(UTC),
                     heartbeat_until=self.registry.now(conn) + lease_s,
-                    state="ready",
+                    state="standby" if standby else "ready",
                     info=info,
+                    labels=dict(labels or {}),
+                    capacity=capacity,
+                    home=home,
+                    certificate=certificate,
                 )
             )
             self.registry.emit(conn, "Worker", worker, "joined", {"pid": pid})
@@ -92,14 +127,15 @@ class Flows:
             return bool(conn.execute(update(workers).where(workers.c.id == worker).values(**values)).rowcount)
 
     def draining(self, worker: str) -> None:
-        """Mark a worker as draining: it takes no more flows."""
+        """Mark a worker as draining: it takes no more flows, and is asked to give back those that it has."""
         with self.registry.begin() as conn:
-            conn.execute(update(workers).where(workers.c.id == worker).values(state="draining"))
+            taking = and_(workers.c.id == worker, workers.c.state.in_(("ready", "standby")))
+            conn.execute(update(workers).where(taking).values(state="draining"))
 
     def leave(self, worker: str) -> None:
         """Remove a worker and its leases. Only for a worker that has certainly ended."""
         with self.registry.begin() as conn:
-            self._lock(conn)
+            self._lock(conn, flows.c.worker == worker)
             self._forget(conn, [worker])
 
     def workers(self) -> list[WorkerInfo]:
@@ -117,7 +153,7 @@ class Flows:
             WorkerInfo(
                 alive=row["heartbeat_until"] >= now,
                 flows=held.get(row["id"], 0),
-                **{k: row[k] for k in ("id", "host", "pid", "url", "token", "started_at", "state", "info")},
+                **{name: row[name] for name in SHOWN},
             )
             for row in rows
         ]
@@ -135,39 +171,12 @@ class Flows:
                 return []
         asked_at = time.monotonic()
         with self.registry.begin() as conn:
-            self._lock(conn)
+            self._lock(conn, flows.c.worker.in_(self._expired(conn)))
             if time.monotonic() - asked_at > patience_s:
                 return []
             dead = self._expired(conn, lock=True)  # some may have renewed since
             self._forget(conn, dead)
             return dead
-
-    def unassigned(self) -> list[str]:
-        """Flows that should run and have no worker."""
-        with self.registry.engine.connect() as conn:
-            wanted = and_(flows.c.desired == "active", flows.c.outcome.is_(None), flows.c.worker.is_(None))
-            return list(conn.scalars(select(flows.c.uid).where(wanted).order_by(flows.c.updated_at)))
-
-    def assign(self, uid: str, worker: str) -> bool:
-        """Give a flow to a worker under a new epoch, unless it has been assigned since."""
-        with self.registry.begin() as conn:
-            taken = conn.execute(
-                update(flows)
-                .where(
-                    flows.c.uid == uid,
-                    flows.c.worker.is_(None),
-                    flows.c.desired == "active",
-                    flows.c.outcome.is_(None),
-                    exists().where(workers.c.id == worker),
-                )
-                .values(
-                    worker=worker,
-                    epoch=flows.c.epoch + 1,
-                    phase="waiting",
-                    ticket=None,
-                )
-            )
-            return bool(taken.rowcount)
 
     # Worker
 
@@ -180,7 +189,7 @@ class Flows:
 
     def mark(self, worker: str) -> Mark:
         """A value that changes with any document, and with the desired status of a worker's flows."""
-        held = select(flows.c.uid, flows.c.epoch, flows.c.desired, flows.c.outcome)
+        held = select(flows.c.uid, flows.c.epoch, flows.c.desired, flows.c.outcome, flows.c.recalled_at)
         with self.registry.engine.connect() as conn:
             own = conn.execute(held.where(flows.c.worker == worker).order_by(flows.c.uid))
             return queries.mark(conn), *(tuple(row) for row in own)
@@ -194,18 +203,36 @@ class Flows:
         if not reports:
             return
         with self.registry.begin() as conn:
-            self._lock(conn)
+            self._lock(conn, flows.c.uid.in_([report.uid for report in reports]))
             for report in reports:
                 self._take(conn, worker, report)
 
-    def release(self, worker: str, uid: str, epoch: int) -> None:
-        """Give a flow back: it has stopped, or waits for another worker."""
+    def release(self, worker: str, uid: str, epoch: int, untouched: bool = False) -> None:
+        """Give a flow back: it has stopped, or waits for another worker.
+
+        `untouched` if it has left no progress in the home of the worker: then it may begin in another.
+        """
         with self.registry.begin() as conn:
             held = self._held(worker, uid, epoch)
             if (before := self._look(conn, held)) is not None:
-                values = {"worker": None, "updated_at": datetime.now(UTC)}
+                values: dict[str, Any] = {
+                    "worker": None,
+                    "recalled_at": None,
+                    "updated_at": datetime.now(UTC),
+                }
+                values |= {"home": None} if untouched else {}
                 conn.execute(update(flows).where(held).values(**values))
                 self._announce(conn, uid, before)
+
+    def roll_back(
+        self, worker: str, uid: str, epoch: int, revision: int, fallback: int, error: JsonObject
+    ) -> None:
+        """Make an earlier revision of a flow the newest one, since `revision` did not start."""
+        record = self.registry.find_by_uid(uid)
+        if record is not None:
+            self.registry.rollback(
+                record.kind, record.id, fallback, expected=str(revision), error=error, holder=(worker, epoch)
+            )
 
     # Service
 
@@ -218,8 +245,19 @@ class Flows:
             values: dict[str, Any] = {"desired": desired, "updated_at": datetime.now(UTC)}
             if desired == "active":
                 values |= {"outcome": None, "error": None, "attempts": [], "running_revision": None}
+                values |= {"tried": None, "wait_reason": None}
             conn.execute(update(flows).where(flows.c.uid == record.uid).values(**values))
             self._announce(conn, record.uid, before)
+
+    def fail(self, uid: str, problem: Problem) -> None:
+        """End a flow that no worker has started."""
+        waits = and_(flows.c.uid == uid, flows.c.worker.is_(None), flows.c.desired == "active")
+        error = {**problem.model_dump(), "at": time.time()}
+        values = {"outcome": "failed", "error": error, "tried": None, "updated_at": datetime.now(UTC)}
+        with self.registry.begin() as conn:
+            if (before := self._look(conn, waits)) is not None:
+                conn.execute(update(flows).where(flows.c.uid == uid).values(**values))
+                self._announce(conn, uid, before)
 
     def starting(self, besides: str) -> bool:
         """Whether a flow other than this one waits for its turn to start, or starts."""
@@ -228,6 +266,14 @@ class Flows:
         )
         with self.registry.engine.connect() as conn:
             return bool(conn.scalar(select(exists().where(others))))
+
+    def settling(self) -> bool:
+        """Whether a flow that should run waits for a worker or for its turn, or starts."""
+        waits = and_(flows.c.worker.is_(None), flows.c.wait_reason.is_(None))
+        starts = and_(flows.c.worker.is_not(None), flows.c.phase.in_(("waiting", "starting")))
+        wanted = and_(flows.c.desired == "active", flows.c.outcome.is_(None))
+        with self.registry.engine.connect() as conn:
+            return bool(conn.scalar(select(exists().where(wanted, or_(waits, starts)))))
 
     def found_invalid(self, uid: str, problems: Sequence[Problem]) -> None:
         """Store the problems of a document that was saved although it is not valid."""
@@ -243,9 +289,9 @@ class Flows:
 
     # Parts of transactions
 
-    def _lock(self, conn: Connection) -> None:
-        """Lock all flows in one order: transactions that change many must not wait for one another."""
-        conn.execute(select(flows.c.uid).order_by(flows.c.uid).with_for_update())
+    def _lock(self, conn: Connection, which: ColumnElement[bool]) -> None:
+        """Lock flows in one order: transactions that change many must not wait for one another."""
+        conn.execute(select(flows.c.uid).where(which).order_by(flows.c.uid).with_for_update())
 
     def _expired(self, conn: Connection, *, lock: bool = False) -> list[str]:
         """Workers whose lease has ended; with `lock` none can renew it before the transaction ends."""
@@ -254,7 +300,7 @@ class Flows:
 
     def _forget(self, conn: Connection, ids: Iterable[str]) -> None:
         for worker in ids:
-            conn.execute(update(flows).where(flows.c.worker == worker).values(worker=None))
+            conn.execute(update(flows).where(flows.c.worker == worker).values(worker=None, recalled_at=None))
             if conn.execute(delete(workers).where(workers.c.id == worker)).rowcount:
                 self.registry.emit(conn, "Worker", worker, "left")
 
@@ -271,6 +317,10 @@ class Flows:
             values |= {"phase": report.phase, "ticket": report.ticket}
             values |= {"outcome": report.outcome, "attempts": report.attempts}
             values |= {"error": report.error} if report.error else {}
+            if report.phase != before.phase:
+                values["since"] = self.registry.now(conn)
+            if report.phase == "running":
+                values["tried"] = None
             if report.running_revision is not None:
                 values["running_revision"] = report.running_revision
         conn.execute(update(flows).where(held).values(**values))

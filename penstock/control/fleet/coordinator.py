@@ -1,6 +1,7 @@
 """The coordinator: gives flows that should run to workers that can.
 
-Each step is one conditional write, so two coordinators on one registry do not conflict.
+One server of several leads and makes rounds. Writes are conditional all the same: a leader may be slow to see
+that it no longer leads.
 """
 
 from __future__ import annotations
@@ -11,13 +12,32 @@ import time
 
 import structlog
 
-from penstock.control.fleet.assignments import Flows
+from penstock.control.fleet.assignments import Flows, WorkerInfo
+from penstock.control.fleet.dispatch import Dispatch
+from penstock.control.fleet.leadership import Leadership
+from penstock.control.fleet.placement import Loads, Waiting, fits
 from penstock.control.questions.rpc import RpcClient
+from penstock.errors import Problem
 from penstock.settings import Settings
 
 log = structlog.get_logger()
 
 TICK_S = 0.5
+
+REBALANCE_S, MOVES = 5.0, 3
+"""How often the load is evened out, and by how many flows: each move stops a flow for some seconds."""
+
+SETTLED_S = 15.0
+"""A flow that has run for a shorter time is not moved."""
+
+ALONE_S = 60.0
+"""Without any other worker, one on standby takes flows after this time: it may just have been the first."""
+
+START_TRIES = 3
+"""A flow that so many workers have not started in time has failed."""
+
+GIVE_BACK_S = 10.0
+"""Seconds beyond the drain timeout for which a worker may keep a flow that it was asked for."""
 
 
 class Coordinator:
@@ -25,7 +45,16 @@ class Coordinator:
 
     def __init__(self, settings: Settings, flows: Flows, rpc: RpcClient) -> None:
         self.flows, self.rpc = flows, rpc
+        self.dispatch = Dispatch(flows.registry)
+        self.leadership = Leadership(flows.registry, settings.worker.lease_ms / 1000)
         self.lease_s = settings.worker.lease_ms / 1000
+        self._start_s = settings.worker.start_ms / 1000
+        self._give_back_s = settings.worker.drain_ms / 1000 + GIVE_BACK_S
+        self._rebalance_at = 0.0
+        self._alone_since = time.monotonic()
+        """When a worker last took flows, or this coordinator began."""
+        self._taking: set[str] = set()
+        """The workers that took flows in the last round."""
         self._late_s = self.lease_s / 2 + 2 * TICK_S
         """After this many seconds without the registry, workers get the time of another lease to renew."""
         self._wake, self._stop = threading.Event(), threading.Event()
@@ -43,6 +72,8 @@ class Coordinator:
         self._stop.set()
         self._wake.set()
         self._thread.join()
+        with contextlib.suppress(Exception):  # else its lease ends by itself
+            self.leadership.resign()
 
     def poke(self, *, workers: bool = False) -> None:
         """Check the registry now, and make the workers check it, after a change. Returns at once."""
@@ -73,34 +104,102 @@ class Coordinator:
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
-                self.step()
+                # A server alone need not wait for the lease of one that was killed.
+                if not self.flows.registry.shared or self.leadership.look(time.monotonic()):
+                    self.step()
             except Exception as error:  # the registry may be out of reach for a while
                 log.warning("coordination failed", error=str(error))
             self._wake.wait(TICK_S)
             self._wake.clear()
 
     def step(self) -> None:
-        """Remove dead workers, and assign waiting flows to the least loaded live ones."""
+        """One round: remove dead workers, place waiting flows, recall those that should be elsewhere."""
         began = time.monotonic()
         if self._reached_at is not None and began - self._reached_at > self._late_s:
             self._trusted_from = began + self.lease_s  # the workers could not reach the registry either
         if began >= self._trusted_from:
             for lost in self.flows.expire(self._late_s):
                 log.warning("worker lost", worker=lost)
-        self._place()
+        workers = self._with_standby(self.flows.workers())
+        recalled = self._recall(workers)
+        if self._place(workers) or recalled:
+            self._poke_workers()
         self._reached_at = began
 
-    def _place(self) -> None:
-        waiting = self.flows.unassigned()
-        if not waiting:
-            return
-        able = [w for w in self.flows.workers() if w.alive and w.state == "ready"]
-        load = {worker.id: worker.flows for worker in able}
-        given = False
-        for uid in waiting if able else ():
-            worker_id = min(load, key=lambda id: load[id])
-            if self.flows.assign(uid, worker_id):
-                load[worker_id] += 1
-                given = True
-        if given:
-            self._poke_workers()
+    def _with_standby(self, workers: list[WorkerInfo]) -> list[WorkerInfo]:
+        """The workers, after one on standby was promoted for each that is gone."""
+        present = {worker.id for worker in workers if worker.alive}
+        gone = len(self._taking - present)
+        ready = {worker.id for worker in workers if worker.takes_flows}
+        waiting = [worker.id for worker in workers if worker.alive and worker.state == "standby"]
+        if ready:
+            self._alone_since = time.monotonic()
+        elif time.monotonic() - self._alone_since > ALONE_S:
+            gone = max(1, gone)
+        promoted = waiting[:gone]
+        if promoted:
+            log.info("workers on standby take over", workers=promoted)
+            self.dispatch.promote(promoted)
+            workers = self.flows.workers()
+        self._taking = {worker.id for worker in workers if worker.takes_flows}
+        return workers
+
+    def _recall(self, workers: list[WorkerInfo]) -> bool:
+        """Ask for flows that their workers have not started, may not have, or are to lose in a drain."""
+        stuck = self.dispatch.stuck(self._start_s)
+        for each in stuck:
+            log.warning("a flow has not started in time", flow=each.uid, worker=each.worker)
+        self.dispatch.recall_stuck(stuck)
+        for uid in self.dispatch.take_back(self._give_back_s):
+            log.warning("a flow was not given back in time, and is taken away", flow=uid)
+        draining = [worker.id for worker in workers if worker.state == "draining"]
+        if draining:
+            self.dispatch.recall_all(draining)
+        labels = {worker.id: worker.labels for worker in workers}
+        misplaced = {
+            flow.uid: flow.worker
+            for flow in self.dispatch.bound()
+            if flow.worker in labels and not fits(labels[flow.worker], flow.labels)
+        }
+        self.dispatch.recall(misplaced)
+        return bool(stuck or draining or misplaced)
+
+    def _place(self, workers: list[WorkerInfo]) -> bool:
+        """Give waiting flows to workers, or else even out the load; true if a worker has news."""
+        loads = Loads(workers)
+        waiting = self.dispatch.waiting()
+        hopeless = [flow for flow in waiting if len(flow.tried) >= START_TRIES]
+        for flow in hopeless:
+            self.flows.fail(flow.uid, self._not_started(flow))
+        plan = loads.place(flow for flow in waiting if len(flow.tried) < START_TRIES)
+        known = {flow.uid: flow.reason for flow in waiting}
+        self.dispatch.explain(
+            {uid: why for uid, why in plan.refused.items() if known[uid] != why.model_dump()}
+        )
+        if plan.given:
+            return self.dispatch.assign(plan.given) > 0
+        return self._rebalance(loads)
+
+    def _rebalance(self, loads: Loads) -> bool:
+        now = time.monotonic()
+        if now < self._rebalance_at or not loads.is_uneven():
+            return False
+        self._rebalance_at = now + REBALANCE_S
+        if self.dispatch.is_moving():  # loads are known only when these have a worker again
+            return False
+        settled = self.dispatch.settled(SETTLED_S)
+        workers = {flow.uid: flow.worker for flow in settled}
+        moved = {uid: workers[uid] for uid in loads.moves(settled, MOVES)}
+        for uid, worker in moved.items():
+            log.info("a flow moves to a worker with less load", flow=uid, worker=worker)
+        self.dispatch.recall(moved)
+        return bool(moved)
+
+    def _not_started(self, flow: Waiting) -> Problem:
+        within = f"{self._start_s:g} s"
+        which = ", ".join(dict.fromkeys(worker[:8] for worker in flow.tried))
+        return Problem(
+            code="start_timeout",
+            message=f"it did not start within {within}, {START_TRIES} times, on worker {which}",
+            hint="look at its log and at those of the workers; worker.start_ms allows more time",
+        )

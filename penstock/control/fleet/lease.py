@@ -10,19 +10,20 @@ import structlog
 
 log = structlog.get_logger()
 
-RENEW_S = 2.0
-"""How often the lease is renewed, unless it is so short that it has to be more often."""
-
 AGAIN_S, LOOK_S = 0.1, 0.25
 """Between two attempts to renew a lease that has ended; between two looks at the clock."""
+
+
+MARGIN = 0.1
+"""Part of a lease that a worker does not use: its flows are stopped before the registry gives it up."""
 
 
 class Lease:
     """The right of a worker to write, by its own monotonic clock: it ends before the registry says so.
 
-    `renew` asks the registry, and is false if the registry has removed the worker. While the lease is
-    expired, `on_lapse` is called repeatedly; `on_return` is called once the lease is valid again, `on_lost`
-    if it never will be.
+    `renew` asks the registry, every `every_s` seconds, and is false if the registry has removed the worker.
+    While the lease is expired, `on_lapse` is called repeatedly; `on_return` is called once the lease is valid
+    again, `on_lost` if it never will be.
     """
 
     def __init__(
@@ -30,11 +31,12 @@ class Lease:
         seconds: float,
         renew: Callable[[], bool],
         *,
+        every_s: float,
         on_lapse: Callable[[], None],
         on_return: Callable[[], None],
         on_lost: Callable[[], None],
     ) -> None:
-        self._seconds, self._renew = seconds, renew
+        self._seconds, self._renew, self._every_s = seconds, renew, every_s
         self._on_lapse, self._on_return, self._on_lost = on_lapse, on_return, on_lost
         self._until = 0.0
         self._ended = threading.Event()
@@ -48,7 +50,7 @@ class Lease:
 
     def start(self, asked_at: float) -> None:
         """Keep a lease that was requested at `asked_at`, on the monotonic clock."""
-        self._until = asked_at + self._seconds
+        self._until = asked_at + self._seconds * (1 - MARGIN)
         self._renewer.start()
         self._watcher.start()
 
@@ -59,8 +61,7 @@ class Lease:
         self._watcher.join()
 
     def _keep(self) -> None:
-        every = min(RENEW_S, self._seconds / 4)
-        while not self._ended.wait(every if self.valid else AGAIN_S):
+        while not self._ended.wait(self._every_s if self.valid else AGAIN_S):
             asked_at, lapsed = time.monotonic(), not self.valid
             try:
                 known = self._renew()
@@ -73,7 +74,7 @@ class Lease:
                 self._on_lost()
                 return
             lapsed = lapsed or not self.valid
-            self._until = asked_at + self._seconds
+            self._until = asked_at + self._seconds * (1 - MARGIN)
             if lapsed and self.valid:
                 log.info("the registry answers again: flows go on")
                 self._on_return()

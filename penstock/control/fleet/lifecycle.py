@@ -21,7 +21,7 @@ from penstock.engine.runtime.failures import Failure, failure_of
 from penstock.engine.runtime.flow_log import NO_LOG, FlowLog
 from penstock.engine.runtime.run import Run
 from penstock.engine.runtime.work_mark import WORKER_DIED, WorkMark
-from penstock.errors import PenstockError, Suspended
+from penstock.errors import PenstockError, Problem, Suspended
 from penstock.spark.driver import has_ended
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ A batch or the end of a run wakes a keeper that polls rarely.
 
 IDLE_AFTER_S = 15.0
 """A run whose counters have not moved for this long counts as idle."""
+
+SUSPECT = 2**40
+"""Added to the tickets of suspects: they come after all others that wait for their turn to start."""
 
 IDLE_S, TRIAL_S = 2.0, 30.0
 """A trial succeeds after IDLE_S seconds without events to deliver, or TRIAL_S seconds without a failure."""
@@ -116,6 +119,7 @@ class Keeper:
         self._started_at = 0.0
         self._idle_since: float | None = None
         self._rarely = self._finishing = False
+        self._trouble: Problem | None = None
         self._sent_back = False
         """Whether the attempt was not made, since the flow has to queue with the other suspects first."""
         self.state = State("starting" if turns is None else "waiting", ops=earlier_ops or {})
@@ -200,7 +204,8 @@ class Keeper:
     def _await_turn(self) -> bool:
         """Wait for the turn to start; false if the flow is to end instead. Does not count as an attempt."""
         if self._mark is not None and self._mark.deaths:
-            if not self._queue(self._suspects.ask(), "waits: suspects start one at a time"):
+            turn = self._suspects.ask()
+            if not self._queue(turn, "waits: suspects start one at a time", SUSPECT + turn.ticket):
                 return False
             self._suspected = self._turn
         turn = self._turns.ask(front=self._front)
@@ -343,6 +348,7 @@ class Keeper:
 
     def _take_notice(self, run: Run) -> None:
         ops = run.counters.snapshot()
+        self._note_trouble(run)
         delivered = ops["batches"] > self.state.ops.get("batches", 0)
         if run.answered and self._mark is not None:
             self._mark.answered()
@@ -360,6 +366,13 @@ class Keeper:
             self._log.info("ready")
         if ops != self.state.ops or phase != self.state.phase or ready != self.state.ready:
             self._become(phase=phase, ready=ready, ops=ops)
+
+    def _note_trouble(self, run: Run) -> None:
+        """Show a failure of the source that does not end the run, once."""
+        trouble, known = run.trouble, self._trouble
+        self._trouble = trouble
+        if trouble is not None and trouble is not known:
+            self._become(error={**trouble.model_dump(), "at": time.time()})
 
     def _endures(self, run: Run) -> bool:
         """Whether a run that has delivered nothing yet counts as having survived its start."""

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
+import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,8 +31,18 @@ log = structlog.get_logger()
 WATCH_S = 0.2
 SHORT_LIFE_S, LONGEST_PAUSE_S = 20.0, 30.0
 
+LONGEST_DELAY_S, SETTLING_S = 20.0, 3.0
+"""The start of Spark keeps two cores busy for some ten seconds. A worker that has ended is started again when
+its flows have run elsewhere for SETTLING_S; after LONGEST_DELAY_S it no longer waits for them."""
+
+GROUP_END_S = 2.0
+"""Seconds for which killed processes may linger in the kernel before a warning."""
+
 TAIL_BYTES, TAIL_LINES = 16 * 1024, 8
 """How much of a worker's log is shown when it could not start."""
+
+UP = ("ready", "standby")
+"""The states of a worker whose start is complete."""
 
 Phase = Literal["starting_spark", "connecting", "ready", "failed"]
 
@@ -52,6 +65,8 @@ class _Child:
     process: subprocess.Popen[bytes]
     log_begins: int
     """The size of its log before this process."""
+    worker: str
+    """The id under which this process registers."""
     started: float = field(default_factory=time.monotonic)
     since: datetime = field(default_factory=lambda: datetime.now(UTC))
     ready: bool = False
@@ -59,10 +74,15 @@ class _Child:
     error: str | None = None
     """Why the last process could not start; None once one has."""
     next_start: float = 0.0
+    latest_start: float = 0.0
+    """Until then the next process waits for the flows of this one to run on other workers."""
+    standby: bool = False
 
 
 class WorkerProcesses:
-    """Keeps `settings.workers` workers alive on this machine.
+    """Keeps `settings.workers` workers alive on this machine, and `settings.standby` more that wait.
+
+    When a worker ends, one on standby takes over, and the new process waits in its place.
 
     A worker's standard input is a pipe from here: when this process dies, however it dies, the pipe
     closes and the worker shuts down cleanly.
@@ -72,6 +92,8 @@ class WorkerProcesses:
         self.settings, self.arguments = settings, arguments
         self.flows: Flows | None = None
         """The registry's view of workers, once it is open."""
+        self.on_gone: Callable[[], None] = lambda: None
+        """Called when the flows of a worker that has ended are free."""
         self._children: list[_Child] = []
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -79,9 +101,10 @@ class WorkerProcesses:
 
     def start(self) -> None:
         """Start every worker."""
-        for number in range(1, self.settings.workers + 1):
-            process, log_begins = self._spawn(number)
-            self._children.append(_Child(number, process, log_begins))
+        settings = self.settings
+        for number in range(1, settings.workers + settings.standby + 1):
+            standby = number > settings.workers
+            self._children.append(_Child(number, *self._spawn(number, standby), standby=standby))
         self._thread.start()
 
     def stop(self) -> None:
@@ -98,7 +121,7 @@ class WorkerProcesses:
                 log.warning("worker did not end in time", pid=child.process.pid)
                 child.process.kill()
                 child.process.wait()
-                self._gone(child.process.pid)
+                self._gone(child)
 
     def starts(self) -> list[WorkerStart]:
         """The start-up state of each worker; `Phase` is `ready` once it can take flows."""
@@ -124,12 +147,15 @@ class WorkerProcesses:
         """The file to which a worker writes its start-up phase."""
         return self.settings.home / "run" / f"worker-{number}.phase"
 
-    def _spawn(self, number: int) -> tuple[subprocess.Popen[bytes], int]:
+    def _spawn(self, number: int, standby: bool) -> tuple[subprocess.Popen[bytes], int, str]:
+        """A new process, the size of its log before, and the id under which it registers."""
         path, phase = self.log_path(number), self._phase_path(number)
         path.parent.mkdir(parents=True, exist_ok=True)
         phase.parent.mkdir(parents=True, exist_ok=True)
         phase.unlink(missing_ok=True)
-        options = ["--leash", "--phase-file", str(phase.resolve()), *self.arguments]
+        worker = str(uuid.uuid4())
+        options = ["--leash", "--phase-file", str(phase.resolve()), "--id", worker, *self.arguments]
+        options += ["--standby"] if standby else []
         with path.open("ab") as output:
             log_begins = output.tell()
             process = subprocess.Popen(
@@ -142,7 +168,7 @@ class WorkerProcesses:
                 # Documents may say ${PENSTOCK_HOME}, wherever the home was set.
                 env={**os.environ, "PYTHONUNBUFFERED": "1", "PENSTOCK_HOME": str(self.settings.home)},
             )
-            return process, log_begins
+            return process, log_begins, worker
 
     def _watch(self) -> None:
         while not self._stop.wait(WATCH_S):
@@ -150,32 +176,41 @@ class WorkerProcesses:
                 self._notice_ready()
                 for child in self._children:
                     if child.next_start:
-                        if time.monotonic() >= child.next_start:
+                        if self._may_start(child):
                             self._start_again(child)
                     elif child.process.poll() is not None:
                         self._died(child)
 
+    def _may_start(self, child: _Child) -> bool:
+        """Whether it is time for the next process; while flows start on other workers, it is not."""
+        now = time.monotonic()
+        if now < child.latest_start and self.flows is not None:
+            with contextlib.suppress(Exception):  # the registry may be out of reach for a while
+                if self.flows.settling():
+                    child.next_start = max(child.next_start, now + SETTLING_S)
+        return now >= child.next_start
+
     def _start_again(self, child: _Child) -> None:
-        child.process, child.log_begins = self._spawn(child.number)
+        child.process, child.log_begins, child.worker = self._spawn(child.number, child.standby)
         child.started, child.since = time.monotonic(), datetime.now(UTC)
         child.ready, child.next_start = False, 0.0
 
     def _notice_ready(self) -> None:
         """Look for new workers in the registry, where a worker appears when it is ready."""
-        starting = {child.process.pid: child for child in self._children if not child.ready}
+        starting = {child.worker: child for child in self._children if not child.ready}
         if self.flows is None or not starting:
             return
         try:
-            known = [each for each in self.flows.workers() if each.host == os.uname().nodename]
+            known = self.flows.workers()
         except Exception:  # the registry may be out of reach for a while
             return
         for worker in known:
-            if (child := starting.get(worker.pid)) is not None and worker.alive and worker.state == "ready":
+            if (child := starting.get(worker.id)) is not None and worker.alive and worker.state in UP:
                 child.ready, child.failures, child.error = True, 0, None
 
     def _phase(self, child: _Child) -> Phase:
         if child.next_start or child.process.poll() is not None:
-            return "failed"
+            return "failed" if child.failures or not child.next_start else "starting_spark"
         if child.ready:
             return "ready"
         try:
@@ -185,6 +220,9 @@ class WorkerProcesses:
         return "connecting" if written == "connecting" else "starting_spark"
 
     def _died(self, child: _Child) -> None:
+        heir = next((each for each in self._children if each.standby and each.ready), None)
+        if child.ready and not child.standby and heir is not None:  # which the coordinator promotes
+            child.standby, heir.standby = True, False
         lived = time.monotonic() - child.started
         early = lived < SHORT_LIFE_S or not child.ready
         child.failures = child.failures + 1 if early else 0
@@ -192,8 +230,11 @@ class WorkerProcesses:
         pause = min(0.5 * 2.0**child.failures, LONGEST_PAUSE_S) if child.failures else 0.0
         log.warning("worker ended", pid=child.process.pid, code=child.process.returncode, again_in_s=pause)
         _close(child.process.stdin)
-        self._gone(child.process.pid)
-        child.next_start = time.monotonic() + pause
+        self._gone(child)
+        now, others = time.monotonic(), [each for each in self._children if each is not child and each.ready]
+        gives_way = child.ready and any(each.process.poll() is None for each in others)
+        child.next_start = now + (max(pause, SETTLING_S) if gives_way else pause)
+        child.latest_start = now + LONGEST_DELAY_S if gives_way else 0.0
 
     def _reason(self, child: _Child) -> str:
         """Why a worker could not start: the error at the end of its log, or else its last lines."""
@@ -209,16 +250,50 @@ class WorkerProcesses:
         shown = lines[errors[-1] :][:TAIL_LINES] if errors else lines[-TAIL_LINES:]
         return "\n".join(shown) or f"it ended with exit code {child.process.returncode} and an empty log"
 
-    def _gone(self, pid: int) -> None:
-        """Free the flows of a worker that has certainly ended, without waiting for its lease."""
+    def _gone(self, child: _Child) -> None:
+        """Free the flows of a worker that has ended, without waiting for its lease.
+
+        That is safe since nothing is left that could write for it: its own process was waited for, and its
+        JVM, which alone could still write a checkpoint, is killed first. The registration is that of this
+        very process, by the id that it was given, and each flow gets another epoch with its next worker.
+        """
+        if not _end_group(child.process.pid):
+            log.warning("processes of a worker do not end: its lease does", pid=child.process.pid)
+            return
         if self.flows is None:
             return
         try:
-            for worker in self.flows.workers():
-                if worker.pid == pid and worker.host == os.uname().nodename:
-                    self.flows.leave(worker.id)
+            self.flows.leave(child.worker)
+            self.on_gone()
         except Exception as error:
             log.warning("registry out of reach", error=str(error))
+
+
+def _end_group(group: int) -> bool:
+    """Kill the JVM that a worker left in its process group; true if no process of the group is alive."""
+    deadline = time.monotonic() + GROUP_END_S
+    while True:
+        try:
+            os.killpg(group, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):  # macOS refuses when only zombies are left
+            return True
+        if not _members(group):
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+
+
+def _members(group: int) -> list[int]:
+    """The processes of a group that are alive."""
+    import psutil
+
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(OSError, psutil.Error):  # it has ended meanwhile
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+    return found
 
 
 def _close(stream: IO[bytes] | None) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from penstock.connectors.file.paths import is_local, local_path
 from penstock.connectors.file.storage import storage_for
 from penstock.control.registry.records import Record
-from penstock.control.streams.logs import Streams, dead_letters_id, input_id
+from penstock.control.streams.logs import Streams, dead_letters_id, input_of
 from penstock.engine.plan.plan import Plan
+from penstock.engine.plan.reach import is_seen
 from penstock.engine.runtime.checkpoints import KEY, memory_of, position_of
 from penstock.frames.site import Site
 from penstock.settings import Settings
@@ -33,6 +34,13 @@ def flow_directory(settings: Settings, record: Record) -> Path:
     return settings.home / "flows" / record.id / record.uid[:8]
 
 
+def shared_directory(settings: Settings) -> Path | None:
+    """The directory with the progress of flows, if other machines see it too; None if it is only here."""
+    url = settings.checkpoint_url
+    seen = is_local(url) and is_seen(url, settings.storage.shared)
+    return Path(local_path(url)) if seen else None
+
+
 def flow_name(record: Record) -> str:
     """The permanent name of a flow as a reader and producer of streams; unique to this document."""
     return f"{record.kind.lower()}:{record.id}:{record.uid[:8]}"
@@ -44,10 +52,11 @@ def site_of(settings: Settings, streams: Streams, record: Record) -> Site:
         flow_name(record),
         record.flow.epoch if record.flow else 0,
         streams.place,
-        input_id(record.id),
+        input_of(record),
         dead=dead_letters_id(record),
         revision=record.revision,
         state=flow_directory(settings, record),
+        shared=shared_directory(settings) is not None,
         behind_bytes=settings.worker.behind_bytes,
         allow_python=settings.allow_python,
     )

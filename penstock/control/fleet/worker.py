@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import threading
 import time
 import uuid
@@ -17,20 +18,26 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from penstock import __version__
-from penstock.control.fleet.assignments import Flows, Report
+from penstock.control.fleet.assignments import Report
+from penstock.control.fleet.control import Control, RegistryAway
 from penstock.control.fleet.lease import Lease
 from penstock.control.fleet.lifecycle import Keeper, State
-from penstock.control.fleet.progress import checkpoint_of, flow_name, remove_state, retire_others, site_of
+from penstock.control.fleet.progress import (
+    checkpoint_of,
+    checkpoints_of,
+    flow_name,
+    remove_state,
+    retire_others,
+    site_of,
+)
 from penstock.control.fleet.start_turns import Turns
 from penstock.control.monitor.process_usage import Vitals
 from penstock.control.questions.rpc import RpcServer
 from penstock.control.registry.records import JsonObject, Mark, Record, Versions
-from penstock.control.registry.store import Registry
-from penstock.control.streams.logs import Streams
 from penstock.engine.plan.flow import Flow, resolve_flow
 from penstock.engine.plan.plan import Plan
 from penstock.engine.runtime.flow_log import FlowLog, flow_log
-from penstock.errors import Fatal, PenstockError, Suspended
+from penstock.errors import Fatal, PenstockError, Suspended, Unauthorised
 from penstock.frames.logs import LOGS
 from penstock.frames.site import Site
 from penstock.settings import Settings
@@ -76,10 +83,19 @@ class Held:
 class Worker:
     """Runs the flows assigned to it, reports their state, and stops them when its lease ends."""
 
-    def __init__(self, settings: Settings, registry: Registry, spark: SparkSession) -> None:
-        self.id = str(uuid.uuid4())
-        self.settings, self.registry, self.flows, self.spark = settings, registry, Flows(registry), spark
-        self.streams = Streams(settings, registry)
+    def __init__(
+        self,
+        settings: Settings,
+        control: Control,
+        spark: SparkSession,
+        *,
+        standby: bool = False,
+        worker_id: str | None = None,
+    ) -> None:
+        self.id, self._standby = worker_id or str(uuid.uuid4()), standby
+        self.settings, self.control, self.spark = settings, control, spark
+        self.registry, self.flows, self.streams = control.documents, control.flows, control.streams
+        self._refused: Unauthorised | None = None
         self.lease_s = settings.worker.lease_ms / 1000
         self.token = uuid.uuid4().hex
         self._held: dict[str, Held] = {}
@@ -91,12 +107,16 @@ class Worker:
         self._mark: Mark | None = None
         self._lease = Lease(
             self.lease_s,
-            lambda: self.flows.renew(self.id, self.lease_s, self._info()),
+            self._renew_lease,
+            every_s=(settings.worker.heartbeat_ms or settings.worker.lease_ms / 5) / 1000,
             on_lapse=self._abort_all,
             on_return=self.poke,
             on_lost=self._given_up,
         )
-        self._about = {"version": __version__, "spark": spark.version, "master": spark.sparkContext.master}
+        context = spark.sparkContext
+        self._about = {"version": __version__, "spark": spark.version, "master": context.master}
+        if context.uiWebUrl:  # with spark.ui.enabled
+            self._about["spark_ui"] = context.uiWebUrl
         self._vitals = Vitals()
 
     def run(self) -> None:
@@ -104,7 +124,21 @@ class Worker:
         rpc = RpcServer(self)
         rpc.start()
         asked_at = time.monotonic()
-        self.flows.join(self.id, os.getpid(), rpc.url, self.token, self.lease_s, self._info())
+        about = self.settings.worker
+        self.flows.join(
+            self.id,
+            os.getpid(),
+            rpc.url,
+            self.token,
+            self.lease_s,
+            self._info(),
+            labels=about.labels,
+            capacity=about.capacity,
+            host=socket.gethostname(),
+            home=self.control.home,
+            certificate=rpc.certificate,
+            standby=self._standby,
+        )
         self._lease.start(asked_at)
         log.info("worker ready", worker=self.id, url=rpc.url)
         try:
@@ -116,10 +150,19 @@ class Worker:
                 self._stop.wait(min(TICK_S, REST * (time.monotonic() - began)))
                 self._wake.wait(TICK_S)
                 self._wake.clear()
+            if self._refused is not None:
+                raise self._refused
             self._drain()
         finally:
             self._leave()
             rpc.stop()
+
+    def _renew_lease(self) -> bool:
+        try:
+            return self.flows.renew(self.id, self.lease_s, self._info())
+        except Unauthorised as refused:
+            self._refused = refused
+            return False
 
     def poke(self) -> None:
         """Check the registry now rather than at the next tick."""
@@ -150,6 +193,11 @@ class Worker:
         """Request a clean shutdown."""
         self._stop.set()
         self._wake.set()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it has begun to end."""
+        return self._stop.is_set()
 
     def permitted(self) -> None:
         """Raise `Suspended` unless this worker may write: its flows end, and start again with a lease."""
@@ -216,7 +264,17 @@ class Worker:
                 if _should_run(record):
                     self._take(record, versions[uid])
                 else:
-                    self.flows.release(self.id, uid, record.flow.epoch if record.flow else 0)
+                    self._release(record)
+
+    def _release(self, record: Record) -> None:
+        """Give a flow back, and say so if it has left nothing here: then it may begin on another machine."""
+        untouched = not self.streams.has_input(record)
+        if untouched:
+            try:
+                untouched = checkpoints_of(self.settings, record, self.spark) == []
+            except Exception:  # the storage of checkpoints is out of reach
+                untouched = False
+        self.flows.release(self.id, record.uid, record.flow.epoch if record.flow else 0, untouched)
 
     def _renew(self, held: Held, record: Record, version: Version) -> None:
         """Continue under a new revision that runs the same, else stop the flow to restart with it."""
@@ -273,17 +331,17 @@ class Worker:
         self._report()  # its final state, which may be newer than the last report
         state, fallback = held.keeper.state, record.flow.running_revision if record.flow else None
         if state.rejected and fallback is not None:
-            self._roll_back(held.record, fallback, state)
+            self._roll_back(held, fallback, state)
         del self._held[record.uid]
         self._log(record).info("ended", outcome=state.outcome, revision=held.record.revision)
         self.poke()
 
-    def _roll_back(self, record: Record, fallback: int, state: State) -> None:
-        error = state.error or {}
+    def _roll_back(self, held: Held, fallback: int, state: State) -> None:
+        error, record = state.error or {}, held.record
         message = f"revision {record.revision} did not start and revision {fallback} is in force again: "
         problem = {**error, "code": "rolled_back", "message": message + str(error.get("message"))}
         try:
-            self.registry.rollback(record.kind, record.id, fallback, expected=record.etag, error=problem)
+            self.flows.roll_back(self.id, record.uid, self._epoch(held), record.revision, fallback, problem)
             self._log(record).warning(problem["message"], code="rolled_back")
         except PenstockError as refused:  # the user has saved yet another revision
             self._log(record).warning(f"no way back to revision {fallback}: {refused}")
@@ -380,7 +438,7 @@ class Worker:
         if ended:
             self._report()
         for uid, held in ended:
-            self.flows.release(self.id, uid, self._epoch(held))
+            self._release(held.record)
             del self._held[uid]
 
 
@@ -389,6 +447,8 @@ def _asking_the_registry() -> Iterator[None]:
     """Raise `Suspended` if the registry is out of reach, since that is no failure of the flow."""
     try:
         yield
+    except RegistryAway as error:
+        raise Suspended(str(error)) from error
     except SQLAlchemyError as error:
         why = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         raise Suspended(f"the registry is out of reach: {why}") from error
@@ -396,4 +456,5 @@ def _asking_the_registry() -> Iterator[None]:
 
 def _should_run(record: Record) -> bool:
     flow = record.flow
-    return flow is not None and flow.desired == "active" and flow.outcome is None
+    wanted = flow is not None and flow.desired == "active" and flow.outcome is None
+    return wanted and flow is not None and flow.recalled_at is None

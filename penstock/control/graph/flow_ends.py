@@ -92,6 +92,8 @@ def input_stream(document: Raw, document_id: str, lookup: Lookup) -> str | None:
         named = spec.get("input" if kind == "Task" else "stream")
         return derive_id(named) if isinstance(named, str) and named else None
     if kind == "Source":
+        if is_held(spec) and not is_push(spec):
+            return f"source:{input_id(document_id)}"
         return None if spec.get("type") != "stream" else _named(spec)
     source = spec.get("source")
     referred: Raw | None = None
@@ -102,14 +104,19 @@ def input_stream(document: Raw, document_id: str, lookup: Lookup) -> str | None:
         return None
     if source.get("type") == "stream":
         return _named(source)
-    if is_push(source):
-        published = publishes_to(referred) if referred else None
+    if is_held(source):
+        published = publishes_to(referred) if referred and is_push(source) else None
         return derive_id(published) if published else input_id(document_id)
     return None
 
 
+def is_held(source: Raw) -> bool:
+    """Whether a stream holds the events of a source before a flow reads them."""
+    return bool(getattr(catalog("source").classes.get(str(source.get("type"))), "held", False))
+
+
 def is_push(source: Raw) -> bool:
-    """Whether events are sent to a source, so that a stream holds them before a flow reads them."""
+    """Whether events are sent to a source."""
     return bool(getattr(catalog("source").classes.get(str(source.get("type"))), "push", False))
 
 

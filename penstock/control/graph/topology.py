@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from penstock.control.documents.service import Service
-from penstock.control.graph.flow_ends import SinkEnd, input_stream, is_push, mappings, sink_ends, spec_of
+from penstock.control.graph.flow_ends import SinkEnd, input_stream, is_held, mappings, sink_ends, spec_of
 from penstock.control.graph.layout import all_records, key_of, lookup_in
 from penstock.control.registry.records import Record
 from penstock.control.streams.catalogue import Present, present_streams
 from penstock.control.streams.logs import Streams, dead_letters_id, input_id
+from penstock.errors import Unavailable
 from penstock.specs.documents import derive_id
 from penstock.specs.references import publishes_to
+from penstock.streams.home import StreamPlace
 
 EdgeKind = Literal["data", "dead_letters", "join", "definition"]
 
@@ -154,11 +156,11 @@ class _Graph:
         else:
             connector = str(source.get("type"))
             self._add(Node(begin, "Source", "source", connector, connector, inline=True, owner=key))
-        if not is_push(described):
+        if not is_held(described):
             self._link(Edge(begin, key, key))
             return
         stream = self._reads(record, key)
-        if stream == input_id(record.id):  # events sent to it are held in its input stream
+        if stream == input_id(record.id):  # it holds the events of the source
             held = key_of("Stream", stream)
             self._add(Node(held, "Stream", stream, stream, inline=True, owner=key))
             self._link(Edge(begin, held, held))
@@ -199,11 +201,18 @@ class _Graph:
             key = key_of(record.kind, record.id)
             self._link(Edge(key, key_of("Stream", dead_letters_id(record)), key, "dead_letters"))
 
+    def _holds_events(self, place: StreamPlace) -> bool:
+        """Whether a stream has or had events; false while it cannot be reached."""
+        try:
+            return self._streams.log_at(place.directory).bounds().next > 0
+        except Unavailable:
+            return False
+
     def _own(self, found: Present) -> None:
         """A stream that belongs to a document; one for misfits is shown once it holds events."""
         stream, owner = found.place.id, key_of(found.owner.kind, found.owner.id)
         key = key_of("Stream", stream)
-        if found.role == "misfits" and not self._streams.log_at(found.place.directory).bounds().next:
+        if found.role == "misfits" and not self._holds_events(found.place):
             return
         self._add(Node(key, "Stream", stream, stream, inline=True, owner=owner))
         if found.role == "letters":

@@ -44,7 +44,7 @@ def attention(scene: Scene) -> list[Attention]:
 def no_worker(scene: Scene) -> Iterator[Attention]:
     """No worker is ready, so nothing can run."""
     look = scene.look
-    if any(worker.alive and worker.state == "ready" for worker in look.workers):
+    if any(worker.takes_flows for worker in look.workers):
         return
     waiting = sum(flow.status == "active" for flow in look.flows.values())
     failed = next((start for start in look.startup if start.error), None)
@@ -107,6 +107,16 @@ def failed(scene: Scene) -> Iterator[Attention]:
             yield _of(flow, "error", "failed", message, advice, _erred(flow))
 
 
+def unplaced(scene: Scene) -> Iterator[Attention]:
+    """A flow should run, and no worker can have it."""
+    for flow in scene.look.flows.values():
+        if flow.waits_for:
+            message = f"{_title(flow)} waits: {flow.waits_for['message']}"
+            hint = str(flow.waits_for.get("hint") or "open it")
+            advice = f"{hint[0].upper()}{hint[1:]}."
+            yield _of(flow, "warning", str(flow.waits_for["code"]), message, advice, flow.updated_at)
+
+
 def stream_full(scene: Scene) -> Iterator[Attention]:
     """A stream is full, and refuses events."""
     for stream in scene.look.streams.values():
@@ -134,6 +144,15 @@ def backing_off(scene: Scene) -> Iterator[Attention]:
             message = f"{_title(flow)} has failed and will be tried again{_why(flow)}"
             advice = _fix(flow, "it goes on by itself")
             yield _of(flow, "warning", "backing_off", message, advice, _erred(flow))
+
+
+def source_unreachable(scene: Scene) -> Iterator[Attention]:
+    """The system of a source that was reached before does not answer; the flow goes on with what it has."""
+    for flow in scene.look.flows.values():
+        if flow.status == "active" and flow.reconnecting:
+            message = f"The source of {_title(flow, low=True)} can't be reached{_why(flow)}"
+            advice = "Check the system that it reads. It connects again by itself, and nothing is lost."
+            yield _of(flow, "warning", "source_unreachable", message, advice, _erred(flow))
 
 
 def sink_behind(scene: Scene) -> Iterator[Attention]:
@@ -266,8 +285,10 @@ RULES: tuple[Rule, ...] = (
     no_worker,
     disk,
     failed,
+    unplaced,
     stream_full,
     backing_off,
+    source_unreachable,
     worker_gone,
     sink_behind,
     sink_failing,

@@ -2,13 +2,49 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from penstock.control.documents.service import Service, flow_of
 from penstock.control.fleet.progress import flow_directory
-from penstock.engine.runtime.flow_log_reader import Level, LogReader
+from penstock.control.questions.flow_files import FlowFiles
+from penstock.engine.runtime.flow_log_reader import Level, LogLine, LogPlace, LogReader
+from penstock.errors import Unavailable
 
 
-def reader_of(service: Service, kind: str, name: str, level: Level) -> LogReader:
+class FlowLogReader(Protocol):
+    """Reads a log from its oldest line on, each line once."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether the log was removed."""
+
+    def look(self) -> list[LogLine]:
+        """The lines that are new."""
+
+
+class LogElsewhere:
+    """Reads the log of a flow that a worker on another machine keeps."""
+
+    gone = False
+
+    def __init__(self, files: FlowFiles, kind: str, name: str, level: Level) -> None:
+        self._files, self._which = files, (kind, name, level)
+        self._place: LogPlace | None = None
+
+    def look(self) -> list[LogLine]:
+        """The lines that are new; none while the worker does not answer."""
+        try:
+            lines, self._place = self._files.log(*self._which, self._place)
+        except Unavailable:
+            return []
+        return lines
+
+
+def reader_of(service: Service, kind: str, name: str, level: Level) -> FlowLogReader:
     """A reader of a flow's log; Conflict if the document has no flow."""
     record = service.get(kind, name)
     flow_of(record)
+    keeper = service.keeper_of(record)
+    if keeper is not None:
+        return LogElsewhere(service.rpc.files(keeper), kind, record.id, level)
     return LogReader(flow_directory(service.settings, record), level)

@@ -109,8 +109,9 @@ class FlowSampler:
         """Read ledgers within the time limit, least recently read first."""
         until = time.monotonic() + LEDGERS_S
         for key in sorted(flows, key=lambda key: self._meters[key].read_at):
-            if (laid_out := layout.flows.get(flows[key].flow.uid)) is not None:
-                _read_ledger(self._meters[key], flows[key].flow, laid_out)
+            flow = flows[key].flow
+            if not flow.home and (laid_out := layout.flows.get(flow.uid)) is not None:  # else it is elsewhere
+                _read_ledger(self._meters[key], flow, laid_out)
             if time.monotonic() > until:
                 return
 
@@ -133,7 +134,10 @@ class FlowSampler:
         rates = [rate for _, rate in sinks if rate is not None]
         last = ops.get("last_batch") or {} if held else {}
         fresh = _is_fresh(meters, last, at)
+        receiver = (ops.get("receiver") or {}) if held else {}
         lag = reader.lag_events if reader else ops.get("lag_events")
+        if reader and receiver:  # the backlog of the input stream and of the system before it
+            lag = reader.lag_events + int(ops.get("lag_events") or 0)
         if lag is not None and (not meters.lags or wall - meters.lags[-1][0] >= LAG_EVERY_S):
             meters.lags.append((wall, lag))
         found = FlowPulse(
@@ -156,6 +160,8 @@ class FlowSampler:
             flow.error,
             flow.updated_at,
             ops.get("latency") if held else None,
+            receiver.get("state") == "reconnecting",
+            flow.waits_for,
         )
         self._values[key] = {
             "in_rate": in_rate,

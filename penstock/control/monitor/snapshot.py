@@ -50,6 +50,10 @@ class FlowPulse:
     updated_at: datetime
     latency: JsonObject | None = None
     """The latency goal of a flow that runs, as its worker reports it."""
+    reconnecting: bool = False
+    """Whether the system of its source, which it has reached before, cannot be reached now."""
+    waits_for: JsonObject | None = None
+    """Why no worker can have it."""
 
 
 @dataclass(frozen=True)

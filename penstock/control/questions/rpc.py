@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hmac
-import socket
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,19 +12,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import httpx
 import uvicorn
 from anyio import CapacityLimiter, to_thread
-from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
 
 from penstock.connectors.probe import Probe
 from penstock.control.documents.edits import FlowPlan, Planner
+from penstock.control.events.letters_here import Letters, LettersHere
 from penstock.control.fleet.assignments import WorkerInfo
+from penstock.control.questions.addresses import bound_socket, certificate_files, needs_tls, pinned
 from penstock.control.questions.connections import PROBE_S, ProbeRequest, connection_routes
+from penstock.control.questions.flow_files import FilesHere, FlowFiles
 from penstock.control.questions.letter_replay import ReplayAnswer, ReplayRequest, redelivery_routes
 from penstock.control.questions.trial_worker import TestAnswer, TestRequest, test_routes
+from penstock.control.wire.methods import methods_of, proxy
 from penstock.engine.plan.analysis import Analysis, analyse, offline
 from penstock.engine.runtime.sql_queries import Queries, QueryResult
-from penstock.errors import PenstockError, Problem
+from penstock.errors import Conflict, Invalid, NotFound, PenstockError, Problem, Unavailable
 from penstock.spark.driver import jvm_of
 from penstock.sql.described import FunctionInfo, described
 
@@ -43,8 +46,15 @@ RESTART_GRACE_S = 15.0
 """Seconds beyond the drain timeout to wait for a worker's answer."""
 JUDGED_AT_ONCE = 2
 """Documents that are judged at the same time: each takes a core, and processes like those of a start."""
+KEPT_S = 15.0
+"""Seconds to wait for files of a flow."""
+REFUSALS: tuple[type[PenstockError], ...] = (Invalid, NotFound, Conflict)
 QUERY_GRACE_S = 30.0
 """Seconds beyond a query's timeout to wait for a worker's answer."""
+
+
+BY_SPARK = {"/analyse", "/functions", "/plan", "/query", "/test", "/probe", "/letters/replay"}
+"""Questions that need a session of Spark."""
 
 
 class AnalyseRequest(BaseModel):
@@ -89,15 +99,31 @@ class QueryAnswer(BaseModel):
     problems: list[Problem] = []
 
 
+class Refusal(BaseModel):
+    """Why a worker does not answer."""
+
+    problems: list[Problem]
+
+
 class RpcServer:
-    """Serves a worker's answers on a free loopback port, to clients that know its token."""
+    """Serves a worker's answers on the address of its settings, to clients that know its token."""
 
     def __init__(self, worker: Worker) -> None:
-        self._socket = socket.socket()
-        self._socket.bind(("127.0.0.1", 0))
-        self._socket.listen()  # from now on a request waits for the server rather than being refused
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        config = uvicorn.Config(_app(worker), log_level="warning", access_log=False, lifespan="off")
+        settings = worker.settings.worker
+        self._socket = bound_socket(settings.bind)  # a request waits for the server, and is not refused
+        address, port = self._socket.getsockname()[:2]
+        files = certificate_files(worker.settings) if needs_tls(settings.bind) else None
+        self.certificate = files.certificate.read_text() if files else None
+        host = f"[{address}]" if ":" in address else address
+        self.url = settings.advertise or f"{'https' if files else 'http'}://{host}:{port}"
+        config = uvicorn.Config(
+            _app(worker),
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            ssl_certfile=files.certificate if files else None,
+            ssl_keyfile=files.key if files else None,
+        )
         self._server = uvicorn.Server(config)
         self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
         self._thread = threading.Thread(target=self._serve, name="rpc", daemon=True)
@@ -119,6 +145,8 @@ def _app(worker: Worker) -> FastAPI:
         given = request.headers.get("authorization", "")
         if not hmac.compare_digest(given, f"Bearer {worker.token}"):
             raise HTTPException(401)
+        if worker.is_stopping and request.url.path in BY_SPARK:
+            raise HTTPException(503)  # its session ends: another worker has to answer
 
     app = FastAPI(openapi_url=None, dependencies=[Depends(authorised)])
 
@@ -154,6 +182,22 @@ def _app(worker: Worker) -> FastAPI:
     async def plan(request: PlanRequest) -> list[FlowPlan]:
         planner = Planner(worker.settings, worker.registry, worker.streams, worker.spark)
         return await judged(lambda: planner.plans(request.documents))
+
+    parts: dict[str, tuple[Callable[..., object], Any]] = {
+        "files": (FlowFiles, FilesHere(worker.settings, worker.registry)),
+        "letters": (Letters, LettersHere(worker.settings, worker.registry, worker.streams)),
+    }
+
+    @app.post("/kept/{part}/{name}")
+    async def kept(part: str, name: str, request: Request) -> Response:
+        protocol, target = parts[part]
+        method, body = methods_of(protocol)[name], await request.body()
+        try:
+            answer = await run_in_threadpool(method.call, target, body)
+        except PenstockError as error:
+            refusal = Refusal(problems=error.problems)
+            return Response(refusal.model_dump_json(), error.status, media_type="application/json")
+        return Response(answer, media_type="application/json")
 
     app.include_router(redelivery_routes(worker))
     app.include_router(test_routes(worker))
@@ -199,6 +243,8 @@ class RpcClient:
 
     def __init__(self) -> None:
         self._http = httpx.Client(trust_env=False)
+        self._pinned: dict[str, httpx.Client] = {}
+        """Clients for workers on other machines, by the certificate that each of them trusts."""
 
     def analyse(self, worker: WorkerInfo, documents: list[Any], *, alone: bool) -> list[Analysis]:
         """The analyses of documents by a worker."""
@@ -250,14 +296,43 @@ class RpcClient:
         """The result of a connection test on a worker."""
         return Probe.model_validate(self._post(worker, "/probe", PROBE_S, request.model_dump()).json())
 
+    def files(self, worker: WorkerInfo) -> FlowFiles:
+        """The files of flows that a worker keeps."""
+        return proxy(FlowFiles, functools.partial(self._ask, worker, "files"))
+
+    def letters(self, worker: WorkerInfo) -> Letters:
+        """The dead letters that a worker keeps."""
+        return proxy(Letters, functools.partial(self._ask, worker, "letters"))
+
+    def _ask(self, worker: WorkerInfo, part: str, name: str, body: bytes) -> bytes:
+        headers = {"Authorization": f"Bearer {worker.token}", "Content-Type": "application/json"}
+        url = f"{worker.url}/kept/{part}/{name}"
+        try:
+            answer = self._client(worker.certificate).post(url, content=body, headers=headers, timeout=KEPT_S)
+        except httpx.HTTPError:
+            message = f"worker {worker.id[:8]}, which has the files of this flow, does not answer"
+            raise Unavailable(Problem(code="worker_away", message=message)) from None
+        kind = next((cls for cls in REFUSALS if cls.status == answer.status_code), None)
+        if kind is not None:
+            raise kind(*Refusal.model_validate_json(answer.content).problems)
+        answer.raise_for_status()
+        return answer.content
+
     def poke(self, worker: WorkerInfo) -> None:
         """Make a worker check the registry now. It would do so by itself, a little later."""
         with contextlib.suppress(httpx.HTTPError):
             self._post(worker, "/poke", POKE_TIMEOUT_S)
 
     def _post(self, worker: WorkerInfo, path: str, timeout: float, body: Any = None) -> httpx.Response:
-        answer = self._http.post(
+        answer = self._client(worker.certificate).post(
             worker.url + path, json=body, timeout=timeout, headers={"Authorization": f"Bearer {worker.token}"}
         )
         answer.raise_for_status()
         return answer
+
+    def _client(self, certificate: str | None) -> httpx.Client:
+        if certificate is None:
+            return self._http
+        if certificate not in self._pinned:
+            self._pinned[certificate] = httpx.Client(trust_env=False, verify=pinned(certificate))
+        return self._pinned[certificate]

@@ -18,7 +18,7 @@ from penstock.control.registry.links import record_references
 from penstock.control.registry.records import JsonObject, Record
 from penstock.control.registry.tables import documents, flows, labels, revisions
 from penstock.errors import Invalid, PreconditionFailed, Problem
-from penstock.specs.documents import runs, what_runs
+from penstock.specs.documents import required_labels, runs, what_runs
 from penstock.specs.references import made_stream
 
 
@@ -41,7 +41,7 @@ def add(
     )
     _save_content(conn, uid, 1, document, origin, at)
     if runs(document):
-        _begin(conn, uid, document_id, desired, at)
+        _begin(conn, uid, document, document_id, desired, at)
     emit(conn, kind, name, "created", {"id": document_id, "uid": uid, "revision": 1, "origin": origin})
 
 
@@ -85,13 +85,17 @@ def _revise(
     if not runs(document):
         _cease(conn, uid)
     elif record.flow is None:
-        _begin(conn, uid, record.id, desired, at)
+        _begin(conn, uid, document, record.id, desired, at)
     elif same(what_runs(document), what_runs(record.document)):
-        # Only its tests differ: the flow counts as running the new revision, and does not start over.
+        # Only its tests or its placement differ: the flow counts as running the new revision, and does not
+        # start over.
         current = and_(flows.c.uid == uid, flows.c.running_revision == record.revision)
         conn.execute(update(flows).where(current).values(running_revision=revision))
+        placed = {"placement": required_labels(document), "wait_reason": None}
+        conn.execute(update(flows).where(flows.c.uid == uid).values(**placed))
     else:
-        over: JsonObject = {"outcome": None, "error": None, "attempts": [], "updated_at": at}
+        over: JsonObject = {"outcome": None, "error": None, "attempts": [], "updated_at": at, "tried": None}
+        over |= {"placement": required_labels(document), "wait_reason": None}
         conn.execute(update(flows).where(flows.c.uid == uid).values(**over))
     emit(conn, record.kind, name, "updated", _summary(record, revision=revision, origin=origin))
 
@@ -117,16 +121,30 @@ def require_current(record: Record, expected: str | None) -> None:
         )
 
 
+def require_holder(conn: Connection, record: Record, holder: tuple[str, int] | None) -> None:
+    """PreconditionFailed unless a worker has the flow under this epoch, until the transaction ends."""
+    if holder is None:
+        return
+    worker, epoch = holder
+    held = and_(flows.c.uid == record.uid, flows.c.worker == worker, flows.c.epoch == epoch)
+    if conn.scalar(select(flows.c.uid).where(held).with_for_update()) is None:
+        message = f"worker {worker} no longer has {record.kind.lower()} '{record.name}' under epoch {epoch}"
+        raise PreconditionFailed(Problem(code="fenced", message=message))
+
+
 def rolled_back(conn: Connection, uid: str, error: JsonObject) -> None:
     """Record a rollback: an earlier revision is in force, and there is no other to fall back on."""
     conn.execute(update(flows).where(flows.c.uid == uid).values(running_revision=None, error=error))
 
 
-def _begin(conn: Connection, uid: str, document_id: str, desired: str, at: datetime) -> None:
+def _begin(
+    conn: Connection, uid: str, document: JsonObject, document_id: str, desired: str, at: datetime
+) -> None:
     """Add a flow for a document that runs from now on."""
     epoch = select(documents.c.last_epoch).where(documents.c.uid == uid).scalar_subquery()
     state = {"phase": "starting", "attempts": [], "epoch": epoch, "ops": {}, "updated_at": at}
-    conn.execute(insert(flows).values(uid=uid, id=document_id, desired=desired, **state))
+    placed = {"id": document_id, "desired": desired, "placement": required_labels(document)}
+    conn.execute(insert(flows).values(uid=uid, **placed, **state))
 
 
 def _cease(conn: Connection, uid: str) -> None:

@@ -58,6 +58,11 @@ def lock(conn: Connection, key: int) -> None:
         conn.execute(select(func.pg_advisory_xact_lock(key)))
 
 
+def is_shared(engine: Engine) -> bool:
+    """Whether servers on several machines can have the registry; a file belongs to the server of its home."""
+    return engine.dialect.name == "postgresql"
+
+
 def now(conn: Connection) -> float:
     """The clock all processes of this registry share, in seconds since 1970."""
     if conn.dialect.name == "postgresql":

@@ -33,6 +33,18 @@ class FlowState:
     running_revision: int | None
     ops: JsonObject
     updated_at: datetime
+    placement: dict[str, str] | None = None
+    """Labels that its worker must have."""
+    since: float | None = None
+    """When it was given to its worker or its phase changed, by the registry's clock."""
+    recalled_at: float | None = None
+    """When its worker was asked to give it back, by the registry's clock."""
+    tried: list[str] | None = None
+    """Workers that have not started it in time, since it last ran."""
+    wait_reason: JsonObject | None = None
+    """Why no worker can have it."""
+    home: str | None = None
+    """The home that has its progress; empty: the server's; None: it has none yet."""
     queue_position: int | None = None
     """Its place among the flows of its worker that wait for their turn to start; 1 is the next."""
 
@@ -40,6 +52,11 @@ class FlowState:
     def status(self) -> str:
         """The outcome of a flow that should run and has ended, else the desired status."""
         return self.outcome if self.desired == "active" and self.outcome else self.desired
+
+    @property
+    def waits_for(self) -> JsonObject | None:
+        """Why no worker can have it, while it should run and has none."""
+        return self.wait_reason if self.worker is None and self.status == "active" else None
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,11 @@ class Registry:
         """A connection in a write transaction; events emitted on it are committed with it."""
         return events.writing(self.engine)
 
+    @property
+    def shared(self) -> bool:
+        """Whether several servers can have this registry."""
+        return database.is_shared(self.engine)
+
     def now(self, conn: Connection) -> float:
         """The clock that all processes of this registry share, in seconds since 1970."""
         return database.now(conn)
@@ -225,13 +230,16 @@ class Registry:
         expected: str | None = None,
         check_references: bool = True,
         error: JsonObject | None = None,
+        holder: tuple[str, int] | None = None,
     ) -> Record:
         """Makes the content of an old revision the newest one.
 
-        `error` is the reason if the current revision did not start; it is shown with the rollback.
+        `error` is the reason if the current revision did not start; it is shown with the rollback. With
+        `holder`, a worker and an epoch, it is refused unless that worker has the flow (invariant 6).
         """
         with self._changing() as conn:
             record = queries.get(conn, kind, name)
+            changes.require_holder(conn, record, holder)
             changes.require_current(record, expected)
             document = queries.get_revision(conn, record, number).document
             origin = f"rollback to {number}"

@@ -126,6 +126,18 @@ flows = Table(
     Column("running_revision", Integer),
     Column("ops", Json, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
+    # Labels that a worker must have; null: any worker.
+    Column("placement", Json),
+    # When it was given to its worker or its phase changed, by the registry's clock.
+    Column("since", Double),
+    # When its worker was asked to give it back, by the registry's clock.
+    Column("recalled_at", Double),
+    # Workers that have not started it in time, since it last ran.
+    Column("tried", Json),
+    # Why no worker can have it.
+    Column("wait_reason", Json),
+    # The home that has its progress; empty: the server's; null: it has none yet.
+    Column("home", Word),
     Index("ix_flows_worker", "worker"),
     Index("ix_flows_desired", "desired", "outcome"),
 )
@@ -142,7 +154,32 @@ workers = Table(
     Column("heartbeat_until", Double, nullable=False),
     Column("state", Word, nullable=False),
     Column("info", Json, nullable=False),
+    Column("labels", Json, nullable=False, server_default="{}"),
+    # The most flows that it takes; null: no limit.
+    Column("capacity", Integer),
+    # The id of the home directory that it keeps progress in; empty: the server's.
+    Column("home", Word, nullable=False, server_default=""),
+    # What its questions are encrypted with, as PEM; null: they are not, on loopback.
+    Column("certificate", Text),
     Index("ix_workers_heartbeat_until", "heartbeat_until"),
+)
+
+worker_tokens = Table(
+    "worker_tokens",
+    metadata,
+    Column("id", Word, primary_key=True),
+    Column("hash", Word, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+)
+
+# One row: the server whose coordinator makes rounds, until when by the registry's clock.
+leader = Table(
+    "leader",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("server", Word, nullable=False),
+    Column("until", Double, nullable=False),
 )
 
 events = Table(

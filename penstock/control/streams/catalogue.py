@@ -8,7 +8,7 @@ from typing import Literal
 
 from penstock.control.graph.flow_ends import input_stream
 from penstock.control.registry.records import Record
-from penstock.control.streams.logs import DEAD, LETTERED, input_id
+from penstock.control.streams.logs import DEAD, HELD, LETTERED, input_id, input_of
 from penstock.engine.plan.flow import Lookup
 from penstock.streams.config import StreamConfig, read_config
 from penstock.streams.home import StreamHome, StreamPlace, dead_id
@@ -34,8 +34,8 @@ def present_streams(home: StreamHome, records: Sequence[Record], lookup: Lookup)
     for record in records:
         if record.kind == "Stream":
             yield from _with_misfits(home, record, record.id, "registered", taken)
-        elif record.kind == "Pipeline":
-            stream = input_id(record.id)
+        elif record.kind in HELD:
+            stream = input_of(record)
             if input_stream(record.document, record.id, lookup) == stream:
                 yield from _with_misfits(home, record, stream, "input", taken)
     lettered = [record for record in records if record.flow is not None]
@@ -52,16 +52,17 @@ def present_streams(home: StreamHome, records: Sequence[Record], lookup: Lookup)
 def _with_misfits(
     home: StreamHome, record: Record, stream: str, role: Role, taken: set[str]
 ) -> Iterator[Present]:
-    config = _config(home, stream, record)
+    kept = input_id(record.id) if role == "input" else stream
+    config = _config(home, kept, record)
     taken.add(stream)
     if config is None:
         return
-    yield Present(StreamPlace(stream, config.spec, home.directory(stream, record.uid)), record, role)
+    yield Present(StreamPlace(stream, config.spec, home.directory(kept, record.uid)), record, role)
     if config.dead_letters is not None:
         dead = dead_id(stream)
         taken.add(dead)
-        if (found := _config(home, dead, record)) is not None:
-            place = StreamPlace(dead, found.spec, home.directory(dead, record.uid))
+        if (found := _config(home, dead_id(kept), record)) is not None:
+            place = StreamPlace(dead, found.spec, home.directory(dead_id(kept), record.uid))
             yield Present(place, record, "misfits", of=stream)
 
 

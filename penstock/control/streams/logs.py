@@ -12,27 +12,31 @@ from typing import Any
 
 import structlog
 
+from penstock.control.registry.documents import Documents
 from penstock.control.registry.records import Mark, Record
-from penstock.control.registry.store import Registry
-from penstock.errors import Invalid, NotFound, Problem, did_you_mean
+from penstock.errors import Conflict, Invalid, NotFound, Problem, Unavailable, did_you_mean
 from penstock.settings import Settings
 from penstock.specs.documents import (
     API_VERSION,
     RUNNABLE,
+    Document,
     PipelineBuffer,
     PipelineDocument,
     SourceDocument,
     SourceRef,
     StreamDocument,
     derive_id,
+    runs,
 )
 from penstock.specs.references import INPUT
 from penstock.specs.stream import StreamBuffer, StreamSpec, Wal
 from penstock.specs.validation import parse
 from penstock.streams.config import read_config
-from penstock.streams.home import StreamHome, StreamPlace, dead_id
+from penstock.streams.home import StreamHome, StreamPlace, dead_id, misfits_spec
 from penstock.streams.log import Log
+from penstock.streams.moves import is_moving
 from penstock.streams.pool import Pool
+from penstock.streams.remote.host import StreamHost
 from penstock.streams.schema import arrow_schema, same_or_wider
 
 log = structlog.get_logger()
@@ -47,13 +51,25 @@ _COPY = "make another stream, and copy with a pipeline what you need"
 DEAD = ".dead"
 """The suffix of a flow's id for the stream of its dead letters."""
 
+HELD = ("Pipeline", "Source")
+"""Kinds whose flows can have an input stream."""
+
 LETTERED = tuple(reversed(RUNNABLE))
 """Kinds that can have dead letters; of documents with the same id the first kind has the short id."""
 
 
 def input_id(pipeline: str) -> str:
-    """The id of the stream that holds the events pushed to a pipeline."""
+    """The id of the stream that holds the events of a pipeline before it reads them."""
     return pipeline + INPUT
+
+
+def input_of(record: Record) -> str:
+    """The id of the stream that holds the events of a flow before it reads them.
+
+    That of a Source has its kind as prefix, so that a pipeline with the same id differs.
+    """
+    own = input_id(record.id)
+    return own if record.kind == "Pipeline" else f"{record.kind.lower()}:{own}"
 
 
 def dead_letters_id(record: Record) -> str:
@@ -68,10 +84,12 @@ def dead_letters_id(record: Record) -> str:
 class Streams:
     """Finds, creates and maintains the logs of streams: registered ones, inputs, misfits, dead letters."""
 
-    def __init__(self, settings: Settings, registry: Registry) -> None:
+    def __init__(self, settings: Settings, registry: Documents) -> None:
         self.home = StreamHome.of(settings)
         self._registry, self._defaults = registry, settings.defaults.model_dump()
         self._pool = Pool()
+        self.host = StreamHost()
+        """Gives workers on other machines access to the streams of this home."""
         self.lost: dict[str, int] = {}
         """By the id of a transient stream: events that were not read when Penstock was restarted."""
         self._stop = threading.Event()
@@ -100,11 +118,12 @@ class Streams:
             yield (place := self._registered(record))
             if place.spec.schema_ is not None and (dead := self._place(dead_id(record.id))):
                 yield dead
-        for record in self._registry.list("Pipeline", limit=None).items:
-            if (pushed := self._input(record)) is not None:
-                yield pushed
-                if pushed.spec.schema_ is not None and (dead := self._place(dead_id(pushed.id))):
-                    yield dead
+        for kind in HELD:
+            for record in self._registry.list(kind, limit=None).items:
+                if (held := self._input(record)) is not None:
+                    yield held
+                    if held.spec.schema_ is not None and (dead := self._place(dead_id(held.id))):
+                        yield dead
         for kind in LETTERED:
             for record in self._registry.list(kind, limit=None).items:
                 if self.home.directory(
@@ -112,8 +131,15 @@ class Streams:
                 ).is_dir():  # created with the first letter
                     yield self._letters(record)
 
-    def ensure(self, record: Record) -> None:
-        """Create the log of a saved stream, or give it its new settings."""
+    def ensure(self, record: Record, before: Record | None = None) -> None:
+        """Create the log of a saved stream, or give it its new settings.
+
+        An edit of the empty stream `before` may choose another storage. Otherwise the storage stays what it
+        is, since a document read before a move still names the one that the stream has left.
+        """
+        spec = self._spec(record.document)
+        if before is not None and self._spec(before.document).storage != spec.storage:
+            self.home.ensure(record.id, record.uid, spec, storage=True)
         self._registered(record)
 
     def ensure_all(self) -> None:
@@ -127,14 +153,20 @@ class Streams:
             self._require_readable_input(record, changed)
         if record.kind != "Stream":
             return
-        before, after = self._spec(record.document), self._spec(changed)
+        before, after = self.place(record.id).spec, self._spec(changed)
+        if before.storage != after.storage and is_moving(self.place(record.id).directory):
+            message = f"'{record.name}' is being moved to another storage"
+            hint = f"wait for the move, or undo it: `penstock stream move '{record.name}' --undo`"
+            raise Conflict(Problem(code="move_running", message=message, path="spec.storage", hint=hint))
         bounds = self.log(record.id).bounds()
         if bounds.first == bounds.next:
             return
         problems = []
         if before.storage != after.storage:
             message = f"the events of '{record.name}' are kept in '{before.storage}'"
-            problems.append(Problem(code="storage_in_use", message=message, path="storage", hint=_COPY))
+            moves = before.storage == "local" and after.storage == "kafka"
+            hint = f"`penstock stream move '{record.name}' --to kafka`" if moves else _COPY
+            problems.append(Problem(code="storage_in_use", message=message, path="storage", hint=hint))
         if (before.schema_ is None) != (after.schema_ is None):
             kind = "raw" if before.schema_ is None else "typed"
             message = f"'{record.name}' holds {kind} events"
@@ -148,7 +180,7 @@ class Streams:
         before, after = self._input_spec(record.document), self._input_spec(changed)
         if before is None or after is None or before.storage == after.storage:
             return
-        place = self._at(input_id(record.id), record.uid, before)
+        place = self._at(input_id(record.id), record.uid, before, storage=True)
         unread = self.log_at(place.directory).unread()
         if unread:
             message = f"the buffer holds {unread:,} events that pipeline '{record.name}' has not read"
@@ -159,8 +191,13 @@ class Streams:
         """Remove the logs of a deleted document: a stream, or a flow's input and dead letters."""
         ids = [record.id] if record.kind == "Stream" else [input_id(record.id), record.id + DEAD]
         for stream in ids:
-            self._pool.drop(self.home.directory(stream, record.uid))
+            for logs in (self._pool, self.host):
+                logs.drop(self.home.directory(stream, record.uid))
             self.home.remove(stream, record.uid)
+
+    def has_input(self, record: Record) -> bool:
+        """Whether the events of a flow are held in an input stream in this home."""
+        return self.home.directory(input_id(record.id), record.uid).is_dir()
 
     def forget_reader(self, reader: str, still: Collection[tuple[str, Path]] = ()) -> None:
         """Remove the cursors of a flow and its steps, so that no stream keeps events for them.
@@ -168,11 +205,16 @@ class Streams:
         `still` are the cursors that stay: the reader, and the directory of the stream.
         """
         for place in self.all():
-            storage = self.log_at(place.directory).storage
-            for cursor in storage.cursors():
-                own = cursor.reader == reader or cursor.reader.startswith(f"{reader}/")  # one of its steps
-                if own and (cursor.reader, place.directory) not in still:
-                    storage.forget_cursor(cursor.reader)
+            try:
+                found = self.log_at(place.directory)
+                for cursor in found.storage.cursors():
+                    own = cursor.reader == reader or cursor.reader.startswith(
+                        f"{reader}/"
+                    )  # one of its steps
+                    if own and (cursor.reader, place.directory) not in still:
+                        found.forget_cursor(cursor.reader)
+            except Unavailable as error:  # which must not keep the others
+                log.warning("a cursor may be left in a stream", stream=place.id, error=str(error))
 
     # Start and stop of a server
 
@@ -184,7 +226,7 @@ class Streams:
                 unread = self.log_at(place.directory).unread()
                 self.lost |= {place.id: unread} if unread else {}
             elif _in_memory(place.directory):  # the stream was transient when the last server ended
-                self.log_at(place.directory).storage.maintain()
+                self.log_at(place.directory).maintain()
         self.home.forget_transient()
         for place in places:
             if not place.spec.wal.enabled:
@@ -201,6 +243,7 @@ class Streams:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
+        self.host.close()
         self._pool.close()
         self.home.forget_transient()
 
@@ -218,7 +261,7 @@ class Streams:
                 continue
             for place in places:
                 try:
-                    self.log_at(place.directory).storage.maintain()
+                    self.log_at(place.directory).maintain()
                 except Exception as error:
                     log.warning("a stream is not looked after", stream=place.id, error=str(error))
 
@@ -230,11 +273,12 @@ class Streams:
         owner, _, suffix = stream.rpartition(".")
         if suffix == "dead" and (of := self._place(owner)) is not None and of.spec.schema_ is not None:
             directory = read_config(of.directory).dead_letters
-            return StreamPlace(stream, StreamSpec(), directory) if directory else None
+            return StreamPlace(stream, misfits_spec(of.spec), directory) if directory else None
         if suffix == "dead" and (record := self._lettered(owner)) is not None:
             own = self._at(record.id + DEAD, record.uid, self._letters_spec)
             return replace(own, id=stream)
-        if suffix == "in" and (record := self._registry.find("Pipeline", owner)) is not None:
+        kind, _, flow = owner.rpartition(":")
+        if suffix == "in" and (record := self._registry.find(kind.title() or "Pipeline", flow)) is not None:
             return self._input(record)
         return None
 
@@ -247,24 +291,28 @@ class Streams:
         return document.spec
 
     def _input(self, record: Record) -> StreamPlace | None:
-        """The input stream of a pipeline; None if no events are pushed to it, or it is not valid."""
+        """The input stream of a flow; None if it has none, or the document is not valid."""
+        if record.kind not in HELD or (record.kind == "Source" and not runs(record.document)):
+            return None
         spec = self._input_spec(record.document)
-        return None if spec is None else self._at(input_id(record.id), record.uid, spec)
+        if spec is None:
+            return None
+        return replace(self._at(input_id(record.id), record.uid, spec, storage=True), id=input_of(record))
 
     def _input_spec(self, raw: Mapping[str, Any]) -> StreamSpec | None:
         try:
             document = parse(raw, self._defaults)
-            assert isinstance(document, PipelineDocument)
-            source = document.spec.source
+            source, buffer = _source_and_buffer(document)
             if isinstance(source, SourceRef) and (found := self._registry.find("Source", source.ref)):
                 referred = parse(found.document, self._defaults)
                 assert isinstance(referred, SourceDocument)
                 source = referred.spec
         except Invalid:  # one that rests may be
             return None
-        if not getattr(source, "push", False):
+        if not getattr(source, "held", False):
             return None
-        spec = input_spec(document, getattr(source, "schema_", None))
+        schema = source.input_schema(source.model_dump(by_alias=True))
+        spec = input_spec(buffer, schema)
         return spec.model_copy(update={"timestamps": getattr(source, "timestamps", "iso")})
 
     def _lettered(self, owner: str) -> Record | None:
@@ -287,21 +335,30 @@ class Streams:
         raw = {"apiVersion": API_VERSION, "kind": "Stream", "metadata": {"name": "letters"}, "spec": {}}
         return StreamSpec(wal=self._spec(raw).wal.model_copy(update={"enabled": True}))
 
-    def _at(self, stream: str, uid: str, spec: StreamSpec) -> StreamPlace:
-        return StreamPlace(stream, spec, self.home.ensure(stream, uid, spec))
+    def _at(self, stream: str, uid: str, spec: StreamSpec, *, storage: bool = False) -> StreamPlace:
+        directory = self.home.ensure(stream, uid, spec, storage=storage)
+        return StreamPlace(stream, self.home.stored(directory, spec), directory)
 
 
-def input_spec(document: PipelineDocument, schema: str | None) -> StreamSpec:
-    """The spec of a pipeline's input stream, from its `buffer`; `schema` is that of its source.
+def _source_and_buffer(document: Document) -> tuple[Any, PipelineBuffer | None]:
+    """The source of a document, inline or by reference, and the settings of its buffer."""
+    if isinstance(document, SourceDocument):
+        return document.spec, None
+    assert isinstance(document, PipelineDocument)
+    return document.spec.source, document.spec.buffer
 
-    Unread events are never evicted to make room: at the limit senders are refused.
+
+def input_spec(given: PipelineBuffer | None, schema: str | None) -> StreamSpec:
+    """The spec of a flow's input stream, from the `buffer` of a pipeline; `schema` is that of its source.
+
+    Unread events are never evicted to make room: at the limit senders are refused, and receivers wait.
     """
-    wanted = document.spec.buffer or PipelineBuffer()
+    wanted = given or PipelineBuffer()
     buffer = StreamBuffer(mode=wanted.mode, timeout_ms=wanted.timeout_ms)
     if wanted.type == "memory":
         limits = {"max_events": wanted.limit, "max_bytes": wanted.limit_bytes}
-        given = {name: limit for name, limit in limits.items() if limit is not None}
-        buffer = buffer.model_copy(update={"spill": wanted.spill, **given})
+        known = {name: limit for name, limit in limits.items() if limit is not None}
+        buffer = buffer.model_copy(update={"spill": wanted.spill, **known})
         return StreamSpec(schema_=schema, wal=Wal(enabled=False), buffer=buffer)
     return StreamSpec(
         schema_=schema,

@@ -26,7 +26,7 @@ def expect_reader(streams: Streams, record: Record, lookup: Lookup, before: Reco
         _leave(streams, earlier, record, moved=moved)
     if stream is not None:
         try:
-            streams.log(stream).storage.expect(flow_name(record))
+            streams.log(stream).expect(flow_name(record))
         except NotFound:  # an inactive flow may name a stream that does not exist yet
             return
 
@@ -57,8 +57,8 @@ def _leave(streams: Streams, stream: str, record: Record, *, moved: bool) -> Non
     reader = flow_name(record)
     done = moved and (record.flow is None or record.flow.worker is None)
     try:
-        storage = streams.log(stream).storage
+        log = streams.log(stream)
     except NotFound:
         return
-    if any(cursor.reader == reader and (done or not cursor.has_run) for cursor in storage.cursors()):
-        storage.forget_cursor(reader)
+    if any(cursor.reader == reader and (done or not cursor.has_run) for cursor in log.storage.cursors()):
+        log.forget_cursor(reader)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,13 @@ from penstock.engine.delivery.ledger import Span
 from penstock.engine.letters.notes import SOURCE, Report
 from penstock.engine.plan.plan import Plan, arrow_of, counted_outside
 from penstock.engine.plan.python_steps import BATCHES
+from penstock.errors import Retryable
 from penstock.frames.python_source import BEGIN
 from penstock.frames.streams.reader import FIRST, batches_of, lost_before
 from penstock.processors.support.event_time import LATEST, LATEST_SO_FAR
 from penstock.processors.support.ticker import Clock
 from penstock.spark.micro_batches import CurrentBatch
-from penstock.spark.spool import emptied, order_beside
+from penstock.spark.spool import emptied, order_beside, unfinished
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
 
 SPOOL = "spool"
 """The directory of the notes of the current batch, beside the ledger."""
+
+
+Adoption = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Makes a function that is a part of a query, in whichever thread it is called."""
 
 
 class MicroBatch:
@@ -42,6 +48,7 @@ class MicroBatch:
         self.events = ComputedEvents(df, plan.flow.sinks, shaped)
         assert self.flow.site.state is not None
         self._state: Path = self.flow.site.state
+        self._spool = self._state / SPOOL
 
     def delivery(self, sink: str) -> DeliveryId:
         """The name of this batch for a sink."""
@@ -49,21 +56,39 @@ class MicroBatch:
 
     def compute(self) -> Report:
         """Compute the events, once; the report of the steps."""
-        spool = self._state / SPOOL
-        properties = emptied(spool)
+        shutil.rmtree(self._state / SPOOL, ignore_errors=True)
+        # A directory of its own: a task of an earlier computation may still run on a lost executor.
+        self._spool = self._state / SPOOL / uuid.uuid4().hex
+        properties = emptied(self._spool)
         if self.flow.remembering:
-            properties |= order_beside(spool, self._current.run, self.number)
+            properties |= order_beside(self._state / SPOOL, self._current.run, self.number)
             properties[LATEST_SO_FAR] = json.dumps(self._latest_so_far())
         if self.flow.by_offset and self.flow.in_python:
             properties[BATCHES] = json.dumps(self._begins())
         self._current.begin(properties)
-        self.events.compute(self._collected)
-        return Report.of(self._current.end(), spool, self._counts())
+        self.events.compute(self._collected, self._verify)
+        return Report.of(self._current.end(), self._spool, self._counts())
 
-    def _collected(self, df: DataFrame) -> pa.Table:
+    @property
+    def repeatable(self) -> bool:
+        """Whether `compute` may be called again after a failure.
+
+        Behind a shuffle it would compute only the rest: without the reports of the steps before it, and with
+        state that has moved on. Then a new run has to compute the batch.
+        """
+        return not self._current.shuffles
+
+    def _verify(self) -> None:
+        """Raise `Retryable` unless all notes have arrived (invariant 7)."""
+        if missing := unfinished(self._spool):
+            raise Retryable(f"the notes of {len(missing)} tasks did not arrive: the batch is computed again")
+
+    def _collected(self, df: DataFrame) -> pa.Table | list[bytes]:
         whole = df is self._df
+        if whole and (writer := self._plan.task_writer) is not None:
+            return self._current.write(df, writer, whole=True)
         schema = self._plan.arrow if whole else arrow_of(df)
-        return self._current.collect(df, schema, self._state / SPOOL, whole=whole)
+        return self._current.collect(df, schema, self._spool, whole=whole)
 
     def _counts(self) -> dict[str, int]:
         """The counts that the query did not observe."""
@@ -86,16 +111,17 @@ class MicroBatch:
         self.events.release()
         shutil.rmtree(self._state / SPOOL, ignore_errors=True)
 
-    def adopted(self, work: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that another thread runs as a part of the query, so that stopping it reaches its jobs.
+    def adoption(self) -> Adoption:
+        """Lets another thread run a function as a part of the query; to be called in the query's own thread.
 
-        Make one for each thread: threads that share a function would share job tags, and cancel each other's
+        Then stopping the query reaches the jobs of the function, and tasks that repeat lost work know the
+        batch. Make one for each thread: threads that share one would share job tags, and cancel each other's
         jobs.
         """
         from pyspark import inheritable_thread_target
 
-        adopted: Callable[..., Any] = inheritable_thread_target(self._df.sparkSession)(work)
-        return adopted
+        adoption: Adoption = inheritable_thread_target(self._df.sparkSession)
+        return adoption
 
     def _latest_so_far(self) -> dict[str, int]:
         """The latest time of all events before the batch, by input. Ticks of the clock count too."""

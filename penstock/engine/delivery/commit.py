@@ -69,7 +69,8 @@ class Commit:
                 self.acknowledged.add(sink)
                 continue
             self.batch.events.hold()
-            order = self._orders[sink] = Order(self.batch)
+            adoption = None if self.batch.events.in_memory else self.batch.adoption()
+            order = self._orders[sink] = Order(self.batch, adoption)
             runner.give(order)
 
     @property

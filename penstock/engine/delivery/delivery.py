@@ -86,7 +86,7 @@ class Delivery:
         self._plan = plan
         place = flow.source.component.reads(site)
         self._source = LOGS.log(place.directory) if place else None
-        self._ledger = Ledger(site.state)
+        self._ledger = Ledger(site.state, site.epoch, shared=site.shared)
         self._ledger.retain([sink.id for sink in flow.sinks])
         self._log = flow_log(site)
         self._backlog = Backlog(plan, spark, self._ledger, self._log)
@@ -174,14 +174,17 @@ class Delivery:
             batch.release()
 
     def _computed(self, batch: MicroBatch) -> Report:
-        """Compute a batch; retries failures of the machine, which say nothing about the flow."""
+        """Compute a batch; retries failures of the machine, which say nothing about the flow.
+
+        A batch that cannot be repeated ends the run instead, and the next run computes it.
+        """
         troubles = 0
         while True:
             try:
                 return batch.compute()
             except Exception as error:
                 failure = failure_of(error)
-                if not failure.passing:
+                if not failure.passing or not batch.repeatable:
                     raise
                 troubles += 1
                 self._log.warning(failure.problem.message, batch=batch.number, code=failure.problem.code)

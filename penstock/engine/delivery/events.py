@@ -36,15 +36,28 @@ class ComputedEvents:
         self._made, self._cached = made, False
         self._users, self._guard = 1, threading.Lock()
 
-    def compute(self, collect: Callable[[DataFrame], pa.Table]) -> None:
-        """Compute the events, a table by `collect`. If that fails, none of them stay cached."""
+    def compute(
+        self,
+        collect: Callable[[DataFrame], pa.Table | list[bytes]],
+        verify: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Compute the events: a table by `collect`, or the answers of the sink's writer in the tasks.
+
+        If that or `verify` fails, none of them stay cached.
+        """
         only = self._sinks[0] if len(self._sinks) == 1 else None
         if only is not None and only.component.takes == "table":
-            self._made = TableEvents(collect(self._shaped(self._frame, only)), self._frame.sparkSession)
+            found = collect(self._shaped(self._frame, only))
+            verify()
+            if isinstance(found, list):
+                self._made = WrittenEvents(found, sum(map(only.component.written_events, found)))
+            else:
+                self._made = TableEvents(found, self._frame.sparkSession)
             return
         cached = self._frame.persist()
         try:
             cached.write.format("noop").mode("overwrite").save()
+            verify()
         except BaseException:
             cached.unpersist()
             raise
@@ -53,6 +66,8 @@ class ComputedEvents:
     @property
     def rows(self) -> int:
         """The number of events, of which the only sink takes a table."""
+        if isinstance(self._made, WrittenEvents):
+            return self._made.rows
         assert isinstance(self._made, TableEvents)
         return int(self._made.made.num_rows)
 
@@ -111,3 +126,20 @@ class TableEvents(Events):
 
     def table(self) -> pa.Table:
         return self.made
+
+
+@dataclass(frozen=True)
+class WrittenEvents(Events):
+    """Events that the sink's writer in the tasks has written, and that do not count yet."""
+
+    answers: list[bytes]
+    rows: int
+
+    def frame(self) -> DataFrame:
+        raise TypeError("tasks have already written these events: use `written`")
+
+    def table(self) -> pa.Table:
+        raise TypeError("tasks have already written these events: use `written`")
+
+    def written(self) -> list[bytes]:
+        return self.answers

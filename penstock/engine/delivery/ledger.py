@@ -21,6 +21,7 @@ import structlog
 
 from penstock.connectors.base import DeliveryId
 from penstock.engine.delivery.sink_states import BUSY_S, FILE, Kept, Standing, State, standing_of
+from penstock.errors import Suspended
 from penstock.streams.files import Files
 
 log = structlog.get_logger()
@@ -71,15 +72,19 @@ class Gap:
 
 
 class Ledger:
-    """The one writer of a ledger; its threads share it."""
+    """The one writer of a ledger; its threads share it.
 
-    def __init__(self, directory: Path) -> None:
+    A ledger that was opened under a later epoch refuses every write (invariant 6). One that is `shared` is
+    on a file system that other machines write to as well.
+    """
+
+    def __init__(self, directory: Path, epoch: int = 0, *, shared: bool = False) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / FILE
         self._lock = threading.RLock()
         self._synced: bool | None = None
         try:
-            self._db = _opened(path)
+            self._db = _opened(path, shared)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise  # the database or the disk is busy: a retry may work
@@ -88,7 +93,10 @@ class Ledger:
             Files().rename_durably(path, aside)
             for rest in ("-wal", "-shm"):
                 path.with_name(path.name + rest).unlink(missing_ok=True)
-            self._db = _opened(path)
+            self._db = _opened(path, shared)
+        self._epoch = epoch
+        with self._writing() as db:
+            db.execute(f"PRAGMA user_version = {epoch}")
 
     def close(self) -> None:
         """Close the file."""
@@ -240,12 +248,18 @@ class Ledger:
                 self._synced = sync
             self._db.execute("BEGIN IMMEDIATE")
             try:
+                self._require_newest()
                 yield self._db
                 self._db.execute("COMMIT")
             except BaseException:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
+
+    def _require_newest(self) -> None:
+        (newest,) = self._db.execute("PRAGMA user_version").fetchone()
+        if newest > self._epoch:
+            raise Suspended(f"another worker has this flow, under epoch {newest} and not {self._epoch}")
 
     def _update(self, db: sqlite3.Connection, sink: str, **values: Any) -> None:
         db.execute("INSERT OR IGNORE INTO sinks (sink) VALUES (?)", (sink,))
@@ -283,10 +297,11 @@ class Ledger:
         )
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _opened(path: Path, shared: bool) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
-        db.execute("PRAGMA journal_mode = WAL")
+        # A WAL has an index in memory, which processes on other machines would not see.
+        db.execute(f"PRAGMA journal_mode = {'DELETE' if shared else 'WAL'}")
         db.executescript(TABLES)
     except BaseException:
         db.close()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from penstock.connectors.base import Delivered, DeliveryId, Rejected, Sink, SinkWriter
 from penstock.engine.delivery.attempts import Attempt, Attempts, Overdue, backoff_s
 from penstock.engine.delivery.backlog import Backlog, Lost
-from penstock.engine.delivery.batch import MicroBatch
+from penstock.engine.delivery.batch import Adoption, MicroBatch
 from penstock.engine.delivery.events import ComputedEvents
 from penstock.engine.delivery.ledger import Gap, Ledger, Span
 from penstock.engine.plan.flow import Flow, Part
@@ -60,6 +60,8 @@ class Order:
     """The current batch, for one sink."""
 
     batch: MicroBatch
+    adoption: Adoption | None = None
+    """Makes the delivery a part of the query; None if it starts no jobs."""
     done: bool = False
     error: Exception | None = None
 
@@ -188,8 +190,7 @@ class SinkRunner:
         assert order is not None
         batch = order.batch
         try:
-            # Only a thread that starts jobs has to be a part of the query.
-            deliver = self._deliver if batch.events.in_memory else batch.adopted(self._deliver)
+            deliver = self._deliver if order.adoption is None else order.adoption(self._deliver)
             deliver(batch.events, batch.delivery(self.sink.id), batch.span)
         except Exception as error:
             order.error = error

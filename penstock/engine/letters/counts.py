@@ -7,9 +7,11 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import BeforeValidator, PlainSerializer
 
 from penstock.engine.letters.reader import header
 from penstock.engine.letters.writer import FORM
@@ -33,11 +35,20 @@ class _Block:
     counts: Counter[Kind]
 
 
+def _pairs(by_kind: Mapping[Kind, int]) -> list[tuple[Kind, int]]:
+    """Counts between processes: a key of JSON cannot be a pair."""
+    return list(by_kind.items())
+
+
+def _unpaired(given: Any) -> Any:
+    return {tuple(kind): number for kind, number in given} if isinstance(given, list) else given
+
+
 @dataclass(frozen=True)
 class Counts:
     """The number of letters of a flow."""
 
-    by_kind: Mapping[Kind, int]
+    by_kind: Annotated[Mapping[Kind, int], PlainSerializer(_pairs), BeforeValidator(_unpaired)]
     complete: bool
     """Whether all of them are counted."""
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import ConfigDict
 
 from penstock.engine.letters.states import STATES, Mark, Marks, State
 from penstock.engine.letters.writer import FORM
@@ -26,6 +27,9 @@ PAGE_BYTES = 4 * 1024 * 1024
 @dataclass(frozen=True)
 class Letter:
     """A dead letter as it is stored in its stream."""
+
+    # Between processes: bytes need not be text.
+    __pydantic_config__ = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     offset: int
     time: datetime

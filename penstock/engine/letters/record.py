@@ -112,7 +112,7 @@ class Recorder:
         place = self._plan.flow.source.component.reads(self._plan.flow.site)
         if not tally.lost or place is None:
             return
-        LOGS.log(place.directory).storage.count(skipped_by_readers=tally.lost)
+        LOGS.log(place.directory).count(skipped_by_readers=tally.lost)
         events = "1 event" if tally.lost == 1 else f"{tally.lost} events"
         reason = tally.reasons.get(("source", "lost"))
         self._log.warning(f"{events} could not be read: {reason}", code="gap", batch=delivery.batch)

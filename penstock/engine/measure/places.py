@@ -75,4 +75,4 @@ def written(flow: Flow) -> set[str]:
 def forget(flow: Flow) -> None:
     """Remove the cursors of a flow from the streams that it has read."""
     for reader, directory in flow.cursors:
-        LOGS.log(directory).storage.forget_cursor(reader)
+        LOGS.log(directory).forget_cursor(reader)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from penstock.engine.plan.declared_site import declared_site
 from penstock.engine.plan.flow import Flow, Lookup, resolve_flow
 from penstock.engine.runtime.failures import failure_of
-from penstock.errors import Invalid, Problem
+from penstock.errors import Invalid, PenstockError, Problem
 from penstock.frames.site import Site
 from penstock.specs.documents import (
     Document,
@@ -95,7 +95,7 @@ def analyse(
             site = declared_site(raw, lookup, defaults or {}, allow_python=allow_python)
             _deepen(analysis, raw, lookup, site, defaults or {}, spark.newSession())
         return analysis
-    except Invalid as error:
+    except PenstockError as error:
         kept = dict(raw) if isinstance(raw, Mapping) else None
         return Analysis(valid=False, errors=error.problems, document=kept, id=document_id)
     except Exception as error:  # Spark and plugins may raise anything; other documents are still analysed
@@ -148,7 +148,7 @@ def _deepen(
     flow = resolve_flow(raw, lookup, site, defaults)
     if not flow.sinks:
         try:
-            _pin(analysis, raw, pinned(flow, spark))
+            analysis.document = with_schema(raw, pinned(flow, spark))
         except Invalid as error:
             # It may be declared before its data exists: it is analysed with a pipeline that uses it.
             if any(problem.code != "schema_unknown" for problem in error.problems):
@@ -158,27 +158,27 @@ def _deepen(
     plan = plan_flow(flow, spark)
     analysis.warnings += batch_warnings(flow)
     analysis.steps = [StepSchema(id=name, columns=_columns(schema)) for name, schema in plan.columns]
-    _pin(analysis, raw, plan.flow)
+    analysis.document = with_schema(raw, plan.flow)
 
 
-def _pin(analysis: Analysis, raw: Mapping[str, Any], flow: Flow) -> None:
-    """Write the inferred schema into the document, if the document itself has the source."""
+def with_schema(raw: Mapping[str, Any], flow: Flow) -> dict[str, Any]:
+    """The document with the inferred schema written into it, if the document itself has the source."""
     path = {"Pipeline": ("spec", "source"), "Source": ("spec",)}.get(raw["kind"])
     schema = getattr(flow.source.component, "schema_", None)
     if path is None or schema is None or flow.source.place.via is not None:
-        return
+        return dict(raw)
     node: Any = raw
     for key in path:
         node = node[key]
     if node.get("schema") is not None:
-        return
+        return dict(raw)
     pinned_node = {**node, "schema": schema}
     for depth in range(len(path) - 1, -1, -1):
         parent: Any = raw
         for key in path[:depth]:
             parent = parent[key]
         pinned_node = {**parent, path[depth]: pinned_node}
-    analysis.document = pinned_node
+    return pinned_node
 
 
 def _columns(schema: StructType) -> list[Column]:
@@ -212,8 +212,8 @@ def _warnings(raw: Mapping[str, Any], document: Document) -> Iterator[Problem]:
 
 
 def _pipeline_warnings(spec: PipelineSpec) -> Iterator[Problem]:
-    if spec.buffer is not None and not isinstance(spec.source, SourceRef) and not spec.source.push:
-        yield _no_effect("buffer", f"nothing is pushed to a source '{spec.source.type}'")
+    if spec.buffer is not None and not isinstance(spec.source, SourceRef) and not spec.source.held:
+        yield _no_effect("buffer", f"events of a source '{spec.source.type}' need none")
         return
     if spec.buffer is not None and spec.buffer.spill and spec.buffer.type != "memory":
         yield _no_effect("buffer.spill", f"a buffer of type '{spec.buffer.type}' is on disk already")
@@ -231,6 +231,8 @@ def _stream_warnings(spec: StreamSpec) -> Iterator[Problem]:
     if spec.storage == "sqlite":
         for name in sorted(wal & {"segment_bytes", "segment_ms", "max_segments"}):
             yield _no_effect(f"wal.{name}", "a database has no segments")
+    if spec.storage == "kafka" and "max_segments" in wal:
+        yield _no_effect("wal.max_segments", "Kafka limits no number of segments")
     if not spec.wal.enabled:
         for name in sorted(wal & {"sync", "on_full", "max_segments"}):
             yield _no_effect(f"wal.{name}", "a transient stream is limited by its buffer and never synced")
@@ -246,10 +248,6 @@ def _no_effect(field: str, why: str) -> Problem:
 
 def _check_stream(spec: StreamSpec) -> None:
     """Check a stream beyond the types of its fields."""
-    if spec.storage == "kafka":
-        message = "streams in Kafka are not available in this version"
-        hint = "use storage: local or sqlite"
-        raise Invalid(Problem(code="not_available", message=message, path="spec.storage", hint=hint))
     if spec.schema_ is not None:
         from penstock.streams.schema import arrow_schema
 

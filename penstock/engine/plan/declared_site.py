@@ -30,7 +30,7 @@ def declared_site(
 
     def stream(name: str) -> StreamPlace:
         if name == pushed_to:
-            return StreamPlace(name, StreamSpec(schema_=_pushed_schema(raw, lookup)), NOWHERE / name)
+            return StreamPlace(name, StreamSpec(schema_=held_schema(raw, lookup)), NOWHERE / name)
         return StreamPlace(
             derive_id(name), declared_stream(name, lookup, defaults), NOWHERE / derive_id(name)
         )
@@ -55,22 +55,24 @@ def declared_stream(name: str, lookup: Lookup, defaults: Mapping[str, Any]) -> S
 
 
 def _input_of(stream: str, lookup: Lookup) -> StreamSpec | None:
-    """The spec of a stream, if it is the input of a pipeline that events are pushed to."""
+    """The spec of a stream, if it is the input of a pipeline."""
     pipeline = lookup("Pipeline", stream.removesuffix(INPUT)) if stream.endswith(INPUT) else None
     if pipeline is None:
         return None
     kind = catalog("source").classes.get(str(_source_of(pipeline, lookup).get("type")))
-    return StreamSpec(schema_=_pushed_schema(pipeline, lookup)) if getattr(kind, "push", False) else None
+    return StreamSpec(schema_=held_schema(pipeline, lookup)) if getattr(kind, "held", False) else None
 
 
-def _pushed_schema(raw: Mapping[str, Any], lookup: Lookup) -> str | None:
-    """The schema of the events that are pushed to a pipeline: that of its source."""
-    schema = _source_of(raw, lookup).get("schema")
-    return schema if isinstance(schema, str) else None
+def held_schema(raw: Mapping[str, Any], lookup: Lookup) -> str | None:
+    """The columns of the input stream of a flow, by its source."""
+    source = _source_of(raw, lookup)
+    kind: Any = catalog("source").classes.get(str(source.get("type")))
+    return kind.input_schema(source) if kind is not None else None
 
 
 def _source_of(pipeline: Mapping[str, Any], lookup: Lookup) -> Mapping[str, Any]:
-    source = (pipeline.get("spec") or {}).get("source") or {}
+    spec = pipeline.get("spec") or {}
+    source = spec if pipeline.get("kind") == "Source" else spec.get("source") or {}
     if isinstance(ref := source.get("ref"), str):
         source = (lookup("Source", derive_id(ref)) or {}).get("spec") or {}
     return source if isinstance(source, Mapping) else {}

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
 from penstock.connectors.base import Sink
 from penstock.engine.letters.notes import SOURCE, StreamWatch, Watch
 from penstock.engine.plan.flow import Flow, Part
+from penstock.engine.plan.reach import out_of_reach
 from penstock.engine.plan.steps import Step, cleared, make_steps, with_event
-from penstock.errors import Invalid, Problem
+from penstock.errors import Invalid, PenstockError, Problem
 from penstock.frames.faults import fault_text
 from penstock.frames.hidden import EVENT, NOTE
-from penstock.frames.noting import noted, shown
+from penstock.frames.noting import noted, shown, shown_schema
 from penstock.sql.frames import condition
 from penstock.sql.names import quote
 from penstock.sql.tries import tried
@@ -74,7 +75,7 @@ class Plan:
             for step in self.steps
             for part, found in zip(step.parts, step.columns, strict=True)
         ]
-        return [("source", shown(self.input).schema), *after]
+        return [("source", shown_schema(self.input)), *after]
 
     @property
     def only_sink(self) -> Part[Sink] | None:
@@ -82,7 +83,7 @@ class Plan:
         sinks = self.flow.sinks
         return sinks[0] if len(sinks) == 1 and sinks[0].component.by_row else None
 
-    @property
+    @cached_property
     def delivered(self) -> DataFrame:
         """The frame that the query computes: the output, in the shape of an only sink."""
         only = self.only_sink
@@ -92,6 +93,14 @@ class Plan:
     def arrow(self) -> pa.Schema:
         """The columns of the frame that the query computes."""
         return arrow_of(self.delivered)
+
+    @cached_property
+    def task_writer(self) -> Any:
+        """The function of Java with which an only sink writes in the tasks; None if it has none."""
+        only = self.only_sink
+        if only is None:
+            return None
+        return only.component.task_writer(self.input.sparkSession, self.arrow, self.flow.site)
 
     def shaped(self, df: DataFrame, sink: Part[Sink]) -> DataFrame:
         """The rows of an output frame that a sink gets, in its shape."""
@@ -126,11 +135,13 @@ def plan_run(flow: Flow, spark: SparkSession) -> Plan:
 
 def plan_flow(flow: Flow, spark: SparkSession) -> Plan:
     """Plan a flow in a separate session, without running it; `Invalid` with the errors that Spark finds."""
+    if unseen := list(out_of_reach(flow, spark)):
+        raise Invalid(*unseen)
     flow = pinned(flow, spark)
     try:
         df = flow.source.component.read(spark, flow.batch, flow.site)
-    except Invalid as error:
-        raise Invalid(*map(flow.source.place.locate, error.problems)) from None
+    except PenstockError as error:
+        raise type(error)(*map(flow.source.place.locate, error.problems)) from None
     watch = StreamWatch(counted_outside(flow))
     plan = plan_frame(flow, cleared(with_event(df), SOURCE, watch), watch)
     return replace(plan, routed=_routed(flow))
@@ -161,7 +172,7 @@ def plan_frame(flow: Flow, df: DataFrame, watch: Watch | None, *, first: int = 0
     """Plan the processors of a flow from the `first` on, and its sinks, over a frame with `$event`."""
     steps = list(make_steps(flow, df, watch, first=first))
     last = steps[-1].frame if steps else df
-    conditions = _conditions(flow, shown(last))
+    conditions = _conditions(flow, last)
     judged = _judged(last, conditions, watch) if conditions else None
     return Plan(flow, df, steps, conditions, judged)
 
@@ -179,20 +190,20 @@ def pinned(flow: Flow, spark: SparkSession) -> Flow:
     """The flow with the inferred settings of its source made explicit."""
     try:
         source = flow.source.component.pinned(spark, flow.site)
-    except Invalid as error:
-        raise Invalid(*map(flow.source.place.locate, error.problems)) from None
+    except PenstockError as error:
+        raise type(error)(*map(flow.source.place.locate, error.problems)) from None
     return replace(flow, source=replace(flow.source, component=source))
 
 
 def _conditions(flow: Flow, df: DataFrame) -> dict[str, Column]:
-    """The condition of each sink that has one, once all sinks agree with the columns."""
+    """The condition of each sink that has one, once all sinks agree with the visible columns."""
     problems: list[Problem] = []
     conditions: dict[str, Column] = {}
     for sink in flow.sinks:
-        found = list(sink.component.check(df.schema, flow.site))
+        found = list(sink.component.check(shown_schema(df), flow.site))
         if sink.when is not None:
             try:
-                conditions[sink.id] = condition(df, sink.when, field="when")
+                conditions[sink.id] = condition(shown(df), sink.when, field="when")
             except Invalid as error:
                 found += error.problems
         problems += map(sink.place.locate, found)

@@ -13,9 +13,9 @@ from penstock.engine.letters.notes import Watch
 from penstock.engine.plan.flow import Flow, Part
 from penstock.engine.plan.python_steps import Cut, PythonStep, PythonSteps
 from penstock.errors import Invalid
-from penstock.frames.hidden import EVENT, EVENT_TYPE, NOTE, NOTE_TYPE, visible
-from penstock.frames.known import event_of
-from penstock.frames.noting import note
+from penstock.frames.hidden import EVENT, EVENT_TYPE, NOTE, NOTE_TYPE
+from penstock.frames.known import event_from
+from penstock.frames.noting import note, shown_schema
 from penstock.processors.base import BatchProcessor, FrameProcessor, Processor, RowProcessor, Stage
 from penstock.sql.carry import FAILED, carry
 from penstock.sql.names import quote
@@ -47,7 +47,7 @@ class Step:
 
 def with_event(df: DataFrame) -> DataFrame:
     """The frame with the hidden column, whose fields are all NULL if the source knows nothing."""
-    return df if EVENT in df.columns else df.withColumn(EVENT, event_of())
+    return df if EVENT in df.columns else df.withColumn(EVENT, event_from())
 
 
 def make_steps(
@@ -82,7 +82,7 @@ class _Maker:
             columns, noted = self.in_python(df, parts)
         else:
             noted = self.in_spark(df, parts[0])
-            columns = [noted.select(*map(quote, visible(noted.columns))).schema]
+            columns = [shown_schema(noted)]
         return Step(tuple(parts), tuple(columns), noted, cleared(noted, parts[-1].id, self.watch))
 
     def in_spark(self, df: DataFrame, part: Part[Processor]) -> DataFrame:
@@ -96,20 +96,23 @@ class _Maker:
             raise Invalid(*map(part.place.locate, error.problems)) from None
 
     def over_frame(self, df: DataFrame, processor: FrameProcessor, stage: Stage) -> DataFrame:
-        prepared = processor.prepare(df, stage)
-        if NOTE not in prepared.columns:
-            return processor.apply(prepared, stage)
-        made = processor.apply(cleared(prepared, None, self.watch), stage)
-        if self.testing:  # there is no watch: earlier notes must be visible after the step
-            early = prepared.filter(f.col(quote(NOTE)).isNotNull()).select(quote(NOTE))
-            made = made.unionByName(early, allowMissingColumns=True)
+        early = []
+        for prepare in (processor.sift, processor.prepare):
+            df = prepare(df, stage)
+            if NOTE in df.columns:
+                early.append(df)
+                df = cleared(df, None, self.watch)
+        made = processor.apply(df, stage)
+        for noted in early if self.testing else ():  # there is no watch: notes must be visible after the step
+            notes = noted.filter(f.col(quote(NOTE)).isNotNull()).select(quote(NOTE))
+            made = made.unionByName(notes, allowMissingColumns=True)
         return made
 
     def in_python(self, df: DataFrame, parts: list[Part[Processor]]) -> tuple[list[StructType], DataFrame]:
         from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
 
-        shown = df.select(*map(quote, visible(df.columns))).schema
+        shown = shown_schema(df)
         event, hidden = _hidden(df.sparkSession)
         columns, steps = [], []
         for part in parts:

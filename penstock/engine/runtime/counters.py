@@ -27,6 +27,7 @@ class Counters:
         self._letters = int(earlier.get("dead_letters", 0))
         self._last: dict[str, Any] | None = None
         self._behind: int | None = None
+        self._receiver: dict[str, Any] | None = None
         self._ages: dict[int, float | None] = {}
         self._rates = {"input": 0.0, "processed": 0.0}
         self._steps: dict[str, dict[str, Any]] = {
@@ -102,12 +103,17 @@ class Counters:
         with self._lock:
             self._sinks[sink]["missed_batches"] += 1
 
+    def received(self, report: dict[str, Any], lag: int | None) -> None:
+        """Take in the state of the receiver, and the number of events that wait in the other system."""
+        with self._lock:
+            self._receiver, self._behind = report, lag
+
     def progressed(self, progress: Mapping[str, Any], behind: int | None = None) -> None:
         """Take in Spark's progress report, and the number of events that wait in the source, if known."""
         # The other sources are streams to join with, and the clock.
         source = (progress.get("sources") or [progress])[0]
         with self._lock:
-            self._behind = behind
+            self._behind = behind if self._receiver is None else self._behind
             self._rates = {
                 "input": float(source.get("inputRowsPerSecond") or 0.0),
                 "processed": float(source.get("processedRowsPerSecond") or 0.0),
@@ -141,6 +147,7 @@ class Counters:
                 "batches": self._batches,
                 "dead_letters": self._letters,
                 "lag_events": self._behind,
+                "receiver": self._receiver,
                 "input_events_per_second": self._rates["input"],
                 "processed_events_per_second": self._rates["processed"],
                 "last_batch": self._last,

@@ -28,15 +28,23 @@ class LogLine(BaseModel):
     fields: dict[str, Any] = Field(description="Further details by name, such as `batch`, `code` or `error`.")
 
 
-class LogReader:
-    """Reads a log from its oldest line on, each line once."""
+LogPlace = tuple[int | None, int]
+"""How far a log was read: the inode of the file that was read last, and the position in it."""
 
-    def __init__(self, directory: Path, level: Level = "debug") -> None:
+
+class LogReader:
+    """Reads a log from its oldest line on, or from a place on, each line once."""
+
+    def __init__(self, directory: Path, level: Level = "debug", place: LogPlace = (None, 0)) -> None:
         self._directory = directory
         self._levels = LEVELS[LEVELS.index(level) :]
-        self._file: int | None = None
-        """The inode of the file that was read last: it is renamed when another one is begun."""
-        self._position = 0
+        # A file is renamed when another one is begun, and keeps its inode.
+        self._file, self._position = place
+
+    @property
+    def place(self) -> LogPlace:
+        """How far the log was read."""
+        return self._file, self._position
 
     @property
     def gone(self) -> bool:

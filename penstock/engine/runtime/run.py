@@ -9,17 +9,27 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from penstock.connectors.received import ReceivedSource
 from penstock.engine.delivery.delivery import Delivery
+from penstock.engine.plan.flow import Flow
 from penstock.engine.plan.plan import Plan
 from penstock.engine.runtime.checkpoint_files import CheckpointFiles
 from penstock.engine.runtime.counters import Counters
 from penstock.engine.runtime.failures import Failure, SinkFailed, failure_of, source_failure
 from penstock.engine.runtime.flow_log import flow_log
 from penstock.engine.runtime.latency_goal import goal_of
+from penstock.engine.runtime.reception import Reception
+from penstock.errors import Problem
 from penstock.frames.python_source import UNENDED
 from penstock.frames.streams.cursors import keep_up
 from penstock.processors.support.ticker import Clock
-from penstock.spark.queries import failure_in, has_nothing_to_do, is_between_batches, progress_since
+from penstock.spark.queries import (
+    failure_in,
+    has_nothing_to_do,
+    is_between_batches,
+    progress_since,
+    start_query,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,18 +69,20 @@ class Run:
         counters.goal = goal_of(plan.flow)
         self._files = CheckpointFiles(checkpoint)
         self._delivery = Delivery(plan.flow, counters, permitted, self._files.sync)
+        self._reception = _reception_of(plan.flow, permitted)
         self._query: StreamingQuery | None = None
         self._writer: DataStreamWriter | None = None
         self._started_at = 0.0
-        self._stopping = False
+        self._stopping = self._input_ended = False
         self._seen: tuple[int, str] | None = None
         self._answered = False
         self.ready = False
 
     def start(self) -> None:
         """Start the query; raises the error if it cannot start."""
-        writer = self._plan.delivered.writeStream.foreachBatch(self._deliver)
-        writer = writer.queryName(self.flow.id).option("checkpointLocation", self.checkpoint)
+        writer = self._plan.delivered.writeStream.queryName(self.flow.id).option(
+            "checkpointLocation", self.checkpoint
+        )
         writer = writer.trigger(**self.flow.source.component.trigger(self.flow.batch))
         self._writer = writer
         self._started_at = time.monotonic()
@@ -80,6 +92,8 @@ class Run:
         try:
             self._delivery.open(self._plan, self._plan.input.sparkSession)
             self._start_query()
+            if self._reception is not None:
+                self._reception.start()
         except BaseException:
             self._delivery.close()
             raise
@@ -95,7 +109,7 @@ class Run:
         assert self._writer is not None
         closes = str(not self._flushes_later()).lower()
         self._plan.output.sparkSession.conf.set(EMPTY_BATCHES, closes)
-        self._query = self._writer.start()
+        self._query = start_query(self._writer, self._deliver)
         threading.Thread(target=self._await_end, name=f"end of {self.flow.id}", daemon=True).start()
 
     def _await_end(self) -> None:
@@ -116,7 +130,38 @@ class Run:
             patience = BUSY_S if self._delivery.busy else QUIET_S
             late = time.monotonic() - self._started_at > patience
             self.ready = self._answered or (not ended and late)
-        return ended and not self._flushing()
+        return self._observe_reception(ended) and not self._flushing()
+
+    def _observe_reception(self, ended: bool) -> bool:
+        """Take in the state of the receiver; true when the query has ended."""
+        reception = self._reception
+        if reception is None:
+            return ended
+        self.counters.received(reception.report(), reception.lag)
+        if reception.failure is not None and not ended:
+            self._running.stop()
+            return True
+        if reception.ended and not self._input_ended and not ended:
+            self._read_the_rest()
+            return False
+        return ended
+
+    def _read_the_rest(self) -> None:
+        """After the last event was received, run the query to the end of the input stream."""
+        self._input_ended = True
+        self._finish_batch(float("inf"))
+        self._running.stop()
+        self._delivery.draining.clear()
+        assert self._writer is not None
+        self._writer = self._writer.trigger(availableNow=True)
+        self._start_query()
+
+    def _finish_batch(self, deadline: float) -> None:
+        """Let the current batch finish and be committed, and begin no other."""
+        query = self._running
+        self._delivery.draining.set()
+        while query.isActive and not is_between_batches(query) and time.monotonic() < deadline:
+            time.sleep(0.02)
 
     def _flushing(self) -> bool:
         """Whether stateful steps still hold events after the end of a finite input.
@@ -141,7 +186,7 @@ class Run:
     @property
     def _finite_memory(self) -> bool:
         """Whether the flow has stateful steps and a finite input."""
-        finite = "availableNow" in self.flow.source.component.trigger(self.flow.batch)
+        finite = "availableNow" in self.flow.source.component.trigger(self.flow.batch) or self._input_ended
         return finite and any(part.component.stateful for part in self.flow.processors)
 
     def _count(self, progress: Mapping[str, Any]) -> None:
@@ -183,12 +228,9 @@ class Run:
 
     def drain(self, seconds: float) -> None:
         """Let the current batch finish and be committed, begin no other, then stop."""
-        query = self._running
         self._stopping = True
-        self._delivery.draining.set()
         deadline = time.monotonic() + seconds
-        while query.isActive and not is_between_batches(query) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        self._finish_batch(deadline)
         self._delivery.rest(max(0.0, min(REST_S, deadline - time.monotonic())))
         self.stop()
 
@@ -200,6 +242,8 @@ class Run:
     def stop(self) -> None:
         """Stop now; the current batch is given up and will be repeated."""
         self.give_up()  # else Spark would wait for a sink that waits for its server
+        if self._reception is not None:
+            self._reception.stop()
         try:
             self._running.stop()
         finally:
@@ -210,7 +254,9 @@ class Run:
         self._delivery.finish()
 
     def close(self) -> None:
-        """Close the sinks, and move the cursor."""
+        """Stop the receiver, close the sinks, and move the cursor."""
+        if self._reception is not None:
+            self._reception.stop()
         self._delivery.close()
         with contextlib.suppress(Exception):  # the end of a run must not fail on it
             self._keep_cursor()
@@ -227,6 +273,11 @@ class Run:
         self._delivery.catch_up(sink)
 
     @property
+    def trouble(self) -> Problem | None:
+        """The failure of the source because of which its receiver is trying again; the flow goes on."""
+        return self._reception.trouble if self._reception is not None else None
+
+    @property
     def end(self) -> End:
         """How the query ended."""
         if self._stopping:
@@ -236,6 +287,8 @@ class Run:
     @property
     def failure(self) -> Failure | None:
         """The failure that ended the query; None if it ended as intended."""
+        if self._reception is not None and self._reception.failure is not None:
+            return self._reception.failure
         error = self._delivery.error
         if isinstance(error, SinkFailed):
             return failure_of(error)
@@ -247,3 +300,8 @@ class Run:
         if self._query is None:
             raise RuntimeError("the run was not started")
         return self._query
+
+
+def _reception_of(flow: Flow, permitted: Callable[[], None]) -> Reception | None:
+    source = flow.source.component
+    return Reception(flow, source, permitted) if isinstance(source, ReceivedSource) else None

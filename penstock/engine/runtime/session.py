@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.file.paths import is_local
+from penstock.engine.plan.reach import reach_of
+from penstock.engine.runtime.cluster import cluster_properties, welcome
 from penstock.settings import Settings
 from penstock.spark.archive import ClassArchive
-from penstock.spark.driver import GATEWAY_LOGGER, silence, write_no_checksums
+from penstock.spark.driver import GATEWAY_LOGGER, await_calls, lighten_local_files, silence
 from penstock.spark.fork_server import fork_server
 from penstock.spark.jars import REPOSITORY
 from penstock.spark.java import collector_chosen, require_java
@@ -54,8 +56,9 @@ def open_session(
     """
     require_java()
     # Without this, Spark's workers may run another Python, and a query hangs without an error.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    if settings.spark.get("spark.master", "local").startswith("local"):
+    os.environ["PYSPARK_PYTHON"] = settings.spark.get("spark.pyspark.python", sys.executable)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if not settings.on_cluster:
         if (server := fork_server(output)) is not None:
             os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = str(server.python)
             os.environ[SERVER] = str(server.address)
@@ -64,6 +67,9 @@ def open_session(
 
     remember_classes()
     chosen = configuration(settings, short=short)
+    on_new_cluster = settings.on_cluster and SparkSession.getActiveSession() is None
+    if on_new_cluster:
+        chosen |= cluster_properties(settings)
     builder = SparkSession.builder.appName("penstock")
     for name, value in chosen.items():
         builder = builder.config(name, value)
@@ -71,17 +77,12 @@ def open_session(
         launch(chosen)
     spark = builder.getOrCreate()
     _quieten(spark)
+    await_calls(spark)
     if is_local(settings.checkpoint_url):
-        _write_no_checksums(spark)
+        lighten_local_files(spark)
+    if on_new_cluster:
+        welcome(spark)
     return spark
-
-
-def _write_no_checksums(spark: Any) -> None:
-    """Keep Hadoop from writing a `.crc` file beside each local file.
-
-    `RawLocalFileSystem` as `fs.file.impl` would do so too, but RocksDB's snapshots of state fail with it.
-    """
-    write_no_checksums(spark)
 
 
 def _quieten(spark: Any) -> None:
@@ -97,6 +98,7 @@ def configuration(settings: Settings, *, short: bool = False) -> dict[str, str]:
     chosen = {
         CACHE: str(settings.cache_directory),
         REPOSITORY: settings.jars.repository or "",
+        **reach_of(settings),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
@@ -137,7 +139,7 @@ def configuration(settings: Settings, *, short: bool = False) -> dict[str, str]:
         # finds nothing is the slowest, because RocksDB's Java binding throws an exception inside.
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     }
-    if master.startswith("local"):
+    if not settings.on_cluster:
         chosen |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -158,7 +160,7 @@ def configuration(settings: Settings, *, short: bool = False) -> dict[str, str]:
 def _java_options(settings: Settings, short: bool) -> str:
     """The user's options of the JVM, else a garbage collector and a compiler, and the class archive."""
     # On a few cores the parallel collector is a fifth faster than Java's default.
-    local = settings.spark.get("spark.master", "local").startswith("local")
+    local = not settings.on_cluster
     collector = "-XX:+UseSerialGC" if short else "-XX:+UseParallelGC"
     own = collector if local and not collector_chosen() else ""
     if short:

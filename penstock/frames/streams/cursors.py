@@ -22,7 +22,7 @@ def cursor_in(log: Log, reader: str) -> Cursor | None:
 def forget_cursor(place: StreamPlace | None, site: Site) -> None:
     """Remove the cursor of a flow, so that its next checkpoint begins at its declared position."""
     if place is not None:
-        LOGS.log(place.directory).storage.forget_cursor(site.flow)
+        LOGS.log(place.directory).forget_cursor(site.flow)
 
 
 def keep_up(site: Site, place: StreamPlace, end: int) -> None:

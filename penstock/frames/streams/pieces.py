@@ -23,7 +23,7 @@ from penstock.spark.planned_source import Slice
 from penstock.streams.events import META, conform, payload_schema
 from penstock.streams.frames import Frame, encode_body
 from penstock.streams.log import Log
-from penstock.streams.storage import Damaged, Place, Span
+from penstock.streams.storage import Damaged, Place, Record, Span
 
 Piece = dict[str, Any]
 """`path`, `at` and `end` are bytes of a file; the events wanted of them are those from `first` to `next`."""
@@ -41,6 +41,9 @@ class Pieces:
         found: list[Piece] = []
         for run, place in self._places(runs):
             last = found[-1] if found else None
+            if place.record is not None:
+                _add_record(found, run, place, place.record)
+                continue
             near = last is not None and last["path"] == place.path and last["next"] == run.base
             if last is not None and near and last["at"] <= place.at <= last["end"] <= place.end:
                 last["end"], last["next"] = place.end, run.next
@@ -100,6 +103,22 @@ class Pieces:
         beside = [field for field in META if field.name in batch.schema.names]
         body = encode_body(conform(batch, pa.schema([*payload, *beside])), "none")
         return Frame(span.base, span.time_us, body).encode()
+
+
+def _add_record(found: list[Piece], run: Run, place: Place, record: Record) -> None:
+    """Add a frame that is a record in Kafka, to the last piece if they are neighbours."""
+    assert run.span is not None
+    told, size = [record.position, run.span.base, run.span.time_us], place.end - place.at
+    last = found[-1] if found and found[-1].get("topic") == record.topic else None
+    if last is not None and last["records"][-1] == told and last["next"] == run.base:
+        last["next"] = run.next  # the next part of the same frame
+    elif last is not None and last["next"] == run.base:
+        last["records"].append(told)
+        last["end"], last["next"] = last["end"] + size, run.next
+    else:
+        where = {"topic": record.topic, "partition": record.partition, "client": dict(record.client)}
+        piece = {**where, "records": [told], "at": 0, "end": size, "first": run.base, "next": run.next}
+        found.append(piece)
 
 
 @lru_cache(maxsize=1024)

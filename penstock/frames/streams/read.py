@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.frames.hidden import EVENT
-from penstock.frames.known import event_of
+from penstock.frames.known import event_from
 from penstock.frames.logs import LOGS
 from penstock.frames.python_source import inflight, inflight_bytes
 from penstock.frames.site import Site
 from penstock.specs.policies import Batch, PacedBatch
-from penstock.sql.names import quote
 from penstock.sql.schemas import parse_schema
+from penstock.streams.config import read_config
 from penstock.streams.home import StreamPlace
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def read_stream(
     )
     raw = place.spec.schema_ is None
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    prepare(spark, place)
     wanted = reading(place.directory, site.flow, site.epoch, position, until, gap, limits, tasks)
     reader = spark.readStream.format(FORMAT).options(**options(spark, wanted))
     return _with_event(reader.schema(columns_of(spark, place, metadata=True)).load(), raw, metadata)
@@ -80,13 +82,29 @@ def oldest_in(place: StreamPlace) -> int | None:
 
 def _with_event(df: DataFrame, raw: bool, metadata: bool) -> DataFrame:
     """Events with their metadata in the hidden column, and with `metadata` in visible columns too."""
-    from pyspark.sql import functions as f
-
     key, headers = ("key", "headers") if raw else ("_key", "_headers")
-    known = {"offset": "_offset", "time": "_time", "key": key, "headers": headers}
-    event = event_of(**{name: f.col(column) for name, column in known.items()}).alias(EVENT)
+    event = event_from(offset="_offset", time="_time", key=key, headers=headers)
     beside = () if metadata else ("_offset", "_time", *(() if raw else ("_key", "_headers")))
-    return df.select(*(f.col(quote(name)) for name in df.columns if name not in beside), event)
+    return df.withColumn(EVENT, event).drop(*beside)
+
+
+def prepare(spark: SparkSession, place: StreamPlace) -> None:
+    """Let the tasks read the storage of a stream: those in Kafka need its client."""
+    kept = place.spec.storage
+    with contextlib.suppress(OSError, ValueError):  # while a document is judged, there is no stream
+        kept = read_config(place.directory).spec.storage  # it may have been moved since
+    if kept == "kafka":
+        prepare_kafka(spark)
+
+
+def prepare_kafka(spark: SparkSession) -> None:
+    """Let the tasks of a session read streams in Kafka."""
+    from penstock.spark.jars import use_jars
+    from penstock.spark.java_classes import java_class
+    from penstock.spark.planned_source import KAFKA
+
+    use_jars(spark, "kafka")
+    java_class(spark, KAFKA)
 
 
 def columns_of(spark: SparkSession, place: StreamPlace, *, metadata: bool = False) -> StructType:

@@ -111,6 +111,7 @@ class StreamPlanner:
         self._plan, self.pace = self._batches()
         self._sizes: dict[int, int | None] = {}  # by the end of a micro-batch: the size of its batches
         self._pieces = Pieces(self._log)
+        self._kind = self._log.storage.kind
         _PLANNERS[self.reader] = self
         self._cursor: Cursor | None = None
         self._lost: dict[int, int] = {}  # by the end of a micro-batch: how many of its events are lost
@@ -132,6 +133,8 @@ class StreamPlanner:
         self._pieces.clear()
         self._sizes.clear()
         first = start["offset"]
+        if self.until is None and self._present is not None:
+            return self._present_after(start)
         if self.until is None:
             end = self._plan.await_end(first, self._patience_s)
             grown = min(max(self._patience_s * GROWTH, PATIENCE_S), IDLE_PATIENCE_S)
@@ -149,13 +152,24 @@ class StreamPlanner:
         found = self._plan.end_before(first, last)
         return {"offset": found, **_beginning(start), "end": end, "until": self.until}
 
+    def _present_after(self, start: Offset) -> Offset | None:
+        """The end of the next micro-batch of a query that reads only what was there at its start."""
+        first, last = start["offset"], self._present
+        if last is None or first >= last:
+            return None
+        return {"offset": self._plan.end_before(first, last), **_beginning(start)}
+
     def partitions(self, start: Offset, end: Offset) -> list[Slice]:
         # Spark does not keep where the first batch begins, and by now the cursor may be past it.
         first = end[FIRST] if BEGIN in start and FIRST in end else start["offset"]
         size = self._sizes[end["offset"]] = end.get(SIZE)
         batches = self._plan.between(first, end["offset"], size)
         self._lost[end["offset"]] = sum(batch.lost for batch in batches)
-        raw = self._log.storage.spec.schema_ is None
+        storage = self._log.storage
+        if storage.kind != self._kind:
+            _prepare(storage.kind)  # the stream was moved while the flow runs
+            self._kind = storage.kind
+        raw = storage.spec.schema_ is None
         return [
             slice_of(self._pieces.of(run for batch in group for run in batch.runs), self.gap, raw=raw)
             for group in grouped(batches, self.tasks, self.task_bytes if size is None else 1)
@@ -209,9 +223,20 @@ class StreamPlanner:
             raise Fault("fenced", str(error)) from None
         self._cursor = cursor
         if lost:
-            self._log.storage.count(skipped_by_readers=lost)  # invariant 5
+            self._log.count(skipped_by_readers=lost)  # invariant 5
         if (known is None or known.next < to) and UNENDED in reached:
-            self._log.storage.count(unended_transactions=reached[UNENDED]["count"])
+            self._log.count(unended_transactions=reached[UNENDED]["count"])
+
+
+def _prepare(kind: str) -> None:
+    """Let the tasks of the running session read a storage."""
+    from pyspark.sql import SparkSession
+
+    from penstock.frames.streams.read import prepare_kafka
+
+    spark = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    if kind == "kafka" and spark is not None:
+        prepare_kafka(spark)
 
 
 def _beginning(start: Offset) -> Offset:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.frames.logs import LOGS
 from penstock.frames.streams.batches import Run
 from penstock.frames.streams.pieces import Pieces, slice_of
-from penstock.frames.streams.read import columns_of
+from penstock.frames.streams.read import columns_of, prepare
 from penstock.spark.planned_source import FORMAT, TABLES, Slice, options
 from penstock.streams.home import StreamPlace
 from penstock.streams.log import Log
@@ -43,6 +43,7 @@ def read_table(spark: SparkSession, place: StreamPlace) -> DataFrame:
 
 def read_range(spark: SparkSession, place: StreamPlace, first: int, end: int) -> DataFrame:
     """The events from offset `first` to before `end`, with all their metadata."""
+    prepare(spark, place)
     reading = {"kind": KIND, "directory": str(place.directory), "first": first, "next": end}
     reader = spark.read.format(FORMAT).options(**options(spark, reading))
     return reader.schema(columns_of(spark, place, metadata=True)).load()

@@ -20,7 +20,7 @@ from typing import IO, Any
 from py_mini_racer import DEFAULT_V8_FLAGS as FLAGS
 from py_mini_racer import JSEvalException, JSParseException, MiniRacer, init_mini_racer
 
-PRELUDE = Path(__file__).with_name("prelude.js")
+PRELUDE = "prelude.js"
 LENGTH = struct.Struct("<Q")
 SHORTEST_NAP = 0.001
 """Between two looks at the clock, in seconds, when a limit is near."""
@@ -66,7 +66,7 @@ class Engine:
         self.racer = MiniRacer()
         self.racer.set_hard_memory_limit(self.memory * 2**20)
         self.used = False
-        await self.racer.eval_cancelable(PRELUDE.read_text())
+        await self.racer.eval_cancelable(prelude())
         for i, (name, source) in enumerate(self.program["sources"]):
             await self._define(i, name, source)
         config = json.dumps({key: self.program[key] for key in ("input", "output", "meta", "sinks")})
@@ -137,6 +137,16 @@ class Engine:
             raise
         finally:
             task.cancel()
+
+
+def prelude() -> str:
+    """The script that surrounds the user's, from a file or, on an executor, from an archive."""
+    place = Path(__file__).with_name(PRELUDE)
+    if place.exists():
+        return place.read_text()
+    from importlib.resources import files
+
+    return (files(__package__) / PRELUDE).read_text()
 
 
 def _syntax(error: JSParseException) -> str:

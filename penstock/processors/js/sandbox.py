@@ -122,7 +122,9 @@ class Sandbox:
     def _start(self) -> None:
         # Nothing of the environment, where secrets may be, is of use to a script.
         env = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        command = [sys.executable, "-P", str(CHILD)]  # as a file: the package would take longer to load
+        # As a file: the package takes longer to load. An executor of a cluster has it in an archive.
+        program = [str(CHILD)] if CHILD.exists() else ["-m", "penstock.processors.js.child"]
+        command = [sys.executable, "-P", *program]
         pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
         self.process = subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=nowhere)
         self.poll = select.poll()

@@ -153,13 +153,15 @@ def _placed(df: DataFrame, by: Sequence[str] = (), *, observed: str) -> DataFram
     from pyspark.sql import functions as f
 
     event, time = f.col(quote(EVENT)), f.unix_millis(quote(TIME))
-    offset = event.getField("offset")
+    offset, given = event.getField("offset"), event.getField("place")
     if df.isStreaming:
-        judged, place, latest = shuffled_in_order(df, offset, time, observed, by)
+        judged, place, latest = shuffled_in_order(df, offset, given, time, observed, by)
         judged = judged.withColumn(PLACE, place).withColumn(BEFORE, latest)
     else:  # the few events of a test run: one task judges all of them
         read = df.withColumn(PARTITION, f.spark_partition_id()).repartition(1)
-        judged = read.withColumn(JUDGED, _judge(observed)(offset, f.col(quote(PARTITION)), time))
+        judged = read.withColumn(
+            JUDGED, _judge(observed)(f.coalesce(given, offset), f.col(quote(PARTITION)), time)
+        )
         found = f.col(quote(JUDGED))
         judged = judged.withColumn(PLACE, found.getField("place"))
         judged = judged.withColumn(BEFORE, found.getField("latest"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import email.utils
 import random
 import threading
 import time
@@ -14,6 +13,8 @@ import pydantic_core
 from cachetools import TTLCache
 from pydantic import Field
 
+from penstock.errors import PenstockError
+from penstock.frames.http.answers import retry_after
 from penstock.processors.support.rates import Bucket
 from penstock.specs.base import Spec
 
@@ -124,9 +125,11 @@ class Service:
             )
         except httpx.TimeoutException:
             return Answer(problem=f"{request.shown} did not answer in time", code="http_timeout"), None
+        except PenstockError as error:  # of the login
+            return Answer(problem=error.problems[0].message, code=error.problems[0].code), None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return Answer(problem=f"{request.shown} failed: {error or type(error).__name__}"), None
-        return answer_of(request, response.status_code, response.content), _retry_after(response)
+        return answer_of(request, response.status_code, response.content), retry_after(response.headers)
 
     def _pause(self, attempt: int, asked_s: float | None) -> float:
         longest = self.retry.max_backoff_ms / 1000
@@ -159,13 +162,3 @@ def given_answers(given: Any) -> Call:
         return answer_of(request, status, text)
 
     return call
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    told = response.headers.get("Retry-After", "").strip()
-    if told.isdigit():
-        return float(told)
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(told).timestamp() - time.time())
-    except ValueError:
-        return None

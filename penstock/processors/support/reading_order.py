@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.spark.java_classes import called, java_class
+from penstock.spark.spool import READING_ORDER
 from penstock.sql.names import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-SOURCE = Path(__file__).parents[1] / "java" / "ReadingOrder.java"
-
 NUMBER = "$number"
 
 
 def shuffled_in_order(
-    df: DataFrame, offset: Column, time: Column, name: str, by: Sequence[str]
+    df: DataFrame, offset: Column, place: Column, time: Column, name: str, by: Sequence[str]
 ) -> tuple[DataFrame, Column, Column]:
     """A streaming frame divided by some columns; the place of each event, and the latest time before it.
 
-    `name` tells the inputs of a flow apart. Without columns to divide by, events are spread evenly.
+    `offset` and `place` are those that the source gave. `name` tells the inputs of a flow apart. Without
+    columns to divide by, events are spread evenly.
     """
     from pyspark.sql import functions as f
 
-    spark, made = df.sparkSession, java_class(df.sparkSession, SOURCE)
-    read = df.withColumn(NUMBER, called(spark, made.number(name), offset, time))
+    spark, made = df.sparkSession, java_class(df.sparkSession, READING_ORDER)
+    read = df.withColumn(NUMBER, called(spark, made.number(name), offset, place, time))
     number = f.col(quote(NUMBER))
     shuffled = read.repartition(*map(quote, by or [NUMBER]))
     return shuffled, called(spark, made.place(name), number), called(spark, made.latest(name), number)

@@ -1,11 +1,9 @@
 package penstock;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.io.BufferedInputStream;
 import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.EOFException;
-import java.io.FileInputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
@@ -30,7 +28,6 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  */
 public final class FrameReader implements PartitionReader {
     private static final int HEADER = 52, CHECKED = 8, MAGIC = 0x31465350; // "PSF1", little-endian
-    private static final int BUFFER = 256 * 1024;
     private static final String OFFSET = "_offset", TIME = "_time";
     private static final String FAULT = "penstock.frames.faults.Fault: [gap] ";
     private static final int SPOOL = 9000; // numbers below are those of steps
@@ -51,7 +48,8 @@ public final class FrameReader implements PartitionReader {
     }
 
     /** A partition: `{"gap": "skip" or "fail", "raw": true or false, "pieces": […]}`, where a piece is
-     * `{path, at, end, first, next}`, or has the frames themselves as `data` in place of a path, in base64. */
+     * `{path, at, end, first, next}`, or in place of the path has the frames themselves as `data`, in base64, or the `topic`
+     * that has them (`kafka/KafkaFrames.java`). */
     public static final class Slice implements InputPartition {
         private final String text;
 
@@ -133,9 +131,18 @@ public final class FrameReader implements PartitionReader {
 
     private static InputStream open(JsonNode piece, long at) throws IOException {
         if (piece.has("data")) return new ByteArrayInputStream(Base64.getDecoder().decode(piece.get("data").asText()));
-        FileInputStream stream = new FileInputStream(piece.get("path").asText());
-        stream.getChannel().position(at);
-        return new BufferedInputStream(stream, BUFFER);
+        if (piece.has("topic")) return inKafka(piece);
+        return DriverFiles.open(piece.get("path").asText(), at, piece.get("end").asLong());
+    }
+
+    /** Frames in Kafka, whose client is there only where it is needed. */
+    private static InputStream inKafka(JsonNode piece) throws IOException {
+        try {
+            Class found = Class.forName("penstock.KafkaFrames", true, Thread.currentThread().getContextClassLoader());
+            return (InputStream) found.getConstructor(new Class[] {JsonNode.class}).newInstance(new Object[] {piece});
+        } catch (ReflectiveOperationException error) {
+            throw new IOException("frames in Kafka cannot be read: " + error.getCause(), error);
+        }
     }
 
     /** Reads the frame at the current position; false if it has no events of the piece. */

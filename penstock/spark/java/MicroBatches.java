@@ -6,8 +6,11 @@ import java.io.ByteArrayOutputStream;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.nio.ByteBuffer;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
+import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
@@ -23,7 +26,7 @@ import scala.Tuple2;
 
 /** What a query knows of its current micro-batch. Each answer is one JSON text, since each call from Python takes time. */
 public final class MicroBatches {
-    private static final String QUERY = "sql.streaming.queryId", NAMES = "penstock.properties";
+    private static final String QUERY = "sql.streaming.queryId";
     private static final byte[] END = {-1, -1, -1, -1, 0, 0, 0, 0}; // of an Arrow stream
 
     private MicroBatches() {}
@@ -45,7 +48,6 @@ public final class MicroBatches {
 
     /** Sets local properties of this thread, a JSON object, and resets the observed metrics of the batch. */
     public static void begin(SparkSession spark, String query, String properties) throws IOException {
-        spark.sparkContext().setLocalProperty(NAMES, properties);
         Iterator fields = PlannedSource.JSON.readTree(properties).fields();
         while (fields.hasNext()) {
             Map.Entry field = (Map.Entry) fields.next();
@@ -59,10 +61,7 @@ public final class MicroBatches {
      * then the plan of the batch is run as it is, without planning the frame that Spark has wrapped it in. */
     public static byte[] collect(SparkSession spark, String query, Dataset frame, byte[] schema, String file, int limit)
             throws IOException {
-        RDD rows = query == null
-            ? frame.toArrowBatchRdd()
-            : frame.toArrowBatchRdd(stream(spark, query).lastExecution().executedPlan());
-        byte[][] batches = (byte[][]) rows.collect();
+        byte[][] batches = (byte[][]) rows(spark, query, frame).collect();
         long size = schema.length + END.length;
         for (int i = 0; i < batches.length; i++) size += batches[i].length;
         ByteArrayOutputStream bytes = size <= limit ? new ByteArrayOutputStream((int) size) : null;
@@ -77,11 +76,32 @@ public final class MicroBatches {
         return bytes != null ? bytes.toByteArray() : new byte[0];
     }
 
-    /** Removes the properties that were set; the observed metrics of the computed batch by name, each row as a JSON text. */
+    /** Computes a frame as `collect` does, and gives its rows to a writer in the tasks: Arrow batches without their schema. Returns
+     * the writer's answers, in the order of the partitions, each after its length in four bytes. */
+    public static byte[] write(SparkSession spark, String query, Dataset frame, FlatMapFunction writer) {
+        List answers = rows(spark, query, frame).toJavaRDD().mapPartitions(writer).collect();
+        int size = 0;
+        for (int i = 0; i < answers.size(); i++) size += 4 + ((byte[]) answers.get(i)).length;
+        ByteBuffer made = ByteBuffer.allocate(size);
+        for (int i = 0; i < answers.size(); i++) {
+            byte[] answer = (byte[]) answers.get(i);
+            made.putInt(answer.length).put(answer);
+        }
+        return made.array();
+    }
+
+    private static RDD rows(SparkSession spark, String query, Dataset frame) {
+        return query == null
+            ? frame.toArrowBatchRdd()
+            : frame.toArrowBatchRdd(stream(spark, query).lastExecution().executedPlan());
+    }
+
+    /** The observed metrics of the computed batch by name, each row as a JSON text. The properties stay: a job of a sink
+     * computes again what a lost executor has cached. Only the spool is closed, since it has the notes already. */
     public static String end(SparkSession spark, String query) throws IOException {
-        Iterator names = PlannedSource.JSON.readTree(spark.sparkContext().getLocalProperty(NAMES)).fieldNames();
-        while (names.hasNext()) spark.sparkContext().setLocalProperty((String) names.next(), null);
-        spark.sparkContext().setLocalProperty(NAMES, null);
+        if (spark.sparkContext().getLocalProperty(Spool.DIRECTORY) != null) {
+            spark.sparkContext().setLocalProperty(Spool.DIRECTORY, "");
+        }
         ObjectNode found = PlannedSource.JSON.createObjectNode();
         scala.collection.Iterator metrics = stream(spark, query).lastExecution().observedMetrics().iterator();
         while (metrics.hasNext()) {

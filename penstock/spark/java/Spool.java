@@ -1,13 +1,8 @@
 package penstock;
 
-import java.io.BufferedOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.nio.file.Paths;
-import java.nio.file.StandardCopyOption;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.api.java.UDF1;
@@ -21,11 +16,13 @@ import org.apache.spark.util.TaskFailureListener;
  * Writes lines to a file of the task, in the directory that the local property `penstock.spool` names.
  *
  * <p>The file gets its name when the task has succeeded. The name is made of the number of the spool, the stage and the
- * partition, so that a task which runs again replaces the file, and one which fails leaves nothing.
+ * partition, so that a task which runs again replaces the file, and one which fails leaves nothing. An unfinished file shows
+ * the driver that lines did not arrive, though Spark may have the rows. If the property is empty, nothing is written: that
+ * is for tasks that compute again, for a sink, what an executor has lost.
  */
 public final class Spool implements UDF1 {
     private static final String NAME = "penstock_spool";
-    private static final String DIRECTORY = "penstock.spool";
+    static final String DIRECTORY = "penstock.spool";
     private static final ConcurrentHashMap OPEN = new ConcurrentHashMap();
 
     private final int number;
@@ -54,10 +51,13 @@ public final class Spool implements UDF1 {
     }
 
     private static void write(int number, TaskContext task, String line) throws IOException {
+        String directory = task.getLocalProperty(DIRECTORY);
+        if (directory == null) throw new IllegalStateException("the local property " + DIRECTORY + " is not set");
+        if (directory.isEmpty()) return;
         String key = number + "/" + task.taskAttemptId();
         Page page = (Page) OPEN.get(key);
         if (page == null) {
-            page = new Page(key, task, number);
+            page = new Page(key, directory, task, number);
             OPEN.put(key, page);
             task.addTaskFailureListener((TaskFailureListener) page);
             task.addTaskCompletionListener((TaskCompletionListener) page);
@@ -67,20 +67,18 @@ public final class Spool implements UDF1 {
 
     private static final class Page implements TaskFailureListener, TaskCompletionListener {
         private final String key;
-        private final Path half, whole;
+        private final String half, whole;
         private final OutputStream out;
         private boolean failed = false;
 
-        Page(String key, TaskContext task, int number) throws IOException {
-            String directory = task.getLocalProperty(DIRECTORY);
-            if (directory == null) throw new IllegalStateException("the local property " + DIRECTORY + " is not set");
+        Page(String key, String directory, TaskContext task, int number) throws IOException {
             String name = String.format("%04d-%06d-%06d", new Object[] {
                 Integer.valueOf(number), Integer.valueOf(task.stageId()), Integer.valueOf(task.partitionId())
             });
             this.key = key;
-            this.half = Paths.get(directory, new String[] {name + "." + task.taskAttemptId() + ".half"});
-            this.whole = Paths.get(directory, new String[] {name});
-            this.out = new BufferedOutputStream(Files.newOutputStream(this.half, new java.nio.file.OpenOption[0]), 65536);
+            this.whole = directory + "/" + name;
+            this.half = this.whole + "." + task.taskAttemptId() + ".half";
+            this.out = DriverFiles.create(this.half);
         }
 
         void write(String line) throws IOException {
@@ -95,11 +93,11 @@ public final class Spool implements UDF1 {
         public void onTaskCompletion(TaskContext task) {
             OPEN.remove(this.key);
             try {
-                this.out.close();
                 if (this.failed) {
-                    Files.deleteIfExists(this.half);
+                    DriverFiles.abandon(this.out, this.half);
                 } else {
-                    Files.move(this.half, this.whole, new java.nio.file.CopyOption[] {StandardCopyOption.REPLACE_EXISTING});
+                    this.out.close();
+                    DriverFiles.move(this.half, this.whole);
                 }
             } catch (IOException error) {
                 throw new RuntimeException("a page of the spool was not written: " + this.whole, error);

@@ -43,8 +43,8 @@ def frame_appends(
             if ends and append.producer is not None:
                 p = append.producer
                 batch = Batch(p.batch, first, end, p.digest)
-                meta["producers"] = [appended_by(p.id, p.epoch, batch)]
-                producers.note(p.id, p.epoch, batch)
+                meta["producers"] = [appended_by(p.id, p.epoch, batch, p.position)]
+                producers.note(p.id, p.epoch, batch, p.position)
             if i == 0 and append.tx:  # a reader learns of a transaction before it reads its events
                 meta["tx"] = [
                     [first + b, first + e, transaction, closed] for b, e, transaction, closed in append.tx

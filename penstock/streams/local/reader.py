@@ -181,6 +181,12 @@ class Reader:
             data = read_at(segment.fd, size, begin)
         return Place(str(segment.path), found.position, found.position + found.header.size, data[:size])
 
+    def frame(self, span: Span) -> bytes:
+        """The frame of a span as it is stored, unchecked."""
+        assert isinstance(span.token, Token)
+        found = span.token.found
+        return read_at(span.token.segment.fd, found.header.size, found.position)
+
     def marks(self, span: Span) -> list[list[Any]]:
         """The marks of transactions in a frame, which is read only if it has any."""
         if not isinstance(span.token, Token):

@@ -35,7 +35,9 @@ from penstock.streams.storage import (
     Bounds,
     Cursor,
     Full,
+    Moved,
     Place,
+    Progress,
     Refusal,
     Span,
     Storage,
@@ -47,13 +49,15 @@ from penstock.streams.storage import (
 class LocalStorage(Storage):
     """The log in a directory."""
 
+    kind = "local"
+
     def __init__(self, directory: Path, files: Files | None = None) -> None:
         self.directory, self.files = directory, files or Files()
         self.config: StreamConfig = read_config(directory)
         self._config_version = config_version(directory)
         self.spec = self.config.spec
-        self.counters = Counters(directory / "counters", self.files)
-        self._cursors = Cursors(directory / "cursors", self.files)
+        self.counters = Counters(directory / "counters", self.files, self.require_here)
+        self.cursor_files = Cursors(directory / "cursors", self.files, self.require_here)
         self.reader = Reader(self.directories, self.tail)
         self.writer = Writer(self)
         self.retention = Retention(self)
@@ -152,14 +156,14 @@ class LocalStorage(Storage):
     # Cursors and counters
 
     def cursors(self) -> list[Cursor]:
-        return self._cursors.all()
+        return self.cursor_files.all()
 
     def move_cursor(self, cursor: Cursor) -> None:
         self.refresh()
         moved = replace(cursor, at=cursor.at or time.time())
         durable = self.spec.wal.sync and not self.config.transient
         try:
-            self._cursors.move(moved, durable=durable, whole=not self.config.transient)
+            self.cursor_files.move(moved, durable=durable, whole=not self.config.transient)
         except OSError as error:
             raise WriteFailed(f"the cursor of '{cursor.reader}' was not kept: {error.strerror}") from error
 
@@ -167,10 +171,10 @@ class LocalStorage(Storage):
         """Sync the cursors before events that were read are removed."""
         if not self.config.transient:
             with contextlib.suppress(OSError):  # a full log must get room regardless
-                self._cursors.keep()
+                self.cursor_files.keep()
 
     def forget_cursor(self, reader: str) -> None:
-        self._cursors.forget(reader)
+        self.cursor_files.forget(reader)
 
     def count(self, **counts: int) -> None:
         self.counters.add(counts)
@@ -180,12 +184,15 @@ class LocalStorage(Storage):
 
     def set_cursors_aside(self) -> list[Path]:
         """Rename damaged cursors."""
-        return self._cursors.set_aside()
+        return self.cursor_files.set_aside()
 
     # Writing
 
     def write(self, appends: Sequence[Append]) -> list[Appended | Refusal]:
         return self.writer.write(appends)
+
+    def progress(self, producer: str) -> Progress:
+        return self.writer.progress(producer)
 
     def flush(self) -> None:
         self.writer.flush()
@@ -197,8 +204,19 @@ class LocalStorage(Storage):
         with self.writer.mutex:
             self.writer.close()
             self.counters.close()
+            self.reader.forget()  # closes its segments, unless a reader is in the middle of one
 
     # Settings
+
+    def require_here(self) -> None:
+        """Raise `Moved` if the stream is in another storage; call it under a lock that a move takes."""
+        try:
+            version = config_version(self.directory)
+            moved = version != self._config_version and read_config(self.directory).spec.storage != self.kind
+        except (OSError, ValueError):  # a deleted stream
+            return
+        if moved or self.spec.storage != self.kind:
+            raise Moved(f"stream '{self.config.id}' is no longer in '{self.kind}'")
 
     def refresh(self) -> None:
         if self.writer.mutex.acquire(blocking=False):  # else the current writer does it

@@ -31,7 +31,7 @@ from penstock.streams.local.retention import Closed
 from penstock.streams.local.segments import build_index, index_path, list_segments, load_index, segment_path
 from penstock.streams.local.tail import Tail, TailFile
 from penstock.streams.producers import Producers, highest
-from penstock.streams.storage import FLUSH_S, Append, Appended, Full, Refusal, WriteFailed
+from penstock.streams.storage import FLUSH_S, Append, Appended, Full, Progress, Refusal, WriteFailed
 
 if TYPE_CHECKING:
     from penstock.streams.local.storage import LocalStorage
@@ -67,6 +67,7 @@ class Writer:
     def write(self, appends: Sequence[Append]) -> list[Appended | Refusal]:
         with self.locked():
             self._storage.reconfigure()
+            self._storage.require_here()
             producers = self._producers.copy() if any(a.producer for a in appends) else self._producers
             frames, results = frame_appends(
                 appends, self.known.next, clock.stamp_us(self._last_us), producers
@@ -84,9 +85,20 @@ class Writer:
                 self._began_us = self._began_us or self._last_us
             return results
 
+    def progress(self, producer: str) -> Progress:
+        """The progress of a producer, by the appends of all processes."""
+        with self.locked():
+            self._storage.require_here()
+            return self._producers.progress(producer)
+
+    def producers(self) -> Producers:
+        """The windows of all producers; the caller holds the lock."""
+        return self._producers.copy()
+
     def maintain(self) -> None:
         with self.locked():
             self._storage.reconfigure()
+            self._storage.require_here()
             if self.must_roll(0, 0):
                 self._roll()
             self._storage.retention.expire()

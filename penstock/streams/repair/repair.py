@@ -71,7 +71,7 @@ def repair(
         result = Repair(repaired=[fault for fault in report.faults if fault.kind != "lost"])
         if config.spec.storage == "sqlite":
             result.kept = repair_database(directory, result.repaired, files, discard=discard)
-        elif result.repaired:
+        elif result.repaired and config.spec.storage == "local":
             _repair_local(directory, result, files, discard)
         if result.repaired:
             report = verify(directory)

@@ -41,6 +41,10 @@ def verify(directory: Path, progress: Progress = lambda done, total: None) -> Re
         config = None
     if config is not None and config.spec.storage == "sqlite":
         verify_database(directory, report, progress)
+    elif config is not None and config.spec.storage == "kafka":
+        from penstock.streams.repair.verify_kafka import verify_topic  # which needs Kafka's client
+
+        verify_topic(directory, report, progress)
     else:
         _Local(directory, directories(directory, config), report, progress).verify()
     return report

@@ -46,6 +46,7 @@ from penstock.streams.storage import (
     Damaged,
     Fenced,
     Full,
+    Progress,
     Refusal,
     Span,
     Storage,
@@ -74,6 +75,8 @@ _forked: list[Database] = []
 
 class SqliteStorage(Storage):
     """The log in a database file."""
+
+    kind = "sqlite"
 
     def __init__(self, directory: Path, files: Files | None = None) -> None:
         self.directory, self.files = directory, files or Files()
@@ -253,6 +256,11 @@ class SqliteStorage(Storage):
         self._dirty_since = None if durable else since
         return results
 
+    def progress(self, producer: str) -> Progress:
+        found = self._db.read("SELECT fields FROM windows WHERE producer = ?", (producer,))
+        known = {producer: Window.parse(*json.loads(found[0][0]))} if found else {}
+        return Producers(known).progress(producer)
+
     def _known(self, db: sqlite3.Connection, appends: Sequence[Append]) -> Producers:
         """The producers that append."""
         known = {}
@@ -289,7 +297,7 @@ class SqliteStorage(Storage):
                 rows.append(Row.of(offset, body.count, now, body.raw_bytes, meta, body.data))
                 offset += body.count
             if (p := append.producer) is not None:
-                producers.note(p.id, p.epoch, Batch(p.batch, first, offset, p.digest))
+                producers.note(p.id, p.epoch, Batch(p.batch, first, offset, p.digest), p.position)
             results.append(Appended(first, offset))
         return rows, results
 

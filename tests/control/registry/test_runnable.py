@@ -8,6 +8,7 @@ from penstock.control.fleet.assignments import Flows
 from penstock.control.registry import Change, DiffEntry, Registry
 from penstock.errors import Conflict, Invalid
 from tests.control.registry.kit import document, only_problem, pipeline, stream
+from tests.flows import assign
 
 STEPS = [{"type": "filter", "where": "true"}]
 SOURCE, TASK, SINK = (
@@ -71,7 +72,7 @@ def test_epochs_never_go_back(streams: Registry) -> None:
     flows.join("w", 1, "http://127.0.0.1:1", "token", 60.0, {})
     uid = streams.create(SINK).uid
     for epoch in (1, 2, 3):
-        assert flows.assign(uid, "w")
+        assert assign(flows, uid, "w")
         (held,) = flows.assigned("w")
         assert held.flow is not None
         assert held.flow.epoch == epoch

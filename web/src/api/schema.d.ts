@@ -128,6 +128,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/workers/{worker}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let a worker give its flows back after the current batch, and take no more */
+        post: operations["drainWorker"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/pipelines": {
         parameters: {
             query?: never;
@@ -2086,6 +2103,33 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/streams/{name}/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the progress of a move */
+        get: operations["getStreamMove"];
+        put?: never;
+        /**
+         * Move a stream to another storage
+         * @description Copies the stream into a topic while it is written and read, then switches to it at once; appends wait for
+         *     that moment. Offsets, producers, cursors and counters stay. The answer comes when the copy has begun; a move
+         *     that failed or was interrupted is continued by the same request.
+         */
+        post: operations["moveStream"];
+        /**
+         * Undo a move that is not completed
+         * @description The stream stays where it is, and its copy is removed.
+         */
+        delete: operations["undoStreamMove"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/query": {
         parameters: {
             query?: never;
@@ -2786,7 +2830,7 @@ export interface components {
             description: string;
             /**
              * Guarantee
-             * @description Of a sink: exactly-once or at-least-once.
+             * @description How often an event arrives: exactly-once, at-least-once, at-most-once.
              */
             guarantee: string | null;
             /**
@@ -3570,6 +3614,35 @@ export interface components {
             dead_letters?: components["schemas"]["Range"] | null;
         };
         /**
+         * MoveView
+         * @description How far a move is.
+         */
+        MoveView: {
+            /** Stream */
+            stream: string;
+            /** To */
+            to: string;
+            /**
+             * Phase
+             * @description `interrupted`: by a restart or by undoing it; it can be continued.
+             * @enum {string}
+             */
+            phase: "copying" | "completed" | "failed" | "interrupted";
+            /**
+             * Bytes
+             * @description Bytes that are copied.
+             */
+            bytes: number;
+            /**
+             * Total Bytes
+             * @description Bytes that there are to copy by now.
+             */
+            total_bytes: number;
+            error: components["schemas"]["Problem"] | null;
+            /** Started At */
+            started_at: string | null;
+        };
+        /**
          * Node
          * @description A document, or an end that is written inside one.
          */
@@ -3653,6 +3726,8 @@ export interface components {
             } | null;
             /** @description Null without a latency goal. */
             latency: components["schemas"]["LatencyOps"] | null;
+            /** @description Null for a source that Spark reads itself, or that events are sent to. */
+            receiver: components["schemas"]["ReceiverOps"] | null;
             /** Sinks */
             sinks: {
                 [key: string]: components["schemas"]["SinkOps"];
@@ -3728,6 +3803,8 @@ export interface components {
              * @description Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null.
              */
             queue_position: number | null;
+            /** @description Why no worker can have it, such as that none has the labels of its placement; null if one can. */
+            waits_for: components["schemas"]["Problem"] | null;
             /**
              * Spec
              * @description The spec as it was saved.
@@ -3883,6 +3960,8 @@ export interface components {
             } | null;
             /** @description Null without a latency goal. */
             latency: components["schemas"]["LatencyOps"] | null;
+            /** @description Null for a source that Spark reads itself, or that events are sent to. */
+            receiver: components["schemas"]["ReceiverOps"] | null;
             /** Sinks */
             sinks: {
                 [key: string]: components["schemas"]["SinkOps"];
@@ -3901,6 +3980,8 @@ export interface components {
              * @description Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null.
              */
             queue_position: number | null;
+            /** @description Why no worker can have it, such as that none has the labels of its placement; null if one can. */
+            waits_for: components["schemas"]["Problem"] | null;
             error: components["schemas"]["RunError"] | null;
             /** Attempts */
             attempts: components["schemas"]["Attempt"][];
@@ -4100,6 +4181,25 @@ export interface components {
             sinks: {
                 [key: string]: "active" | "paused" | "completed" | "failed" | "stopped";
             };
+        };
+        /**
+         * ReceiverOps
+         * @description The client that fetches events for a flow and appends them to its input stream.
+         */
+        ReceiverOps: {
+            /**
+             * State
+             * @description `waiting`: the input stream is full.
+             * @enum {string}
+             */
+            state: "receiving" | "waiting" | "reconnecting" | "ended" | "failed";
+            /**
+             * Events
+             * @description Events since the flow was started.
+             */
+            events: number;
+            /** Failures */
+            failures: number;
         };
         /**
          * Referrer
@@ -4398,6 +4498,8 @@ export interface components {
              * @description Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null.
              */
             queue_position: number | null;
+            /** @description Why no worker can have it, such as that none has the labels of its placement; null if one can. */
+            waits_for: components["schemas"]["Problem"] | null;
             /**
              * Running Revision
              * @description The newest revision that has shown that it runs; an edit that does not start is rolled back to it.
@@ -5057,12 +5159,24 @@ export interface components {
             host: string;
             /** Pid */
             pid: number;
-            /** State */
+            /**
+             * State
+             * @description `ready`, `standby` (it gets flows when another is gone), `draining`, or `drained`.
+             */
             state: string;
             /** Alive */
             alive: boolean;
             /** Flows */
             flows: number;
+            /** Labels */
+            labels: {
+                [key: string]: string;
+            };
+            /**
+             * Capacity
+             * @description The most flows that it takes; null: no limit.
+             */
+            capacity: number | null;
             /**
              * Started At
              * Format: date-time
@@ -5137,12 +5251,24 @@ export interface components {
             host: string;
             /** Pid */
             pid: number;
-            /** State */
+            /**
+             * State
+             * @description `ready`, `standby` (it gets flows when another is gone), `draining`, or `drained`.
+             */
             state: string;
             /** Alive */
             alive: boolean;
             /** Flows */
             flows: number;
+            /** Labels */
+            labels: {
+                [key: string]: string;
+            };
+            /**
+             * Capacity
+             * @description The most flows that it takes; null: no limit.
+             */
+            capacity: number | null;
             /**
              * Started At
              * Format: date-time
@@ -5152,6 +5278,442 @@ export interface components {
             info: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * AmqpSinkBinding
+         * @description Publishes each event as a message to an exchange of RabbitMQ, or of another server of AMQP 0.9.1.
+         *
+         *     Delivery is at-least-once: the server confirms each message, and a batch that is repeated after a crash or
+         *     a failed attempt is published again. The property `message_id` is the same in every attempt, so that a
+         *     consumer can recognise repeats. Messages are published in the order of the events, except for those that a
+         *     full queue has refused (`x-overflow: reject-publish`): they are published again when there is room.
+         *
+         *     The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
+         *     object. `_headers` become headers and `_key` the header `Penstock-Key`; without them the event keeps those
+         *     it came with. An event that is too large, that no queue receives, or whose routing key or headers are not
+         *     valid goes to the dead letters.
+         */
+        AmqpSinkBinding: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Stream
+             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Position
+             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @default earliest
+             */
+            position: string;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Address
+             * @description The server, as `host:port`.
+             */
+            address: string;
+            /**
+             * Virtual Host
+             * @description The virtual host.
+             * @default /
+             */
+            virtual_host: string;
+            /**
+             * @description TLS, and how to log in. Without a login the user is `guest`.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Type
+             * @default amqp
+             * @constant
+             */
+            type: "amqp";
+            /**
+             * Exchange
+             * @description Name of the exchange. Empty: the default one, whose routing keys are names of queues.
+             * @default
+             */
+            exchange: string;
+            /**
+             * Routing Key
+             * @description Routing key of each message; `{column}` stands for the value of that column.
+             * @default
+             */
+            routing_key: string;
+            /**
+             * Mandatory
+             * @description Whether a message that no queue receives is a dead letter; else the server drops it.
+             * @default true
+             */
+            mandatory: boolean;
+            /**
+             * Persistent
+             * @description Whether messages in durable queues outlive a restart of the server.
+             * @default true
+             */
+            persistent: boolean;
+            /**
+             * Max Event Bytes
+             * @description Larger events go to the dead letters.
+             * @default 16777216
+             */
+            max_event_bytes: number;
+        };
+        /**
+         * AmqpSinkEntry
+         * @description Publishes each event as a message to an exchange of RabbitMQ, or of another server of AMQP 0.9.1.
+         *
+         *     Delivery is at-least-once: the server confirms each message, and a batch that is repeated after a crash or
+         *     a failed attempt is published again. The property `message_id` is the same in every attempt, so that a
+         *     consumer can recognise repeats. Messages are published in the order of the events, except for those that a
+         *     full queue has refused (`x-overflow: reject-publish`): they are published again when there is room.
+         *
+         *     The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
+         *     object. `_headers` become headers and `_key` the header `Penstock-Key`; without them the event keeps those
+         *     it came with. An event that is too large, that no queue receives, or whose routing key or headers are not
+         *     valid goes to the dead letters.
+         */
+        AmqpSinkEntry: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Id
+             * @description Unique in the pipeline; default: the type or the ref.
+             * @default null
+             */
+            id: string | null;
+            /**
+             * Required
+             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @default true
+             */
+            required: boolean;
+            /**
+             * Address
+             * @description The server, as `host:port`.
+             */
+            address: string;
+            /**
+             * Virtual Host
+             * @description The virtual host.
+             * @default /
+             */
+            virtual_host: string;
+            /**
+             * @description TLS, and how to log in. Without a login the user is `guest`.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Type
+             * @default amqp
+             * @constant
+             */
+            type: "amqp";
+            /**
+             * Exchange
+             * @description Name of the exchange. Empty: the default one, whose routing keys are names of queues.
+             * @default
+             */
+            exchange: string;
+            /**
+             * Routing Key
+             * @description Routing key of each message; `{column}` stands for the value of that column.
+             * @default
+             */
+            routing_key: string;
+            /**
+             * Mandatory
+             * @description Whether a message that no queue receives is a dead letter; else the server drops it.
+             * @default true
+             */
+            mandatory: boolean;
+            /**
+             * Persistent
+             * @description Whether messages in durable queues outlive a restart of the server.
+             * @default true
+             */
+            persistent: boolean;
+            /**
+             * Max Event Bytes
+             * @description Larger events go to the dead letters.
+             * @default 16777216
+             */
+            max_event_bytes: number;
+        };
+        /**
+         * AmqpSource
+         * @description Takes the messages of a queue of RabbitMQ, or of another server of AMQP 0.9.1.
+         *
+         *     Each message is kept at least once: it is acknowledged once it is kept, and the server sends a message
+         *     again whose acknowledgement was lost. Add a `dedupe` step where that matters.
+         *
+         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: a
+         *     message that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
+         *     `value`, `key` and `headers`. Headers of a message stay with the event, values that are no text as JSON;
+         *     the header `Penstock-Key` is its key.
+         */
+        AmqpSource: {
+            /**
+             * Format
+             * @description What the value of a message is.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "text" | "bytes";
+            /**
+             * Schema
+             * @description `json`: columns as Spark DDL.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Malformed
+             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @default dead_letter
+             * @enum {string}
+             */
+            malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Metadata
+             * @description Add `_offset` and `_time` of the event in the input stream, and for `json` `_key` and `_headers`.
+             * @default false
+             */
+            metadata: boolean;
+            /**
+             * Address
+             * @description The server, as `host:port`.
+             */
+            address: string;
+            /**
+             * Virtual Host
+             * @description The virtual host.
+             * @default /
+             */
+            virtual_host: string;
+            /**
+             * @description TLS, and how to log in. Without a login the user is `guest`.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Type
+             * @default amqp
+             * @constant
+             */
+            type: "amqp";
+            /**
+             * Queue
+             * @description Name of the queue, which must exist.
+             */
+            queue: string;
+            /**
+             * Prefetch
+             * @description Messages that the server sends ahead of their acknowledgement.
+             * @default 1000
+             */
+            prefetch: number;
+            /**
+             * Routing Key Header
+             * @description Name of a header that gets the routing key of each message.
+             * @default null
+             */
+            routing_key_header: string | null;
+        };
+        /**
+         * AmqpSourceBinding
+         * @description Takes the messages of a queue of RabbitMQ, or of another server of AMQP 0.9.1.
+         *
+         *     Each message is kept at least once: it is acknowledged once it is kept, and the server sends a message
+         *     again whose acknowledgement was lost. Add a `dedupe` step where that matters.
+         *
+         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: a
+         *     message that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
+         *     `value`, `key` and `headers`. Headers of a message stay with the event, values that are no text as JSON;
+         *     the header `Penstock-Key` is its key.
+         */
+        AmqpSourceBinding: {
+            /**
+             * Stream
+             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Auto Create Stream
+             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @default false
+             */
+            auto_create_stream: boolean;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Format
+             * @description What the value of a message is.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "text" | "bytes";
+            /**
+             * Schema
+             * @description `json`: columns as Spark DDL.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Malformed
+             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @default dead_letter
+             * @enum {string}
+             */
+            malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Metadata
+             * @description Add `_offset` and `_time` of the event in the input stream, and for `json` `_key` and `_headers`.
+             * @default false
+             */
+            metadata: boolean;
+            /**
+             * Address
+             * @description The server, as `host:port`.
+             */
+            address: string;
+            /**
+             * Virtual Host
+             * @description The virtual host.
+             * @default /
+             */
+            virtual_host: string;
+            /**
+             * @description TLS, and how to log in. Without a login the user is `guest`.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Type
+             * @default amqp
+             * @constant
+             */
+            type: "amqp";
+            /**
+             * Queue
+             * @description Name of the queue, which must exist.
+             */
+            queue: string;
+            /**
+             * Prefetch
+             * @description Messages that the server sends ahead of their acknowledgement.
+             * @default 1000
+             */
+            prefetch: number;
+            /**
+             * Routing Key Header
+             * @description Name of a header that gets the routing key of each message.
+             * @default null
+             */
+            routing_key_header: string | null;
+        };
+        /**
+         * Auth
+         * @description How requests log in: exactly one of these.
+         */
+        Auth: {
+            /**
+             * @description With a user and a password.
+             * @default null
+             */
+            basic: components["schemas"]["Basic"] | null;
+            /**
+             * Bearer
+             * @description With this token.
+             * @default null
+             */
+            bearer: string | null;
+            /**
+             * @description With a token of OAuth 2 client credentials.
+             * @default null
+             */
+            oauth2: components["schemas"]["OAuth2"] | null;
+        };
+        /**
+         * Basic
+         * @description A user and a password.
+         */
+        Basic: {
+            /**
+             * Username
+             * @description Name of the user.
+             */
+            username: string;
+            /**
+             * Password
+             * @description Its password; write `${NAME}` to take it from a variable.
+             */
+            password: string;
         };
         /**
          * Batch
@@ -5245,6 +5807,42 @@ export interface components {
             expect: components["schemas"]["Expect"];
         };
         /**
+         * CatalogSpec
+         * @description The catalog that knows where the current state of a table is.
+         */
+        CatalogSpec: {
+            /**
+             * Type
+             * @description A server that speaks Iceberg's REST protocol, or tables of a database.
+             * @enum {string}
+             */
+            type: "rest" | "sql";
+            /**
+             * Uri
+             * @description URL of the server, or of the database, such as `sqlite:////var/lib/lake.db` or `postgresql+psycopg://user:${PASSWORD}@host/lake`.
+             */
+            uri: string;
+            /**
+             * Warehouse
+             * @description Where new tables are: a directory as `file:///…`, a place in an object store such as `s3://…`, or what the server calls a warehouse.
+             * @default null
+             */
+            warehouse: string | null;
+            /**
+             * Name
+             * @description `sql`: name of the catalog in the database, which may hold several.
+             * @default default
+             */
+            name: string;
+            /**
+             * Options
+             * @description Further properties of PyIceberg's catalog and its storage, such as `credential`, `token` or `s3.endpoint`.
+             */
+            options?: {
+                [key: string]: string;
+            };
+        };
+        /**
          * CommitPolicy
          * @description Which sinks must acknowledge a batch before the checkpoint moves past it.
          */
@@ -5311,6 +5909,8 @@ export interface components {
             latency: string | null;
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
             /**
              * Type
              * @default console
@@ -5374,6 +5974,28 @@ export interface components {
              * @default 20
              */
             max_rows: number;
+        };
+        /**
+         * Cursor
+         * @description A field of the items by which the service can be asked for later ones.
+         */
+        Cursor: {
+            /**
+             * Field
+             * @description Field of an item, such as `id` or `updated_at`. Items have to come in its order.
+             */
+            field: string;
+            /**
+             * Param
+             * @description Parameter that asks for items after a value, or from it on, such as `since`.
+             */
+            param: string;
+            /**
+             * Start
+             * @description Value for the first poll. Absent: no parameter.
+             * @default null
+             */
+            start: string | number | null;
         };
         /**
          * DatabaseTable
@@ -5569,6 +6191,350 @@ export interface components {
             time: string;
         };
         /**
+         * DeltaSinkBinding
+         * @description Writes to a Delta table; each batch is one commit.
+         *
+         *     Delivery is exactly-once: the commit holds the number of the batch as a Delta transaction (`txn`), so a
+         *     batch that is repeated after a crash is recognized and not committed again. Readers see all of a batch or
+         *     nothing. Other writers may change the table at the same time.
+         *
+         *     The table is created with the first batch. Events have the columns of the table, by name; types may be
+         *     narrower, and columns that are missing are null. With `create: evolve` new columns are added to the table.
+         *     An event that lacks a column which is NOT NULL, or part of the key, goes to the dead letters.
+         *
+         *     A batch passes through the memory of the driver, and becomes at least one file per partition: set `batch:`
+         *     to larger and rarer batches than for other sinks, and compact the table from time to time.
+         */
+        DeltaSinkBinding: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Stream
+             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Position
+             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @default earliest
+             */
+            position: string;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Mode
+             * @description Append each event, or merge: update the row with its key, or insert it.
+             * @default append
+             * @enum {string}
+             */
+            mode: "append" | "merge";
+            /**
+             * Key
+             * @description `merge`: columns that identify a row. Of several events with one key in a batch, the last one counts.
+             */
+            key?: string[];
+            /**
+             * @description `merge`: which events delete the row of their key.
+             * @default null
+             */
+            op: components["schemas"]["Op"] | null;
+            /**
+             * Partition By
+             * @description Columns that a new table is partitioned by.
+             */
+            partition_by?: string[];
+            /**
+             * Create
+             * @description `if_missing` creates the table with the first batch, `evolve` also adds columns that the table does not have.
+             * @default if_missing
+             * @enum {string}
+             */
+            create: "never" | "if_missing" | "evolve";
+            /**
+             * Path
+             * @description The table's directory, or its URL in an object store, such as `s3://…`.
+             */
+            path: string;
+            /**
+             * Options
+             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; write `${NAME}` to take a value from a variable.
+             */
+            options?: {
+                [key: string]: string;
+            };
+            /**
+             * Type
+             * @default delta
+             * @constant
+             */
+            type: "delta";
+        };
+        /**
+         * DeltaSinkEntry
+         * @description Writes to a Delta table; each batch is one commit.
+         *
+         *     Delivery is exactly-once: the commit holds the number of the batch as a Delta transaction (`txn`), so a
+         *     batch that is repeated after a crash is recognized and not committed again. Readers see all of a batch or
+         *     nothing. Other writers may change the table at the same time.
+         *
+         *     The table is created with the first batch. Events have the columns of the table, by name; types may be
+         *     narrower, and columns that are missing are null. With `create: evolve` new columns are added to the table.
+         *     An event that lacks a column which is NOT NULL, or part of the key, goes to the dead letters.
+         *
+         *     A batch passes through the memory of the driver, and becomes at least one file per partition: set `batch:`
+         *     to larger and rarer batches than for other sinks, and compact the table from time to time.
+         */
+        DeltaSinkEntry: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Id
+             * @description Unique in the pipeline; default: the type or the ref.
+             * @default null
+             */
+            id: string | null;
+            /**
+             * Required
+             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @default true
+             */
+            required: boolean;
+            /**
+             * Mode
+             * @description Append each event, or merge: update the row with its key, or insert it.
+             * @default append
+             * @enum {string}
+             */
+            mode: "append" | "merge";
+            /**
+             * Key
+             * @description `merge`: columns that identify a row. Of several events with one key in a batch, the last one counts.
+             */
+            key?: string[];
+            /**
+             * @description `merge`: which events delete the row of their key.
+             * @default null
+             */
+            op: components["schemas"]["Op"] | null;
+            /**
+             * Partition By
+             * @description Columns that a new table is partitioned by.
+             */
+            partition_by?: string[];
+            /**
+             * Create
+             * @description `if_missing` creates the table with the first batch, `evolve` also adds columns that the table does not have.
+             * @default if_missing
+             * @enum {string}
+             */
+            create: "never" | "if_missing" | "evolve";
+            /**
+             * Path
+             * @description The table's directory, or its URL in an object store, such as `s3://…`.
+             */
+            path: string;
+            /**
+             * Options
+             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; write `${NAME}` to take a value from a variable.
+             */
+            options?: {
+                [key: string]: string;
+            };
+            /**
+             * Type
+             * @default delta
+             * @constant
+             */
+            type: "delta";
+        };
+        /**
+         * DeltaSource
+         * @description Reads a Delta table: first the rows it has, then those that are appended.
+         *
+         *     Progress is kept in the pipeline's checkpoint, as a version of the table and a number of its files, so
+         *     that a restart goes on exactly where the last committed batch ended. A micro-batch has whole files.
+         *
+         *     A commit that deletes or rewrites rows fails the pipeline, or is skipped (`changes: skip`). Compaction
+         *     changes no rows, and is no change. A version that was removed from the table's log before it was read
+         *     fails the pipeline. Tables with column mapping can't be read, and those with deletion vectors only from a
+         *     position where no file has deleted rows.
+         */
+        DeltaSource: {
+            /**
+             * Position
+             * @description Where it begins: earliest (the table as it is, then its new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
+             * @default earliest
+             */
+            position: string;
+            /**
+             * Changes
+             * @description A commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
+             * @default fail
+             * @enum {string}
+             */
+            changes: "fail" | "skip";
+            /**
+             * Schema
+             * @description Columns as Spark DDL; absent: those of the table when the document is saved.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Poll Ms
+             * @description How often to look for new commits.
+             * @default 1000
+             */
+            poll_ms: number;
+            /**
+             * Finite
+             * @description End as `completed` when all is read that is there at the start.
+             * @default false
+             */
+            finite: boolean;
+            /**
+             * Path
+             * @description The table's directory, or its URL in an object store, such as `s3://…`.
+             */
+            path: string;
+            /**
+             * Options
+             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; write `${NAME}` to take a value from a variable.
+             */
+            options?: {
+                [key: string]: string;
+            };
+            /**
+             * Type
+             * @default delta
+             * @constant
+             */
+            type: "delta";
+        };
+        /**
+         * DeltaSourceBinding
+         * @description Reads a Delta table: first the rows it has, then those that are appended.
+         *
+         *     Progress is kept in the pipeline's checkpoint, as a version of the table and a number of its files, so
+         *     that a restart goes on exactly where the last committed batch ended. A micro-batch has whole files.
+         *
+         *     A commit that deletes or rewrites rows fails the pipeline, or is skipped (`changes: skip`). Compaction
+         *     changes no rows, and is no change. A version that was removed from the table's log before it was read
+         *     fails the pipeline. Tables with column mapping can't be read, and those with deletion vectors only from a
+         *     position where no file has deleted rows.
+         */
+        DeltaSourceBinding: {
+            /**
+             * Stream
+             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Auto Create Stream
+             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @default false
+             */
+            auto_create_stream: boolean;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Position
+             * @description Where it begins: earliest (the table as it is, then its new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
+             * @default earliest
+             */
+            position: string;
+            /**
+             * Changes
+             * @description A commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
+             * @default fail
+             * @enum {string}
+             */
+            changes: "fail" | "skip";
+            /**
+             * Schema
+             * @description Columns as Spark DDL; absent: those of the table when the document is saved.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Poll Ms
+             * @description How often to look for new commits.
+             * @default 1000
+             */
+            poll_ms: number;
+            /**
+             * Finite
+             * @description End as `completed` when all is read that is there at the start.
+             * @default false
+             */
+            finite: boolean;
+            /**
+             * Path
+             * @description The table's directory, or its URL in an object store, such as `s3://…`.
+             */
+            path: string;
+            /**
+             * Options
+             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; write `${NAME}` to take a value from a variable.
+             */
+            options?: {
+                [key: string]: string;
+            };
+            /**
+             * Type
+             * @default delta
+             * @constant
+             */
+            type: "delta";
+        };
+        /**
          * DropFieldsProcessorEntry
          * @description Removes columns, or fields inside structs.
          *
@@ -5640,6 +6606,8 @@ export interface components {
             latency: string | null;
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
             /**
              * Type
              * @default drop
@@ -5959,14 +6927,15 @@ export interface components {
         };
         /**
          * FileSinkBinding
-         * @description Writes each batch as a directory `penstock_batch=…` of files, renamed into place when it is complete.
+         * @description Writes each batch as a directory `penstock_batch=…` of files, which appears when it is complete.
          *
          *     Delivery is exactly-once: a reader of the directory never sees part of a batch, and a batch that is
          *     repeated after a crash is recognised by its name and not written again. The directory name is a partition
          *     in the manner of Hive, so Spark, DuckDB, Trino and pyarrow read the whole tree as one table, and
-         *     `penstock_batch` is the batch of an event. `batch:` sets the size and the frequency of batches. On object
-         *     stores, where a directory cannot be renamed at once, write to a table format through the `spark` sink
-         *     instead.
+         *     `penstock_batch` is the batch of an event. `batch:` sets the size and the frequency of batches.
+         *
+         *     In an object store (`s3a://…`) a batch is one object, since only one object can appear at a time. So there
+         *     are no `partition_by` and no `max_file_bytes`; tables have them, with the sink `delta` or `iceberg`.
          *
          *     Nothing is lost in the files: times keep their microseconds, and readers get back the values that went in.
          *     Where `json` and `csv` have no form of their own for a type, `docs/concepts.md` says which one is used.
@@ -6014,6 +6983,8 @@ export interface components {
             latency: string | null;
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
             /**
              * Type
              * @default file
@@ -6049,17 +7020,23 @@ export interface components {
             options?: {
                 [key: string]: string;
             };
+            /**
+             * @description Access to the object store of `path`.
+             * @default null
+             */
+            store: components["schemas"]["Store"] | null;
         };
         /**
          * FileSinkEntry
-         * @description Writes each batch as a directory `penstock_batch=…` of files, renamed into place when it is complete.
+         * @description Writes each batch as a directory `penstock_batch=…` of files, which appears when it is complete.
          *
          *     Delivery is exactly-once: a reader of the directory never sees part of a batch, and a batch that is
          *     repeated after a crash is recognised by its name and not written again. The directory name is a partition
          *     in the manner of Hive, so Spark, DuckDB, Trino and pyarrow read the whole tree as one table, and
-         *     `penstock_batch` is the batch of an event. `batch:` sets the size and the frequency of batches. On object
-         *     stores, where a directory cannot be renamed at once, write to a table format through the `spark` sink
-         *     instead.
+         *     `penstock_batch` is the batch of an event. `batch:` sets the size and the frequency of batches.
+         *
+         *     In an object store (`s3a://…`) a batch is one object, since only one object can appear at a time. So there
+         *     are no `partition_by` and no `max_file_bytes`; tables have them, with the sink `delta` or `iceberg`.
          *
          *     Nothing is lost in the files: times keep their microseconds, and readers get back the values that went in.
          *     Where `json` and `csv` have no form of their own for a type, `docs/concepts.md` says which one is used.
@@ -6132,6 +7109,11 @@ export interface components {
             options?: {
                 [key: string]: string;
             };
+            /**
+             * @description Access to the object store of `path`.
+             * @default null
+             */
+            store: components["schemas"]["Store"] | null;
         };
         /**
          * FileSource
@@ -6205,6 +7187,11 @@ export interface components {
             options?: {
                 [key: string]: string;
             };
+            /**
+             * @description Access to the object store of `path`.
+             * @default null
+             */
+            store: components["schemas"]["Store"] | null;
         };
         /**
          * FileSourceBinding
@@ -6238,6 +7225,8 @@ export interface components {
             batch?: components["schemas"]["Batch"];
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
             /**
              * Type
              * @default file
@@ -6294,6 +7283,11 @@ export interface components {
             options?: {
                 [key: string]: string;
             };
+            /**
+             * @description Access to the object store of `path`.
+             * @default null
+             */
+            store: components["schemas"]["Store"] | null;
         };
         /**
          * FileTable
@@ -6452,6 +7446,8 @@ export interface components {
             batch?: components["schemas"]["Batch"];
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
             /**
              * Type
              * @default generate
@@ -6478,6 +7474,306 @@ export interface components {
             row: {
                 [key: string]: string;
             } | null;
+        };
+        /**
+         * HttpPollSource
+         * @description Asks an HTTP service for items every `poll_ms`; each item of its JSON answers is an event.
+         *
+         *     With a `cursor`, or with `paging` that resumes, each item comes once, also after a crash: the position is
+         *     stored with the events, and items that the service sends again are recognized. With neither, each poll
+         *     gives all items of the answer, unless the service says by ETag or Last-Modified that nothing has changed.
+         *
+         *     After 429, and 503 with `Retry-After`, it waits for as long as the service asks. After other 5xx, a lost
+         *     connection or no answer it tries again; other statuses stop the flow. Redirects are not followed.
+         */
+        HttpPollSource: {
+            /**
+             * Format
+             * @description What the value of a message is.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "text" | "bytes";
+            /**
+             * Schema
+             * @description `json`: columns as Spark DDL.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Malformed
+             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @default dead_letter
+             * @enum {string}
+             */
+            malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Metadata
+             * @description Add `_offset` and `_time` of the event in the input stream, and for `json` `_key` and `_headers`.
+             * @default false
+             */
+            metadata: boolean;
+            /**
+             * Type
+             * @default http_poll
+             * @constant
+             */
+            type: "http_poll";
+            /**
+             * Url
+             * @description Address to ask.
+             */
+            url: string;
+            /**
+             * Method
+             * @description With POST, parameters of `cursor` and `paging` become members of the JSON body.
+             * @default GET
+             * @enum {string}
+             */
+            method: "GET" | "POST";
+            /**
+             * Params
+             * @description Parameters of the query.
+             */
+            params?: {
+                [key: string]: string;
+            };
+            /**
+             * Headers
+             * @description Headers of each request.
+             */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * Body
+             * @description `POST`: the body, a JSON object.
+             */
+            body?: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description How requests log in.
+             * @default null
+             */
+            auth: components["schemas"]["Auth"] | null;
+            /**
+             * @description Certificates, if those of the machine do not do.
+             * @default null
+             */
+            tls: components["schemas"]["Tls"] | null;
+            /**
+             * Poll Ms
+             * @description Wait between the end of a poll and the next one.
+             * @default 10000
+             */
+            poll_ms: number;
+            /**
+             * Items
+             * @description Path to the list of items, such as `data.items`. Absent: the answer is the list, or one item.
+             * @default null
+             */
+            items: string | null;
+            /**
+             * Key
+             * @description Field of an item that becomes the key of its event.
+             * @default null
+             */
+            key: string | null;
+            /**
+             * @description Ask only for items after the last one.
+             * @default null
+             */
+            cursor: components["schemas"]["Cursor"] | null;
+            /**
+             * @description Read further pages. Absent: there is only one.
+             * @default null
+             */
+            paging: components["schemas"]["Paging"] | null;
+            /**
+             * Once
+             * @description End as `completed` after one poll.
+             * @default false
+             */
+            once: boolean;
+            /**
+             * Timeout Ms
+             * @description How long to wait for an answer.
+             * @default 10000
+             */
+            timeout_ms: number;
+            /**
+             * Max Body Bytes
+             * @description A larger answer stops the flow.
+             * @default 67108864
+             */
+            max_body_bytes: number;
+        };
+        /**
+         * HttpPollSourceBinding
+         * @description Asks an HTTP service for items every `poll_ms`; each item of its JSON answers is an event.
+         *
+         *     With a `cursor`, or with `paging` that resumes, each item comes once, also after a crash: the position is
+         *     stored with the events, and items that the service sends again are recognized. With neither, each poll
+         *     gives all items of the answer, unless the service says by ETag or Last-Modified that nothing has changed.
+         *
+         *     After 429, and 503 with `Retry-After`, it waits for as long as the service asks. After other 5xx, a lost
+         *     connection or no answer it tries again; other statuses stop the flow. Redirects are not followed.
+         */
+        HttpPollSourceBinding: {
+            /**
+             * Stream
+             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Auto Create Stream
+             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @default false
+             */
+            auto_create_stream: boolean;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Format
+             * @description What the value of a message is.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "text" | "bytes";
+            /**
+             * Schema
+             * @description `json`: columns as Spark DDL.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Malformed
+             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @default dead_letter
+             * @enum {string}
+             */
+            malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Metadata
+             * @description Add `_offset` and `_time` of the event in the input stream, and for `json` `_key` and `_headers`.
+             * @default false
+             */
+            metadata: boolean;
+            /**
+             * Type
+             * @default http_poll
+             * @constant
+             */
+            type: "http_poll";
+            /**
+             * Url
+             * @description Address to ask.
+             */
+            url: string;
+            /**
+             * Method
+             * @description With POST, parameters of `cursor` and `paging` become members of the JSON body.
+             * @default GET
+             * @enum {string}
+             */
+            method: "GET" | "POST";
+            /**
+             * Params
+             * @description Parameters of the query.
+             */
+            params?: {
+                [key: string]: string;
+            };
+            /**
+             * Headers
+             * @description Headers of each request.
+             */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * Body
+             * @description `POST`: the body, a JSON object.
+             */
+            body?: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description How requests log in.
+             * @default null
+             */
+            auth: components["schemas"]["Auth"] | null;
+            /**
+             * @description Certificates, if those of the machine do not do.
+             * @default null
+             */
+            tls: components["schemas"]["Tls"] | null;
+            /**
+             * Poll Ms
+             * @description Wait between the end of a poll and the next one.
+             * @default 10000
+             */
+            poll_ms: number;
+            /**
+             * Items
+             * @description Path to the list of items, such as `data.items`. Absent: the answer is the list, or one item.
+             * @default null
+             */
+            items: string | null;
+            /**
+             * Key
+             * @description Field of an item that becomes the key of its event.
+             * @default null
+             */
+            key: string | null;
+            /**
+             * @description Ask only for items after the last one.
+             * @default null
+             */
+            cursor: components["schemas"]["Cursor"] | null;
+            /**
+             * @description Read further pages. Absent: there is only one.
+             * @default null
+             */
+            paging: components["schemas"]["Paging"] | null;
+            /**
+             * Once
+             * @description End as `completed` after one poll.
+             * @default false
+             */
+            once: boolean;
+            /**
+             * Timeout Ms
+             * @description How long to wait for an answer.
+             * @default 10000
+             */
+            timeout_ms: number;
+            /**
+             * Max Body Bytes
+             * @description A larger answer stops the flow.
+             * @default 67108864
+             */
+            max_body_bytes: number;
         };
         /**
          * HttpProcessorEntry
@@ -6528,6 +7824,16 @@ export interface components {
             headers?: {
                 [key: string]: string;
             };
+            /**
+             * @description How calls log in.
+             * @default null
+             */
+            auth: components["schemas"]["Auth"] | null;
+            /**
+             * @description Certificates, if those of the machine do not do.
+             * @default null
+             */
+            tls: components["schemas"]["Tls"] | null;
             /**
              * Body
              * @description What to send: a text or a JSON value. Default: the event as JSON.
@@ -6580,6 +7886,288 @@ export interface components {
              * @enum {string}
              */
             on_error: "dead_letter" | "null" | "drop" | "fail";
+        };
+        /**
+         * HttpSinkBinding
+         * @description Sends events to an HTTP service: each by itself, or several as a JSON array or as JSON lines.
+         *
+         *     Delivery is at-least-once: a batch that is repeated after a crash is sent again, with the same idempotency
+         *     keys, by which a service can recognize what it has. Requests are sent one after the other, or up to
+         *     `concurrency` at once: then the order per key is kept.
+         *
+         *     A 2xx status acknowledges a request. After 429, and 503 with `Retry-After`, the sink waits for as long as
+         *     the service asks; after other 5xx, a lost connection or no answer it tries again. An event that is refused
+         *     by another 4xx goes to the dead letters with the code `http_STATUS`; a request with several events is
+         *     split until the events that are refused are found. 401, 403, 404, 405 and 415 stop the flow; if the URL
+         *     has columns in it, 403 and 404 do so only after 100 requests in a row.
+         *
+         *     The body of an event is the column `value`, if it is text or bytes; else it is the whole event as a JSON
+         *     object. The event's own key and headers are not sent: name columns in `headers` to send them.
+         */
+        HttpSinkBinding: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Stream
+             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Position
+             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @default earliest
+             */
+            position: string;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Type
+             * @default http
+             * @constant
+             */
+            type: "http";
+            /**
+             * Url
+             * @description Address, with `{column}` for the value of a column, which is percent-encoded.
+             */
+            url: string;
+            /**
+             * Method
+             * @description Method of the requests. A DELETE has no body.
+             * @default POST
+             * @enum {string}
+             */
+            method: "POST" | "PUT" | "PATCH" | "DELETE";
+            /**
+             * Body
+             * @description What a request holds: one `event`, a JSON `array` of events, or JSON `lines`. Events that share a request have the same URL and headers.
+             * @default event
+             * @enum {string}
+             */
+            body: "event" | "array" | "lines";
+            /**
+             * Max Events
+             * @description Events of a request. Default: 500; with `event` one.
+             * @default null
+             */
+            max_events: number | null;
+            /**
+             * Max Bytes
+             * @description Bytes of a request's body. An event that is larger goes to the dead letters.
+             * @default 4194304
+             */
+            max_bytes: number;
+            /**
+             * Headers
+             * @description Headers of each request, with `{column}` for the value of a column. One whose column is NULL is left out.
+             */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * @description How requests log in.
+             * @default null
+             */
+            auth: components["schemas"]["Auth"] | null;
+            /**
+             * @description Sign each request.
+             * @default null
+             */
+            signature: components["schemas"]["Signature"] | null;
+            /**
+             * Idempotency Key
+             * @description Header with a key that a repeated request has again. `null`: none.
+             * @default Idempotency-Key
+             */
+            idempotency_key: string | null;
+            /**
+             * @description Certificates, if those of the machine do not do.
+             * @default null
+             */
+            tls: components["schemas"]["Tls"] | null;
+            /**
+             * Timeout Ms
+             * @description How long to wait for an answer.
+             * @default 10000
+             */
+            timeout_ms: number;
+            /**
+             * Concurrency
+             * @description Requests at once. Those of a key are never sent at once.
+             * @default 1
+             */
+            concurrency: number;
+            /**
+             * Retry Statuses
+             * @description Statuses from 400 to 499 after which a request is repeated, beside 429. A service that knows idempotency keys may answer 409 while it still works on the first request.
+             * @default [
+             *       408,
+             *       425
+             *     ]
+             */
+            retry_statuses: number[];
+        };
+        /**
+         * HttpSinkEntry
+         * @description Sends events to an HTTP service: each by itself, or several as a JSON array or as JSON lines.
+         *
+         *     Delivery is at-least-once: a batch that is repeated after a crash is sent again, with the same idempotency
+         *     keys, by which a service can recognize what it has. Requests are sent one after the other, or up to
+         *     `concurrency` at once: then the order per key is kept.
+         *
+         *     A 2xx status acknowledges a request. After 429, and 503 with `Retry-After`, the sink waits for as long as
+         *     the service asks; after other 5xx, a lost connection or no answer it tries again. An event that is refused
+         *     by another 4xx goes to the dead letters with the code `http_STATUS`; a request with several events is
+         *     split until the events that are refused are found. 401, 403, 404, 405 and 415 stop the flow; if the URL
+         *     has columns in it, 403 and 404 do so only after 100 requests in a row.
+         *
+         *     The body of an event is the column `value`, if it is text or bytes; else it is the whole event as a JSON
+         *     object. The event's own key and headers are not sent: name columns in `headers` to send them.
+         */
+        HttpSinkEntry: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Id
+             * @description Unique in the pipeline; default: the type or the ref.
+             * @default null
+             */
+            id: string | null;
+            /**
+             * Required
+             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @default true
+             */
+            required: boolean;
+            /**
+             * Type
+             * @default http
+             * @constant
+             */
+            type: "http";
+            /**
+             * Url
+             * @description Address, with `{column}` for the value of a column, which is percent-encoded.
+             */
+            url: string;
+            /**
+             * Method
+             * @description Method of the requests. A DELETE has no body.
+             * @default POST
+             * @enum {string}
+             */
+            method: "POST" | "PUT" | "PATCH" | "DELETE";
+            /**
+             * Body
+             * @description What a request holds: one `event`, a JSON `array` of events, or JSON `lines`. Events that share a request have the same URL and headers.
+             * @default event
+             * @enum {string}
+             */
+            body: "event" | "array" | "lines";
+            /**
+             * Max Events
+             * @description Events of a request. Default: 500; with `event` one.
+             * @default null
+             */
+            max_events: number | null;
+            /**
+             * Max Bytes
+             * @description Bytes of a request's body. An event that is larger goes to the dead letters.
+             * @default 4194304
+             */
+            max_bytes: number;
+            /**
+             * Headers
+             * @description Headers of each request, with `{column}` for the value of a column. One whose column is NULL is left out.
+             */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * @description How requests log in.
+             * @default null
+             */
+            auth: components["schemas"]["Auth"] | null;
+            /**
+             * @description Sign each request.
+             * @default null
+             */
+            signature: components["schemas"]["Signature"] | null;
+            /**
+             * Idempotency Key
+             * @description Header with a key that a repeated request has again. `null`: none.
+             * @default Idempotency-Key
+             */
+            idempotency_key: string | null;
+            /**
+             * @description Certificates, if those of the machine do not do.
+             * @default null
+             */
+            tls: components["schemas"]["Tls"] | null;
+            /**
+             * Timeout Ms
+             * @description How long to wait for an answer.
+             * @default 10000
+             */
+            timeout_ms: number;
+            /**
+             * Concurrency
+             * @description Requests at once. Those of a key are never sent at once.
+             * @default 1
+             */
+            concurrency: number;
+            /**
+             * Retry Statuses
+             * @description Statuses from 400 to 499 after which a request is repeated, beside 429. A service that knows idempotency keys may answer 409 while it still works on the first request.
+             * @default [
+             *       408,
+             *       425
+             *     ]
+             */
+            retry_statuses: number[];
         };
         /**
          * HttpSource
@@ -6657,6 +8245,8 @@ export interface components {
             batch?: components["schemas"]["Batch"];
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
             /**
              * Type
              * @default http
@@ -6694,6 +8284,332 @@ export interface components {
              * @default 16777216
              */
             max_body_bytes: number;
+        };
+        /**
+         * IcebergSinkBinding
+         * @description Writes to an Iceberg table; each batch is one commit.
+         *
+         *     Delivery is exactly-once: the commit also sets a property of the table, `penstock.batch.…`, to the number
+         *     of the batch, so a batch that is repeated after a crash is recognized and not committed again. Readers see
+         *     all of a batch or nothing. Other writers may change the table at the same time.
+         *
+         *     The table is created with the first batch, and so is its namespace. Events have the columns of the table,
+         *     by name; types may be narrower, and columns that are missing are null. With `create: evolve` new columns
+         *     are added to the table. An event that lacks a required column, or a column of the key, goes to the dead
+         *     letters.
+         *
+         *     A batch passes through the memory of the driver, and becomes at least one file per partition: set `batch:`
+         *     to larger and rarer batches than for other sinks, and compact the table from time to time. `merge`
+         *     rewrites the files that have a row of one of the keys.
+         */
+        IcebergSinkBinding: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Stream
+             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Position
+             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @default earliest
+             */
+            position: string;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Mode
+             * @description Append each event, or merge: update the row with its key, or insert it.
+             * @default append
+             * @enum {string}
+             */
+            mode: "append" | "merge";
+            /**
+             * Key
+             * @description `merge`: columns that identify a row. Of several events with one key in a batch, the last one counts.
+             */
+            key?: string[];
+            /**
+             * @description `merge`: which events delete the row of their key.
+             * @default null
+             */
+            op: components["schemas"]["Op"] | null;
+            /**
+             * Partition By
+             * @description Columns that a new table is partitioned by.
+             */
+            partition_by?: string[];
+            /**
+             * Create
+             * @description `if_missing` creates the table with the first batch, `evolve` also adds columns that the table does not have.
+             * @default if_missing
+             * @enum {string}
+             */
+            create: "never" | "if_missing" | "evolve";
+            /** @description The catalog of the table. */
+            catalog: components["schemas"]["CatalogSpec"];
+            /**
+             * Table
+             * @description Name of the table with its namespace, such as `sales.orders`.
+             */
+            table: string;
+            /**
+             * Type
+             * @default iceberg
+             * @constant
+             */
+            type: "iceberg";
+        };
+        /**
+         * IcebergSinkEntry
+         * @description Writes to an Iceberg table; each batch is one commit.
+         *
+         *     Delivery is exactly-once: the commit also sets a property of the table, `penstock.batch.…`, to the number
+         *     of the batch, so a batch that is repeated after a crash is recognized and not committed again. Readers see
+         *     all of a batch or nothing. Other writers may change the table at the same time.
+         *
+         *     The table is created with the first batch, and so is its namespace. Events have the columns of the table,
+         *     by name; types may be narrower, and columns that are missing are null. With `create: evolve` new columns
+         *     are added to the table. An event that lacks a required column, or a column of the key, goes to the dead
+         *     letters.
+         *
+         *     A batch passes through the memory of the driver, and becomes at least one file per partition: set `batch:`
+         *     to larger and rarer batches than for other sinks, and compact the table from time to time. `merge`
+         *     rewrites the files that have a row of one of the keys.
+         */
+        IcebergSinkEntry: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Id
+             * @description Unique in the pipeline; default: the type or the ref.
+             * @default null
+             */
+            id: string | null;
+            /**
+             * Required
+             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @default true
+             */
+            required: boolean;
+            /**
+             * Mode
+             * @description Append each event, or merge: update the row with its key, or insert it.
+             * @default append
+             * @enum {string}
+             */
+            mode: "append" | "merge";
+            /**
+             * Key
+             * @description `merge`: columns that identify a row. Of several events with one key in a batch, the last one counts.
+             */
+            key?: string[];
+            /**
+             * @description `merge`: which events delete the row of their key.
+             * @default null
+             */
+            op: components["schemas"]["Op"] | null;
+            /**
+             * Partition By
+             * @description Columns that a new table is partitioned by.
+             */
+            partition_by?: string[];
+            /**
+             * Create
+             * @description `if_missing` creates the table with the first batch, `evolve` also adds columns that the table does not have.
+             * @default if_missing
+             * @enum {string}
+             */
+            create: "never" | "if_missing" | "evolve";
+            /** @description The catalog of the table. */
+            catalog: components["schemas"]["CatalogSpec"];
+            /**
+             * Table
+             * @description Name of the table with its namespace, such as `sales.orders`.
+             */
+            table: string;
+            /**
+             * Type
+             * @default iceberg
+             * @constant
+             */
+            type: "iceberg";
+        };
+        /**
+         * IcebergSource
+         * @description Reads an Iceberg table: first the rows it has, then those that are appended.
+         *
+         *     Progress is kept in the pipeline's checkpoint, as a snapshot of the table and a number of its files, so
+         *     that a restart goes on exactly where the last committed batch ended. A micro-batch has whole files.
+         *
+         *     A commit that deletes or rewrites rows fails the pipeline, or is skipped (`changes: skip`). Compaction
+         *     changes no rows, and is no change. A snapshot that has expired before it was read fails the pipeline. In
+         *     `position: version:N`, N is the id of a snapshot.
+         */
+        IcebergSource: {
+            /**
+             * Position
+             * @description Where it begins: earliest (the table as it is, then its new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
+             * @default earliest
+             */
+            position: string;
+            /**
+             * Changes
+             * @description A commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
+             * @default fail
+             * @enum {string}
+             */
+            changes: "fail" | "skip";
+            /**
+             * Schema
+             * @description Columns as Spark DDL; absent: those of the table when the document is saved.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Poll Ms
+             * @description How often to look for new commits.
+             * @default 1000
+             */
+            poll_ms: number;
+            /**
+             * Finite
+             * @description End as `completed` when all is read that is there at the start.
+             * @default false
+             */
+            finite: boolean;
+            /** @description The catalog of the table. */
+            catalog: components["schemas"]["CatalogSpec"];
+            /**
+             * Table
+             * @description Name of the table with its namespace, such as `sales.orders`.
+             */
+            table: string;
+            /**
+             * Type
+             * @default iceberg
+             * @constant
+             */
+            type: "iceberg";
+        };
+        /**
+         * IcebergSourceBinding
+         * @description Reads an Iceberg table: first the rows it has, then those that are appended.
+         *
+         *     Progress is kept in the pipeline's checkpoint, as a snapshot of the table and a number of its files, so
+         *     that a restart goes on exactly where the last committed batch ended. A micro-batch has whole files.
+         *
+         *     A commit that deletes or rewrites rows fails the pipeline, or is skipped (`changes: skip`). Compaction
+         *     changes no rows, and is no change. A snapshot that has expired before it was read fails the pipeline. In
+         *     `position: version:N`, N is the id of a snapshot.
+         */
+        IcebergSourceBinding: {
+            /**
+             * Stream
+             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Auto Create Stream
+             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @default false
+             */
+            auto_create_stream: boolean;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Position
+             * @description Where it begins: earliest (the table as it is, then its new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
+             * @default earliest
+             */
+            position: string;
+            /**
+             * Changes
+             * @description A commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
+             * @default fail
+             * @enum {string}
+             */
+            changes: "fail" | "skip";
+            /**
+             * Schema
+             * @description Columns as Spark DDL; absent: those of the table when the document is saved.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Poll Ms
+             * @description How often to look for new commits.
+             * @default 1000
+             */
+            poll_ms: number;
+            /**
+             * Finite
+             * @description End as `completed` when all is read that is there at the start.
+             * @default false
+             */
+            finite: boolean;
+            /** @description The catalog of the table. */
+            catalog: components["schemas"]["CatalogSpec"];
+            /**
+             * Table
+             * @description Name of the table with its namespace, such as `sales.orders`.
+             */
+            table: string;
+            /**
+             * Type
+             * @default iceberg
+             * @constant
+             */
+            type: "iceberg";
         };
         /**
          * JavascriptProcessorEntry
@@ -6850,6 +8766,22 @@ export interface components {
             allowed_lateness: string;
         };
         /**
+         * KafkaSecurity
+         * @description How connections are encrypted and authenticated. Absent: neither.
+         */
+        KafkaSecurity: {
+            /**
+             * @description Encrypt; `{}` trusts what Java trusts.
+             * @default null
+             */
+            tls: components["schemas"]["KafkaTls"] | null;
+            /**
+             * @description Log in with a name and a password.
+             * @default null
+             */
+            sasl: components["schemas"]["Sasl"] | null;
+        };
+        /**
          * KafkaSinkBinding
          * @description Writes each event as a record of a Kafka topic.
          *
@@ -6902,6 +8834,8 @@ export interface components {
             latency: string | null;
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
             /**
              * Brokers
              * @description Brokers to begin with, as `host:port`; the others are found through them. An entry may name several, separated by commas.
@@ -6911,7 +8845,7 @@ export interface components {
              * @description TLS, and how to log in.
              * @default null
              */
-            security: components["schemas"]["Security"] | null;
+            security: components["schemas"]["KafkaSecurity"] | null;
             /**
              * Options
              * @description Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.
@@ -6995,7 +8929,7 @@ export interface components {
              * @description TLS, and how to log in.
              * @default null
              */
-            security: components["schemas"]["Security"] | null;
+            security: components["schemas"]["KafkaSecurity"] | null;
             /**
              * Options
              * @description Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.
@@ -7054,7 +8988,7 @@ export interface components {
              * @description TLS, and how to log in.
              * @default null
              */
-            security: components["schemas"]["Security"] | null;
+            security: components["schemas"]["KafkaSecurity"] | null;
             /**
              * Options
              * @description Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.
@@ -7171,6 +9105,8 @@ export interface components {
             batch?: components["schemas"]["Batch"];
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
             /**
              * Brokers
              * @description Brokers to begin with, as `host:port`; the others are found through them. An entry may name several, separated by commas.
@@ -7180,7 +9116,7 @@ export interface components {
              * @description TLS, and how to log in.
              * @default null
              */
-            security: components["schemas"]["Security"] | null;
+            security: components["schemas"]["KafkaSecurity"] | null;
             /**
              * Options
              * @description Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.
@@ -7264,6 +9200,36 @@ export interface components {
             finite: boolean;
         };
         /**
+         * KafkaTls
+         * @description Encrypted connections. Files are read where the flow runs.
+         */
+        KafkaTls: {
+            /**
+             * Ca File
+             * @description PEM file of trusted authorities. Absent: those of Java.
+             * @default null
+             */
+            ca_file: string | null;
+            /**
+             * Certificate File
+             * @description PEM file with the client's private key (PKCS #8) and certificates, if brokers ask.
+             * @default null
+             */
+            certificate_file: string | null;
+            /**
+             * Key Password
+             * @description Password of the private key.
+             * @default null
+             */
+            key_password: string | null;
+            /**
+             * Verify Hostname
+             * @description Whether the name in the server's certificate must be that of its address.
+             * @default true
+             */
+            verify_hostname: boolean;
+        };
+        /**
          * Limits
          * @description The limits of one call of `processBatch`.
          */
@@ -7286,6 +9252,22 @@ export interface components {
              * @default 2000
              */
             timeout_ms: number;
+        };
+        /**
+         * Login
+         * @description A user of the server.
+         */
+        Login: {
+            /**
+             * Username
+             * @description Name of the user.
+             */
+            username: string;
+            /**
+             * Password
+             * @description Its password; write `${NAME}` to take it from a variable.
+             */
+            password: string;
         };
         /**
          * LookupProcessorEntry
@@ -7500,6 +9482,1115 @@ export interface components {
             };
         };
         /**
+         * MqttSinkBinding
+         * @description Publishes each event as a message to a topic of an MQTT broker.
+         *
+         *     Delivery is at-least-once, with `qos` 1 or 2: the sink waits until the broker has acknowledged each
+         *     message, and a batch that is repeated after a crash or a failed attempt is published again. `qos: 2` only
+         *     avoids repeats on the way of one attempt. With `qos: 0` a broker acknowledges nothing, and events may be
+         *     lost with the connection. Messages are published in the order of the events. A broker drops messages to a
+         *     topic without subscribers, unless they are retained.
+         *
+         *     The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
+         *     object. In version 5 of the protocol `_headers` become user properties and `_key` the user property
+         *     `Penstock-Key`; without them the event keeps those it came with. In version 3.1.1 both are left out. An
+         *     event that is too large, or whose topic or headers are not valid, goes to the dead letters.
+         */
+        MqttSinkBinding: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Stream
+             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Position
+             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @default earliest
+             */
+            position: string;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Address
+             * @description The broker, as `host:port`.
+             */
+            address: string;
+            /**
+             * Version
+             * @description Version of the protocol. Messages have headers in version 5 only.
+             * @default 5
+             * @enum {string}
+             */
+            version: "5" | "3.1.1";
+            /**
+             * @description TLS, and how to log in.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Type
+             * @default mqtt
+             * @constant
+             */
+            type: "mqtt";
+            /**
+             * Topic
+             * @description Topic of each message; `{column}` stands for the value of that column.
+             */
+            topic: string;
+            /**
+             * Qos
+             * @description Quality of service.
+             * @default 1
+             * @enum {integer}
+             */
+            qos: 0 | 1 | 2;
+            /**
+             * Retain
+             * @description Whether the broker keeps the last message of a topic for new subscribers.
+             * @default false
+             */
+            retain: boolean;
+            /**
+             * Max Event Bytes
+             * @description Larger events go to the dead letters. A broker may have a limit, too.
+             * @default 1048576
+             */
+            max_event_bytes: number;
+        };
+        /**
+         * MqttSinkEntry
+         * @description Publishes each event as a message to a topic of an MQTT broker.
+         *
+         *     Delivery is at-least-once, with `qos` 1 or 2: the sink waits until the broker has acknowledged each
+         *     message, and a batch that is repeated after a crash or a failed attempt is published again. `qos: 2` only
+         *     avoids repeats on the way of one attempt. With `qos: 0` a broker acknowledges nothing, and events may be
+         *     lost with the connection. Messages are published in the order of the events. A broker drops messages to a
+         *     topic without subscribers, unless they are retained.
+         *
+         *     The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
+         *     object. In version 5 of the protocol `_headers` become user properties and `_key` the user property
+         *     `Penstock-Key`; without them the event keeps those it came with. In version 3.1.1 both are left out. An
+         *     event that is too large, or whose topic or headers are not valid, goes to the dead letters.
+         */
+        MqttSinkEntry: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Id
+             * @description Unique in the pipeline; default: the type or the ref.
+             * @default null
+             */
+            id: string | null;
+            /**
+             * Required
+             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @default true
+             */
+            required: boolean;
+            /**
+             * Address
+             * @description The broker, as `host:port`.
+             */
+            address: string;
+            /**
+             * Version
+             * @description Version of the protocol. Messages have headers in version 5 only.
+             * @default 5
+             * @enum {string}
+             */
+            version: "5" | "3.1.1";
+            /**
+             * @description TLS, and how to log in.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Type
+             * @default mqtt
+             * @constant
+             */
+            type: "mqtt";
+            /**
+             * Topic
+             * @description Topic of each message; `{column}` stands for the value of that column.
+             */
+            topic: string;
+            /**
+             * Qos
+             * @description Quality of service.
+             * @default 1
+             * @enum {integer}
+             */
+            qos: 0 | 1 | 2;
+            /**
+             * Retain
+             * @description Whether the broker keeps the last message of a topic for new subscribers.
+             * @default false
+             */
+            retain: boolean;
+            /**
+             * Max Event Bytes
+             * @description Larger events go to the dead letters. A broker may have a limit, too.
+             * @default 1048576
+             */
+            max_event_bytes: number;
+        };
+        /**
+         * MqttSource
+         * @description Subscribes to topics of an MQTT broker with quality of service 1.
+         *
+         *     Each message is kept at least once, from the first start of the pipeline: the broker keeps a session, in
+         *     which messages gather while the pipeline does not run, and a message is acknowledged once it is kept. The
+         *     broker sends a message again whose acknowledgement was lost; add a `dedupe` step where that matters.
+         *     Messages that are published with `qos: 0` may be lost with the connection.
+         *
+         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: a
+         *     message that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
+         *     `value`, `key` and `headers`. User properties of a message (version 5) stay with the event as headers; the
+         *     user property `Penstock-Key` is its key.
+         */
+        MqttSource: {
+            /**
+             * Format
+             * @description What the value of a message is.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "text" | "bytes";
+            /**
+             * Schema
+             * @description `json`: columns as Spark DDL.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Malformed
+             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @default dead_letter
+             * @enum {string}
+             */
+            malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Metadata
+             * @description Add `_offset` and `_time` of the event in the input stream, and for `json` `_key` and `_headers`.
+             * @default false
+             */
+            metadata: boolean;
+            /**
+             * Address
+             * @description The broker, as `host:port`.
+             */
+            address: string;
+            /**
+             * Version
+             * @description Version of the protocol. Messages have headers in version 5 only.
+             * @default 5
+             * @enum {string}
+             */
+            version: "5" | "3.1.1";
+            /**
+             * @description TLS, and how to log in.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Type
+             * @default mqtt
+             * @constant
+             */
+            type: "mqtt";
+            /**
+             * Topics
+             * @description Topics, or filters with the wildcards `+` and `#`.
+             */
+            topics: string[];
+            /**
+             * Client Id
+             * @description Name of the session in the broker. Absent: made from the name of the pipeline.
+             * @default null
+             */
+            client_id: string | null;
+            /**
+             * Session S
+             * @description Seconds for which the broker keeps the session of a pipeline that is not connected.
+             * @default 604800
+             */
+            session_s: number;
+            /**
+             * Prefetch
+             * @description Messages that the broker sends ahead of their acknowledgement (version 5).
+             * @default 1000
+             */
+            prefetch: number;
+            /**
+             * Topic Header
+             * @description Name of a header that gets the topic of each message.
+             * @default null
+             */
+            topic_header: string | null;
+        };
+        /**
+         * MqttSourceBinding
+         * @description Subscribes to topics of an MQTT broker with quality of service 1.
+         *
+         *     Each message is kept at least once, from the first start of the pipeline: the broker keeps a session, in
+         *     which messages gather while the pipeline does not run, and a message is acknowledged once it is kept. The
+         *     broker sends a message again whose acknowledgement was lost; add a `dedupe` step where that matters.
+         *     Messages that are published with `qos: 0` may be lost with the connection.
+         *
+         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: a
+         *     message that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
+         *     `value`, `key` and `headers`. User properties of a message (version 5) stay with the event as headers; the
+         *     user property `Penstock-Key` is its key.
+         */
+        MqttSourceBinding: {
+            /**
+             * Stream
+             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Auto Create Stream
+             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @default false
+             */
+            auto_create_stream: boolean;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Format
+             * @description What the value of a message is.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "text" | "bytes";
+            /**
+             * Schema
+             * @description `json`: columns as Spark DDL.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Malformed
+             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @default dead_letter
+             * @enum {string}
+             */
+            malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Metadata
+             * @description Add `_offset` and `_time` of the event in the input stream, and for `json` `_key` and `_headers`.
+             * @default false
+             */
+            metadata: boolean;
+            /**
+             * Address
+             * @description The broker, as `host:port`.
+             */
+            address: string;
+            /**
+             * Version
+             * @description Version of the protocol. Messages have headers in version 5 only.
+             * @default 5
+             * @enum {string}
+             */
+            version: "5" | "3.1.1";
+            /**
+             * @description TLS, and how to log in.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Type
+             * @default mqtt
+             * @constant
+             */
+            type: "mqtt";
+            /**
+             * Topics
+             * @description Topics, or filters with the wildcards `+` and `#`.
+             */
+            topics: string[];
+            /**
+             * Client Id
+             * @description Name of the session in the broker. Absent: made from the name of the pipeline.
+             * @default null
+             */
+            client_id: string | null;
+            /**
+             * Session S
+             * @description Seconds for which the broker keeps the session of a pipeline that is not connected.
+             * @default 604800
+             */
+            session_s: number;
+            /**
+             * Prefetch
+             * @description Messages that the broker sends ahead of their acknowledgement (version 5).
+             * @default 1000
+             */
+            prefetch: number;
+            /**
+             * Topic Header
+             * @description Name of a header that gets the topic of each message.
+             * @default null
+             */
+            topic_header: string | null;
+        };
+        /**
+         * MySqlCdcSource
+         * @description Reads the rows of tables in MySQL or MariaDB, and then their changes, from the binary log.
+         *
+         *     Delivery into the pipeline is exactly-once: changes are appended to the pipeline's own stream together
+         *     with their position in the server's log, so after a crash none is missing and none comes twice.
+         *     Transactions stay whole and in the order of commits. The snapshot is read in chunks, and each chunk takes
+         *     its place among the changes: whoever applies the events by key, in their order, has the rows of the table.
+         *
+         *     Each event has the columns `op` (c created, u updated, d deleted, r read by the snapshot, t all rows are
+         *     gone), `table`, `before`, `after`, `position` (file and position), `tx` (the GTID), `time` and `id`, and
+         *     the primary key as JSON in its key. With one table, `before` and `after` are structs with the columns of
+         *     the table, which are read from the database when the pipeline is saved; a row with a value that does not
+         *     fit goes to the dead letters. With several tables, or a pattern, they are JSON objects.
+         *
+         *     Needs `binlog_format = ROW`, `binlog_row_image = FULL`, `binlog_row_metadata = FULL` and a user with
+         *     SELECT, REPLICATION SLAVE and REPLICATION CLIENT.
+         */
+        MySqlCdcSource: {
+            /**
+             * Url
+             * @description Address of the server, such as `mysql://reader:${PASSWORD}@db.example:3306`. Characters of the password that have a meaning in a URL are written as `%40`. A database at its end is that of `tables` without one. Or name `host` and the others.
+             * @default null
+             */
+            url: string | null;
+            /**
+             * Host
+             * @description Instead of `url`: name of the host.
+             * @default null
+             */
+            host: string | null;
+            /**
+             * Port
+             * @description Its port; absent: 3306.
+             * @default null
+             */
+            port: number | null;
+            /**
+             * User
+             * @description Name of the user.
+             * @default null
+             */
+            user: string | null;
+            /**
+             * Password
+             * @description Password of the user; write `${NAME}` to take it from a variable.
+             * @default null
+             */
+            password: string | null;
+            /**
+             * @description Encrypt; `{}` trusts what the system trusts.
+             * @default null
+             */
+            tls: components["schemas"]["MySqlTls"] | null;
+            /**
+             * Type
+             * @default mysql_cdc
+             * @constant
+             */
+            type: "mysql_cdc";
+            /**
+             * Tables
+             * @description Tables as `database.table`, or patterns such as `shop.order_*`. Tables can be added at any time: the snapshot reads them, too.
+             */
+            tables: string[];
+            /**
+             * Schema
+             * @description One table: the columns of its rows as Spark DDL; absent: read from the database when the pipeline is saved.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Snapshot
+             * @description Rows that are there at the start: read them before the changes, never, or read them and end as `completed`.
+             * @default initial
+             * @enum {string}
+             */
+            snapshot: "initial" | "never" | "only";
+            /**
+             * Snapshot Chunk Rows
+             * @description Rows of a table that are read at once.
+             * @default 20000
+             */
+            snapshot_chunk_rows: number;
+            /**
+             * Position
+             * @description `snapshot: never`: where changes begin: earliest, latest, gtid:SET or file:NAME:POS.
+             * @default latest
+             */
+            position: string;
+            /**
+             * Envelope
+             * @description The form of an event. `native`: the columns `op`, `table`, `before`, `after`, `position`, `tx`, `time` and `id`. `debezium`, `cloudevents`: one column `value` with the JSON text that Debezium writes without schemas, or with a CloudEvent 1.0.
+             * @default native
+             * @enum {string}
+             */
+            envelope: "native" | "debezium" | "cloudevents";
+            /**
+             * Server Id
+             * @description Id under which the server knows this reader; each of its readers and replicas needs another one. Absent: made from the name of the pipeline.
+             * @default null
+             */
+            server_id: number | null;
+        };
+        /**
+         * MySqlCdcSourceBinding
+         * @description Reads the rows of tables in MySQL or MariaDB, and then their changes, from the binary log.
+         *
+         *     Delivery into the pipeline is exactly-once: changes are appended to the pipeline's own stream together
+         *     with their position in the server's log, so after a crash none is missing and none comes twice.
+         *     Transactions stay whole and in the order of commits. The snapshot is read in chunks, and each chunk takes
+         *     its place among the changes: whoever applies the events by key, in their order, has the rows of the table.
+         *
+         *     Each event has the columns `op` (c created, u updated, d deleted, r read by the snapshot, t all rows are
+         *     gone), `table`, `before`, `after`, `position` (file and position), `tx` (the GTID), `time` and `id`, and
+         *     the primary key as JSON in its key. With one table, `before` and `after` are structs with the columns of
+         *     the table, which are read from the database when the pipeline is saved; a row with a value that does not
+         *     fit goes to the dead letters. With several tables, or a pattern, they are JSON objects.
+         *
+         *     Needs `binlog_format = ROW`, `binlog_row_image = FULL`, `binlog_row_metadata = FULL` and a user with
+         *     SELECT, REPLICATION SLAVE and REPLICATION CLIENT.
+         */
+        MySqlCdcSourceBinding: {
+            /**
+             * Stream
+             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Auto Create Stream
+             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @default false
+             */
+            auto_create_stream: boolean;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Url
+             * @description Address of the server, such as `mysql://reader:${PASSWORD}@db.example:3306`. Characters of the password that have a meaning in a URL are written as `%40`. A database at its end is that of `tables` without one. Or name `host` and the others.
+             * @default null
+             */
+            url: string | null;
+            /**
+             * Host
+             * @description Instead of `url`: name of the host.
+             * @default null
+             */
+            host: string | null;
+            /**
+             * Port
+             * @description Its port; absent: 3306.
+             * @default null
+             */
+            port: number | null;
+            /**
+             * User
+             * @description Name of the user.
+             * @default null
+             */
+            user: string | null;
+            /**
+             * Password
+             * @description Password of the user; write `${NAME}` to take it from a variable.
+             * @default null
+             */
+            password: string | null;
+            /**
+             * @description Encrypt; `{}` trusts what the system trusts.
+             * @default null
+             */
+            tls: components["schemas"]["MySqlTls"] | null;
+            /**
+             * Type
+             * @default mysql_cdc
+             * @constant
+             */
+            type: "mysql_cdc";
+            /**
+             * Tables
+             * @description Tables as `database.table`, or patterns such as `shop.order_*`. Tables can be added at any time: the snapshot reads them, too.
+             */
+            tables: string[];
+            /**
+             * Schema
+             * @description One table: the columns of its rows as Spark DDL; absent: read from the database when the pipeline is saved.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Snapshot
+             * @description Rows that are there at the start: read them before the changes, never, or read them and end as `completed`.
+             * @default initial
+             * @enum {string}
+             */
+            snapshot: "initial" | "never" | "only";
+            /**
+             * Snapshot Chunk Rows
+             * @description Rows of a table that are read at once.
+             * @default 20000
+             */
+            snapshot_chunk_rows: number;
+            /**
+             * Position
+             * @description `snapshot: never`: where changes begin: earliest, latest, gtid:SET or file:NAME:POS.
+             * @default latest
+             */
+            position: string;
+            /**
+             * Envelope
+             * @description The form of an event. `native`: the columns `op`, `table`, `before`, `after`, `position`, `tx`, `time` and `id`. `debezium`, `cloudevents`: one column `value` with the JSON text that Debezium writes without schemas, or with a CloudEvent 1.0.
+             * @default native
+             * @enum {string}
+             */
+            envelope: "native" | "debezium" | "cloudevents";
+            /**
+             * Server Id
+             * @description Id under which the server knows this reader; each of its readers and replicas needs another one. Absent: made from the name of the pipeline.
+             * @default null
+             */
+            server_id: number | null;
+        };
+        /**
+         * MySqlTls
+         * @description Encrypted connections. Files are read where the flow runs.
+         */
+        MySqlTls: {
+            /**
+             * Ca File
+             * @description PEM file of trusted authorities. Absent: those of the system.
+             * @default null
+             */
+            ca_file: string | null;
+            /**
+             * Verify Hostname
+             * @description Whether the name in the server's certificate must be that of its address.
+             * @default true
+             */
+            verify_hostname: boolean;
+        };
+        /**
+         * NatsSinkBinding
+         * @description Publishes each event as a message of NATS JetStream, and waits until a stream has stored it.
+         *
+         *     Delivery is at-least-once: a batch that is repeated after a crash or a failed attempt is published again.
+         *     Each message has a `Nats-Msg-Id` that is the same in every attempt, so the server drops repeats that come
+         *     within the `duplicate_window` of the stream (two minutes, unless it was set): within it, delivery is
+         *     exactly-once. Messages are published in the order of the events.
+         *
+         *     The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
+         *     object. `_headers` become headers and `_key` the header `Penstock-Key`; without them the event keeps those
+         *     it came with. Headers that begin with `Nats-` are left out. An event that is too large, whose subject is
+         *     not valid or taken by no stream, or whose headers cannot be sent unchanged goes to the dead letters.
+         */
+        NatsSinkBinding: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Stream
+             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Position
+             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @default earliest
+             */
+            position: string;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Servers
+             * @description Servers of one cluster, as `host:port`; the first that answers is used.
+             */
+            servers: string[];
+            /**
+             * @description TLS, and how to log in.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Type
+             * @default nats
+             * @constant
+             */
+            type: "nats";
+            /**
+             * Subject
+             * @description Subject of each message; `{column}` stands for the value of that column.
+             */
+            subject: string;
+            /**
+             * Max Event Bytes
+             * @description Larger events go to the dead letters. The server and a stream have limits, too.
+             * @default 1048064
+             */
+            max_event_bytes: number;
+        };
+        /**
+         * NatsSinkEntry
+         * @description Publishes each event as a message of NATS JetStream, and waits until a stream has stored it.
+         *
+         *     Delivery is at-least-once: a batch that is repeated after a crash or a failed attempt is published again.
+         *     Each message has a `Nats-Msg-Id` that is the same in every attempt, so the server drops repeats that come
+         *     within the `duplicate_window` of the stream (two minutes, unless it was set): within it, delivery is
+         *     exactly-once. Messages are published in the order of the events.
+         *
+         *     The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
+         *     object. `_headers` become headers and `_key` the header `Penstock-Key`; without them the event keeps those
+         *     it came with. Headers that begin with `Nats-` are left out. An event that is too large, whose subject is
+         *     not valid or taken by no stream, or whose headers cannot be sent unchanged goes to the dead letters.
+         */
+        NatsSinkEntry: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Id
+             * @description Unique in the pipeline; default: the type or the ref.
+             * @default null
+             */
+            id: string | null;
+            /**
+             * Required
+             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @default true
+             */
+            required: boolean;
+            /**
+             * Servers
+             * @description Servers of one cluster, as `host:port`; the first that answers is used.
+             */
+            servers: string[];
+            /**
+             * @description TLS, and how to log in.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Type
+             * @default nats
+             * @constant
+             */
+            type: "nats";
+            /**
+             * Subject
+             * @description Subject of each message; `{column}` stands for the value of that column.
+             */
+            subject: string;
+            /**
+             * Max Event Bytes
+             * @description Larger events go to the dead letters. The server and a stream have limits, too.
+             * @default 1048064
+             */
+            max_event_bytes: number;
+        };
+        /**
+         * NatsSource
+         * @description Reads the messages of a NATS JetStream stream.
+         *
+         *     Each message is kept exactly once: the sequence number of the last message is stored with the events, and
+         *     reading goes on behind it after a crash. A durable pull consumer, which the source makes and names after
+         *     the pipeline, acknowledges messages once they are kept, so streams with the retention policies `interest`
+         *     and `workqueue` can remove them.
+         *
+         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: a
+         *     message that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
+         *     `value`, `key` and `headers`. Headers of a message stay with the event, except for those that begin with
+         *     `Nats-`; the header `Penstock-Key` is its key.
+         */
+        NatsSource: {
+            /**
+             * Format
+             * @description What the value of a message is.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "text" | "bytes";
+            /**
+             * Schema
+             * @description `json`: columns as Spark DDL.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Malformed
+             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @default dead_letter
+             * @enum {string}
+             */
+            malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Metadata
+             * @description Add `_offset` and `_time` of the event in the input stream, and for `json` `_key` and `_headers`.
+             * @default false
+             */
+            metadata: boolean;
+            /**
+             * Servers
+             * @description Servers of one cluster, as `host:port`; the first that answers is used.
+             */
+            servers: string[];
+            /**
+             * @description TLS, and how to log in.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Type
+             * @default nats
+             * @constant
+             */
+            type: "nats";
+            /**
+             * Jetstream
+             * @description Name of the stream.
+             */
+            jetstream: string;
+            /**
+             * Subject
+             * @description Read only messages with this subject, which may have the wildcards `*` and `>`.
+             * @default null
+             */
+            subject: string | null;
+            /**
+             * Position
+             * @description Where it begins: earliest, latest, offset:N (a sequence number) or time:ISO 8601.
+             * @default earliest
+             */
+            position: string;
+            /**
+             * Gap
+             * @description Messages that the stream removed while the pipeline was not connected: fail the pipeline, or go on with the oldest that is left. With a `subject` this can't be noticed.
+             * @default fail
+             * @enum {string}
+             */
+            gap: "skip" | "fail";
+            /**
+             * Subject Header
+             * @description Name of a header that gets the subject of each message.
+             * @default null
+             */
+            subject_header: string | null;
+            /**
+             * Prefetch
+             * @description Messages that are fetched ahead, and kept with one write.
+             * @default 1000
+             */
+            prefetch: number;
+        };
+        /**
+         * NatsSourceBinding
+         * @description Reads the messages of a NATS JetStream stream.
+         *
+         *     Each message is kept exactly once: the sequence number of the last message is stored with the events, and
+         *     reading goes on behind it after a crash. A durable pull consumer, which the source makes and names after
+         *     the pipeline, acknowledges messages once they are kept, so streams with the retention policies `interest`
+         *     and `workqueue` can remove them.
+         *
+         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: a
+         *     message that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
+         *     `value`, `key` and `headers`. Headers of a message stay with the event, except for those that begin with
+         *     `Nats-`; the header `Penstock-Key` is its key.
+         */
+        NatsSourceBinding: {
+            /**
+             * Stream
+             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Auto Create Stream
+             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @default false
+             */
+            auto_create_stream: boolean;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Format
+             * @description What the value of a message is.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "text" | "bytes";
+            /**
+             * Schema
+             * @description `json`: columns as Spark DDL.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Malformed
+             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @default dead_letter
+             * @enum {string}
+             */
+            malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Metadata
+             * @description Add `_offset` and `_time` of the event in the input stream, and for `json` `_key` and `_headers`.
+             * @default false
+             */
+            metadata: boolean;
+            /**
+             * Servers
+             * @description Servers of one cluster, as `host:port`; the first that answers is used.
+             */
+            servers: string[];
+            /**
+             * @description TLS, and how to log in.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Type
+             * @default nats
+             * @constant
+             */
+            type: "nats";
+            /**
+             * Jetstream
+             * @description Name of the stream.
+             */
+            jetstream: string;
+            /**
+             * Subject
+             * @description Read only messages with this subject, which may have the wildcards `*` and `>`.
+             * @default null
+             */
+            subject: string | null;
+            /**
+             * Position
+             * @description Where it begins: earliest, latest, offset:N (a sequence number) or time:ISO 8601.
+             * @default earliest
+             */
+            position: string;
+            /**
+             * Gap
+             * @description Messages that the stream removed while the pipeline was not connected: fail the pipeline, or go on with the oldest that is left. With a `subject` this can't be noticed.
+             * @default fail
+             * @enum {string}
+             */
+            gap: "skip" | "fail";
+            /**
+             * Subject Header
+             * @description Name of a header that gets the subject of each message.
+             * @default null
+             */
+            subject_header: string | null;
+            /**
+             * Prefetch
+             * @description Messages that are fetched ahead, and kept with one write.
+             * @default 1000
+             */
+            prefetch: number;
+        };
+        /**
+         * OAuth2
+         * @description A token that is fetched with the client credentials grant, and again when it expires.
+         */
+        OAuth2: {
+            /**
+             * Token Url
+             * @description Address that gives out tokens.
+             */
+            token_url: string;
+            /**
+             * Client Id
+             * @description Id of the client.
+             */
+            client_id: string;
+            /**
+             * Client Secret
+             * @description Its secret; write `${NAME}` to take it from a variable.
+             */
+            client_secret: string;
+            /**
+             * Scope
+             * @description Scopes to ask for, separated by spaces.
+             * @default null
+             */
+            scope: string | null;
+        };
+        /**
+         * Op
+         * @description The column that says whether an event changes or deletes the row of its key. It is not stored.
+         */
+        Op: {
+            /**
+             * Column
+             * @description Name of the column.
+             */
+            column: string;
+            /**
+             * Delete
+             * @description Values that delete the row; all others, and null, insert or update it.
+             * @default [
+             *       "d",
+             *       "delete"
+             *     ]
+             */
+            delete: string[];
+        };
+        /**
+         * Operation
+         * @description The column that says what has happened to a row.
+         */
+        Operation: {
+            /**
+             * Column
+             * @description Its name. It is not written to the table.
+             */
+            column: string;
+            /**
+             * Delete
+             * @description Values that delete the row; all others upsert it.
+             * @default [
+             *       "d",
+             *       "delete"
+             *     ]
+             */
+            delete: string[];
+        };
+        /**
          * OutboxProcessorEntry
          * @description Makes events of the rows of a transactional outbox.
          *
@@ -7572,6 +10663,54 @@ export interface components {
              * @default null
              */
             route: string | null;
+        };
+        /**
+         * Paging
+         * @description How an answer goes on in further pages.
+         */
+        Paging: {
+            /**
+             * Type
+             * @description `link`: the header `Link` names the next page. `cursor`: the body has a cursor, or an address, for it. `page`: pages have numbers. `offset`: a page begins at the number of an item.
+             * @enum {string}
+             */
+            type: "link" | "cursor" | "page" | "offset";
+            /**
+             * Path
+             * @description `cursor`: where the body has it, such as `meta.next_cursor`.
+             * @default null
+             */
+            path: string | null;
+            /**
+             * Param
+             * @description Parameter for the cursor, the page or the offset. Default: the name of the type.
+             * @default null
+             */
+            param: string | null;
+            /**
+             * First
+             * @description `page`: number of the first page.
+             * @default 1
+             */
+            first: number;
+            /**
+             * Size
+             * @description Items of a page, sent as `size_param`. `page` and `offset`: a page with fewer is the last one. Absent: an empty one is.
+             * @default null
+             */
+            size: number | null;
+            /**
+             * Size Param
+             * @description Parameter for `size`.
+             * @default limit
+             */
+            size_param: string;
+            /**
+             * Resume
+             * @description Whether a poll goes on at the page where the last one ended, behind the items it has read: for lists to which items are only appended. Otherwise each poll begins with the first page.
+             * @default false
+             */
+            resume: boolean;
         };
         /**
          * PipelineBuffer
@@ -7653,7 +10792,7 @@ export interface components {
              * Source
              * @description Where events come from: inline, or `{ref: id}`.
              */
-            source: components["schemas"]["FileSource"] | components["schemas"]["GenerateSource"] | components["schemas"]["HttpSource"] | components["schemas"]["KafkaSource"] | components["schemas"]["SparkSource"] | components["schemas"]["StreamSource"] | components["schemas"]["SourceRef"];
+            source: components["schemas"]["AmqpSource"] | components["schemas"]["DeltaSource"] | components["schemas"]["FileSource"] | components["schemas"]["GenerateSource"] | components["schemas"]["HttpSource"] | components["schemas"]["HttpPollSource"] | components["schemas"]["IcebergSource"] | components["schemas"]["KafkaSource"] | components["schemas"]["MqttSource"] | components["schemas"]["MySqlCdcSource"] | components["schemas"]["NatsSource"] | components["schemas"]["PostgresCdcSource"] | components["schemas"]["RedisSource"] | components["schemas"]["SparkSource"] | components["schemas"]["SqlSource"] | components["schemas"]["StdinSource"] | components["schemas"]["StreamSource"] | components["schemas"]["SyslogSource"] | components["schemas"]["WebsocketSource"] | components["schemas"]["SourceRef"];
             /**
              * @description What holds pushed events. Absent: they are kept on disk.
              * @default null
@@ -7674,7 +10813,7 @@ export interface components {
              * Sinks
              * @description Where events go: inline, or `{ref: id}`.
              */
-            sinks: (components["schemas"]["ConsoleSinkEntry"] | components["schemas"]["DropSinkEntry"] | components["schemas"]["FileSinkEntry"] | components["schemas"]["KafkaSinkEntry"] | components["schemas"]["SparkSinkEntry"] | components["schemas"]["StreamSinkEntry"] | components["schemas"]["SinkRef"])[];
+            sinks: (components["schemas"]["AmqpSinkEntry"] | components["schemas"]["ConsoleSinkEntry"] | components["schemas"]["DeltaSinkEntry"] | components["schemas"]["DropSinkEntry"] | components["schemas"]["FileSinkEntry"] | components["schemas"]["HttpSinkEntry"] | components["schemas"]["IcebergSinkEntry"] | components["schemas"]["KafkaSinkEntry"] | components["schemas"]["MqttSinkEntry"] | components["schemas"]["NatsSinkEntry"] | components["schemas"]["RedisSinkEntry"] | components["schemas"]["SparkSinkEntry"] | components["schemas"]["SqlSinkEntry"] | components["schemas"]["StdoutSinkEntry"] | components["schemas"]["StreamSinkEntry"] | components["schemas"]["SinkRef"])[];
             /** @description When a batch is complete. */
             batch?: components["schemas"]["Batch"];
             /**
@@ -7687,6 +10826,8 @@ export interface components {
             commit_policy?: components["schemas"]["CommitPolicy"];
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
             /**
              * Dead Letters
              * @description Id of the Stream for what cannot be processed.
@@ -7698,6 +10839,283 @@ export interface components {
              * @description Sample events and what is expected of them. To change them changes nothing of what runs.
              */
             tests?: components["schemas"]["Case"][];
+        };
+        /**
+         * Placement
+         * @description Which workers may run a flow.
+         */
+        Placement: {
+            /**
+             * Labels
+             * @description Labels that a worker must have, all of them, such as `zone: a`. None: any worker.
+             */
+            labels?: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * PostgresCdcSource
+         * @description Reads the rows of PostgreSQL tables, and then their changes, by logical replication.
+         *
+         *     Delivery into the pipeline is exactly-once. The changes of a transaction stay together, in the order of
+         *     commits, with its id in `tx`. They are appended to the pipeline's own stream together with their position
+         *     in the server's log, and the replication slot is confirmed after that. After a crash, changes that the
+         *     server sends again are skipped.
+         *
+         *     Each event has the columns `op` (c insert, u update, d delete, r row of the snapshot, t truncate,
+         *     m message), `table`, `before`, `after`, `unchanged`, `position`, `tx`, `time` (of the commit) and `id`,
+         *     and the primary key as JSON in its key. An update that changes the key is a `d` and a `c`. With one table,
+         *     `before` and `after` are structs with the columns of the table, which are read from the database when the
+         *     pipeline is saved; a row with a value that does not fit goes to the dead letters. With several tables, or
+         *     a pattern, they are JSON objects.
+         *
+         *     Needs PostgreSQL 13 or newer, `wal_level = logical`, and a user with REPLICATION that can read the tables.
+         */
+        PostgresCdcSource: {
+            /**
+             * Type
+             * @default postgres_cdc
+             * @constant
+             */
+            type: "postgres_cdc";
+            /**
+             * Url
+             * @description Address of the database: postgresql://user:password@host:5432/database. Or give `host` and the fields after it.
+             * @default null
+             */
+            url: string | null;
+            /**
+             * Host
+             * @description Host of the server.
+             * @default null
+             */
+            host: string | null;
+            /**
+             * Port
+             * @description Port of the server.
+             * @default 5432
+             */
+            port: number;
+            /**
+             * Database
+             * @description Name of the database.
+             * @default postgres
+             */
+            database: string;
+            /**
+             * User
+             * @description Name of the user.
+             * @default null
+             */
+            user: string | null;
+            /**
+             * Password
+             * @description Its password; write `${NAME}` to take it from a variable.
+             * @default null
+             */
+            password: string | null;
+            /**
+             * Options
+             * @description Further parameters of the connection by libpq's names, such as `sslmode`.
+             */
+            options?: {
+                [key: string]: string;
+            };
+            /**
+             * Tables
+             * @description Tables as `schema.table`, or patterns such as `public.order_*`. Tables that match a pattern later are added when the pipeline starts the next time. Tables can be added at any time.
+             */
+            tables?: string[];
+            /**
+             * Messages
+             * @description Prefixes of messages to read that were written with `pg_logical_emit_message`, or patterns. They have `op` m, and `message.prefix` and `message.content`.
+             */
+            messages?: string[];
+            /**
+             * Schema
+             * @description One table: the columns of its rows as Spark DDL; absent: read from the database when the pipeline is saved.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Snapshot
+             * @description Rows that are there at the start: read them before the changes, never, or read them and end as `completed`.
+             * @default initial
+             * @enum {string}
+             */
+            snapshot: "initial" | "never" | "only";
+            /**
+             * Snapshot Chunk Rows
+             * @description Rows of a table that are read at once. They have to fit into memory.
+             * @default 20000
+             */
+            snapshot_chunk_rows: number;
+            /**
+             * Envelope
+             * @description Form of the events: the columns above, or one JSON document in `value`, as Debezium writes it or as a CloudEvent.
+             * @default native
+             * @enum {string}
+             */
+            envelope: "native" | "debezium" | "cloudevents";
+            /**
+             * Publication
+             * @description Name of the publication; created if it does not exist. Absent: one for this pipeline, which Penstock creates and keeps up to date.
+             * @default null
+             */
+            publication: string | null;
+            /**
+             * Slot
+             * @description Name of the replication slot; created if it does not exist. Absent: one for this pipeline. Penstock never drops a slot.
+             * @default null
+             */
+            slot: string | null;
+            /**
+             * Heartbeat Ms
+             * @description How often the slot is confirmed while there are no changes for the pipeline, so that the server can remove its log.
+             * @default 10000
+             */
+            heartbeat_ms: number;
+        };
+        /**
+         * PostgresCdcSourceBinding
+         * @description Reads the rows of PostgreSQL tables, and then their changes, by logical replication.
+         *
+         *     Delivery into the pipeline is exactly-once. The changes of a transaction stay together, in the order of
+         *     commits, with its id in `tx`. They are appended to the pipeline's own stream together with their position
+         *     in the server's log, and the replication slot is confirmed after that. After a crash, changes that the
+         *     server sends again are skipped.
+         *
+         *     Each event has the columns `op` (c insert, u update, d delete, r row of the snapshot, t truncate,
+         *     m message), `table`, `before`, `after`, `unchanged`, `position`, `tx`, `time` (of the commit) and `id`,
+         *     and the primary key as JSON in its key. An update that changes the key is a `d` and a `c`. With one table,
+         *     `before` and `after` are structs with the columns of the table, which are read from the database when the
+         *     pipeline is saved; a row with a value that does not fit goes to the dead letters. With several tables, or
+         *     a pattern, they are JSON objects.
+         *
+         *     Needs PostgreSQL 13 or newer, `wal_level = logical`, and a user with REPLICATION that can read the tables.
+         */
+        PostgresCdcSourceBinding: {
+            /**
+             * Stream
+             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Auto Create Stream
+             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @default false
+             */
+            auto_create_stream: boolean;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Type
+             * @default postgres_cdc
+             * @constant
+             */
+            type: "postgres_cdc";
+            /**
+             * Url
+             * @description Address of the database: postgresql://user:password@host:5432/database. Or give `host` and the fields after it.
+             * @default null
+             */
+            url: string | null;
+            /**
+             * Host
+             * @description Host of the server.
+             * @default null
+             */
+            host: string | null;
+            /**
+             * Port
+             * @description Port of the server.
+             * @default 5432
+             */
+            port: number;
+            /**
+             * Database
+             * @description Name of the database.
+             * @default postgres
+             */
+            database: string;
+            /**
+             * User
+             * @description Name of the user.
+             * @default null
+             */
+            user: string | null;
+            /**
+             * Password
+             * @description Its password; write `${NAME}` to take it from a variable.
+             * @default null
+             */
+            password: string | null;
+            /**
+             * Options
+             * @description Further parameters of the connection by libpq's names, such as `sslmode`.
+             */
+            options?: {
+                [key: string]: string;
+            };
+            /**
+             * Tables
+             * @description Tables as `schema.table`, or patterns such as `public.order_*`. Tables that match a pattern later are added when the pipeline starts the next time. Tables can be added at any time.
+             */
+            tables?: string[];
+            /**
+             * Messages
+             * @description Prefixes of messages to read that were written with `pg_logical_emit_message`, or patterns. They have `op` m, and `message.prefix` and `message.content`.
+             */
+            messages?: string[];
+            /**
+             * Schema
+             * @description One table: the columns of its rows as Spark DDL; absent: read from the database when the pipeline is saved.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Snapshot
+             * @description Rows that are there at the start: read them before the changes, never, or read them and end as `completed`.
+             * @default initial
+             * @enum {string}
+             */
+            snapshot: "initial" | "never" | "only";
+            /**
+             * Snapshot Chunk Rows
+             * @description Rows of a table that are read at once. They have to fit into memory.
+             * @default 20000
+             */
+            snapshot_chunk_rows: number;
+            /**
+             * Envelope
+             * @description Form of the events: the columns above, or one JSON document in `value`, as Debezium writes it or as a CloudEvent.
+             * @default native
+             * @enum {string}
+             */
+            envelope: "native" | "debezium" | "cloudevents";
+            /**
+             * Publication
+             * @description Name of the publication; created if it does not exist. Absent: one for this pipeline, which Penstock creates and keeps up to date.
+             * @default null
+             */
+            publication: string | null;
+            /**
+             * Slot
+             * @description Name of the replication slot; created if it does not exist. Absent: one for this pipeline. Penstock never drops a slot.
+             * @default null
+             */
+            slot: string | null;
+            /**
+             * Heartbeat Ms
+             * @description How often the slot is confirmed while there are no changes for the pipeline, so that the server can remove its log.
+             * @default 10000
+             */
+            heartbeat_ms: number;
         };
         /**
          * PythonProcessorEntry
@@ -7749,6 +11167,394 @@ export interface components {
              * @default null
              */
             schema: string | null;
+        };
+        /**
+         * RedisSinkBinding
+         * @description Adds each event as an entry to a stream of Redis (`XADD`).
+         *
+         *     Delivery is exactly-once: a batch is added in one transaction, together with its number under a key of
+         *     this sink (`penstock:delivered:…`), and a batch that is repeated is recognised by it. This holds as long
+         *     as Redis keeps that key: with persistence switched off, a failover to a replica that lags behind, or an
+         *     eviction policy `allkeys-…`, Redis may lose acknowledged events or the key.
+         *
+         *     An entry has the fields `value`, and if the event has them `key` and `headers` (a JSON object). The value
+         *     is the column `value`, if it is text or bytes; else it is the whole event as a JSON object. `_key` and
+         *     `_headers` become the key and the headers; without them the event keeps those it came with. Entries have
+         *     the order of the events. A Redis Cluster is not supported.
+         */
+        RedisSinkBinding: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Stream
+             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Position
+             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @default earliest
+             */
+            position: string;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Address
+             * @description The server, as `host:port`.
+             */
+            address: string;
+            /**
+             * Database
+             * @description Number of the database.
+             * @default 0
+             */
+            database: number;
+            /**
+             * @description TLS, and how to log in. A server with only a password has the user `default`.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Type
+             * @default redis
+             * @constant
+             */
+            type: "redis";
+            /**
+             * Key
+             * @description Key of the stream; `{column}` stands for the value of that column.
+             */
+            key: string;
+            /**
+             * Max Length
+             * @description Remove the oldest entries of a stream beyond about this number (`MAXLEN ~`).
+             * @default null
+             */
+            max_length: number | null;
+            /**
+             * Max Event Bytes
+             * @description Larger events go to the dead letters.
+             * @default 16777216
+             */
+            max_event_bytes: number;
+        };
+        /**
+         * RedisSinkEntry
+         * @description Adds each event as an entry to a stream of Redis (`XADD`).
+         *
+         *     Delivery is exactly-once: a batch is added in one transaction, together with its number under a key of
+         *     this sink (`penstock:delivered:…`), and a batch that is repeated is recognised by it. This holds as long
+         *     as Redis keeps that key: with persistence switched off, a failover to a replica that lags behind, or an
+         *     eviction policy `allkeys-…`, Redis may lose acknowledged events or the key.
+         *
+         *     An entry has the fields `value`, and if the event has them `key` and `headers` (a JSON object). The value
+         *     is the column `value`, if it is text or bytes; else it is the whole event as a JSON object. `_key` and
+         *     `_headers` become the key and the headers; without them the event keeps those it came with. Entries have
+         *     the order of the events. A Redis Cluster is not supported.
+         */
+        RedisSinkEntry: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Id
+             * @description Unique in the pipeline; default: the type or the ref.
+             * @default null
+             */
+            id: string | null;
+            /**
+             * Required
+             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @default true
+             */
+            required: boolean;
+            /**
+             * Address
+             * @description The server, as `host:port`.
+             */
+            address: string;
+            /**
+             * Database
+             * @description Number of the database.
+             * @default 0
+             */
+            database: number;
+            /**
+             * @description TLS, and how to log in. A server with only a password has the user `default`.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Type
+             * @default redis
+             * @constant
+             */
+            type: "redis";
+            /**
+             * Key
+             * @description Key of the stream; `{column}` stands for the value of that column.
+             */
+            key: string;
+            /**
+             * Max Length
+             * @description Remove the oldest entries of a stream beyond about this number (`MAXLEN ~`).
+             * @default null
+             */
+            max_length: number | null;
+            /**
+             * Max Event Bytes
+             * @description Larger events go to the dead letters.
+             * @default 16777216
+             */
+            max_event_bytes: number;
+        };
+        /**
+         * RedisSource
+         * @description Reads the entries of a stream of Redis (`XREAD`).
+         *
+         *     Each entry is kept exactly once: the id of the last entry is stored with the events, and reading goes on
+         *     behind it after a crash. There is no consumer group, so nothing is written to Redis.
+         *
+         *     The field `value` of an entry is its value; `key` is the key of the event, and `headers`, a JSON object,
+         *     its headers. Of an entry without a field `value`, the value is a JSON object of all its fields as text.
+         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: an
+         *     entry that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
+         *     `value`, `key` and `headers`.
+         */
+        RedisSource: {
+            /**
+             * Format
+             * @description What the value of a message is.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "text" | "bytes";
+            /**
+             * Schema
+             * @description `json`: columns as Spark DDL.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Malformed
+             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @default dead_letter
+             * @enum {string}
+             */
+            malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Metadata
+             * @description Add `_offset` and `_time` of the event in the input stream, and for `json` `_key` and `_headers`.
+             * @default false
+             */
+            metadata: boolean;
+            /**
+             * Address
+             * @description The server, as `host:port`.
+             */
+            address: string;
+            /**
+             * Database
+             * @description Number of the database.
+             * @default 0
+             */
+            database: number;
+            /**
+             * @description TLS, and how to log in. A server with only a password has the user `default`.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Type
+             * @default redis
+             * @constant
+             */
+            type: "redis";
+            /**
+             * Key
+             * @description Key of the stream. If it does not exist, the source waits for its first entry.
+             */
+            key: string;
+            /**
+             * Position
+             * @description Where it begins: earliest, latest, id:ID (with this entry) or time:ISO 8601.
+             * @default earliest
+             */
+            position: string;
+            /**
+             * Gap
+             * @description Entries that were trimmed or deleted before they were read: fail the pipeline, or go on with the oldest that is left. Redis before version 7 does not tell.
+             * @default fail
+             * @enum {string}
+             */
+            gap: "skip" | "fail";
+            /**
+             * Prefetch
+             * @description Entries that are fetched at a time, and kept with one write.
+             * @default 1000
+             */
+            prefetch: number;
+        };
+        /**
+         * RedisSourceBinding
+         * @description Reads the entries of a stream of Redis (`XREAD`).
+         *
+         *     Each entry is kept exactly once: the id of the last entry is stored with the events, and reading goes on
+         *     behind it after a crash. There is no consumer group, so nothing is written to Redis.
+         *
+         *     The field `value` of an entry is its value; `key` is the key of the event, and `headers`, a JSON object,
+         *     its headers. Of an entry without a field `value`, the value is a JSON object of all its fields as text.
+         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: an
+         *     entry that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
+         *     `value`, `key` and `headers`.
+         */
+        RedisSourceBinding: {
+            /**
+             * Stream
+             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Auto Create Stream
+             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @default false
+             */
+            auto_create_stream: boolean;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Format
+             * @description What the value of a message is.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "text" | "bytes";
+            /**
+             * Schema
+             * @description `json`: columns as Spark DDL.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Malformed
+             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @default dead_letter
+             * @enum {string}
+             */
+            malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Metadata
+             * @description Add `_offset` and `_time` of the event in the input stream, and for `json` `_key` and `_headers`.
+             * @default false
+             */
+            metadata: boolean;
+            /**
+             * Address
+             * @description The server, as `host:port`.
+             */
+            address: string;
+            /**
+             * Database
+             * @description Number of the database.
+             * @default 0
+             */
+            database: number;
+            /**
+             * @description TLS, and how to log in. A server with only a password has the user `default`.
+             * @default null
+             */
+            security: components["schemas"]["Security"] | null;
+            /**
+             * Type
+             * @default redis
+             * @constant
+             */
+            type: "redis";
+            /**
+             * Key
+             * @description Key of the stream. If it does not exist, the source waits for its first entry.
+             */
+            key: string;
+            /**
+             * Position
+             * @description Where it begins: earliest, latest, id:ID (with this entry) or time:ISO 8601.
+             * @default earliest
+             */
+            position: string;
+            /**
+             * Gap
+             * @description Entries that were trimmed or deleted before they were read: fail the pipeline, or go on with the oldest that is left. Redis before version 7 does not tell.
+             * @default fail
+             * @enum {string}
+             */
+            gap: "skip" | "fail";
+            /**
+             * Prefetch
+             * @description Entries that are fetched at a time, and kept with one write.
+             * @default 1000
+             */
+            prefetch: number;
         };
         /**
          * RegistrySpec
@@ -8012,7 +11818,7 @@ export interface components {
          */
         Security: {
             /**
-             * @description Encrypt; `{}` trusts what Java trusts.
+             * @description Encrypt; `{}` trusts the authorities of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
@@ -8020,7 +11826,54 @@ export interface components {
              * @description Log in with a name and a password.
              * @default null
              */
-            sasl: components["schemas"]["Sasl"] | null;
+            login: components["schemas"]["Login"] | null;
+        };
+        /**
+         * ServerTls
+         * @description The identity of the server. Files are read where the flow runs.
+         */
+        ServerTls: {
+            /**
+             * Certificate File
+             * @description PEM file with the server's private key and certificates.
+             */
+            certificate_file: string;
+            /**
+             * Key Password
+             * @description Password of the private key.
+             * @default null
+             */
+            key_password: string | null;
+            /**
+             * Client Ca File
+             * @description PEM file of authorities: senders must have a certificate of one. Absent: need none.
+             * @default null
+             */
+            client_ca_file: string | null;
+        };
+        /**
+         * Signature
+         * @description An HMAC-SHA256 of each request, by which the receiver recognizes the sender.
+         */
+        Signature: {
+            /**
+             * Secret
+             * @description Secret that both sides know; write `${NAME}` to take it from a variable.
+             */
+            secret: string;
+            /**
+             * Header
+             * @description Header that has the signature.
+             * @default X-Signature
+             */
+            header: string;
+            /**
+             * Format
+             * @description `stripe`: `t=TIME,v1=HEX` over the time in seconds, a dot and the body, so that an old request can't be sent again. `github`: `sha256=HEX` over the body.
+             * @default stripe
+             * @enum {string}
+             */
+            format: "stripe" | "github";
         };
         /**
          * SinkDocument
@@ -8041,7 +11894,7 @@ export interface components {
             kind?: "Sink";
             metadata: components["schemas"]["Metadata"];
             /** Spec */
-            spec: components["schemas"]["ConsoleSinkBinding"] | components["schemas"]["DropSinkBinding"] | components["schemas"]["FileSinkBinding"] | components["schemas"]["KafkaSinkBinding"] | components["schemas"]["SparkSinkBinding"] | components["schemas"]["StreamSinkBinding"];
+            spec: components["schemas"]["AmqpSinkBinding"] | components["schemas"]["ConsoleSinkBinding"] | components["schemas"]["DeltaSinkBinding"] | components["schemas"]["DropSinkBinding"] | components["schemas"]["FileSinkBinding"] | components["schemas"]["HttpSinkBinding"] | components["schemas"]["IcebergSinkBinding"] | components["schemas"]["KafkaSinkBinding"] | components["schemas"]["MqttSinkBinding"] | components["schemas"]["NatsSinkBinding"] | components["schemas"]["RedisSinkBinding"] | components["schemas"]["SparkSinkBinding"] | components["schemas"]["SqlSinkBinding"] | components["schemas"]["StdoutSinkBinding"] | components["schemas"]["StreamSinkBinding"];
             /**
              * Status
              * @description What it should do once it is saved, if it runs by itself.
@@ -8110,7 +11963,7 @@ export interface components {
             kind?: "Source";
             metadata: components["schemas"]["Metadata"];
             /** Spec */
-            spec: components["schemas"]["FileSourceBinding"] | components["schemas"]["GenerateSourceBinding"] | components["schemas"]["HttpSourceBinding"] | components["schemas"]["KafkaSourceBinding"] | components["schemas"]["SparkSourceBinding"] | components["schemas"]["StreamSourceBinding"];
+            spec: components["schemas"]["AmqpSourceBinding"] | components["schemas"]["DeltaSourceBinding"] | components["schemas"]["FileSourceBinding"] | components["schemas"]["GenerateSourceBinding"] | components["schemas"]["HttpSourceBinding"] | components["schemas"]["HttpPollSourceBinding"] | components["schemas"]["IcebergSourceBinding"] | components["schemas"]["KafkaSourceBinding"] | components["schemas"]["MqttSourceBinding"] | components["schemas"]["MySqlCdcSourceBinding"] | components["schemas"]["NatsSourceBinding"] | components["schemas"]["PostgresCdcSourceBinding"] | components["schemas"]["RedisSourceBinding"] | components["schemas"]["SparkSourceBinding"] | components["schemas"]["SqlSourceBinding"] | components["schemas"]["StdinSourceBinding"] | components["schemas"]["StreamSourceBinding"] | components["schemas"]["SyslogSourceBinding"] | components["schemas"]["WebsocketSourceBinding"];
             /**
              * Status
              * @description What it should do once it is saved, if it runs by itself.
@@ -8178,6 +12031,8 @@ export interface components {
             latency: string | null;
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
             /**
              * Type
              * @default spark
@@ -8317,6 +12172,8 @@ export interface components {
             batch?: components["schemas"]["Batch"];
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
             /**
              * Type
              * @default spark
@@ -8378,6 +12235,680 @@ export interface components {
             query: string;
         };
         /**
+         * SqlSinkBinding
+         * @description Writes events as rows of a table in PostgreSQL, MySQL, MariaDB or SQLite.
+         *
+         *     Delivery is exactly-once: the rows of a batch are committed in one transaction together with the id of the
+         *     batch, in the table `penstock_deliveries`, and a batch whose id is there is not written again.
+         *
+         *     Columns are matched by name; `_key` and `_headers` are left out. Values are never rounded or cut: an event
+         *     that the table does not take, because of a type, a length, NOT NULL, CHECK, a foreign key or a unique
+         *     index, goes to the dead letters with what the database says, and the other events of its batch are
+         *     written. Of several events with one key in a batch, `upsert` and `sync` write the last one.
+         */
+        SqlSinkBinding: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Stream
+             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Position
+             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @default earliest
+             */
+            position: string;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Url
+             * @description Address of the database: `postgresql://user@host/database`, `mysql://…`, `mariadb://…` or `sqlite:///path`. Options of the client follow a `?`, such as `?sslmode=require`.
+             */
+            url: string;
+            /**
+             * Password
+             * @description Password of the user, as it is; in `url` it would have to be percent-encoded. Write `${NAME}` to take it from a variable.
+             * @default null
+             */
+            password: string | null;
+            /**
+             * Connect Timeout Ms
+             * @description How long a connection may take; with SQLite, how long to wait for a locked file.
+             * @default 10000
+             */
+            connect_timeout_ms: number;
+            /**
+             * Table
+             * @description The table, with its schema if it is not the default one: `sales.orders`.
+             */
+            table: string;
+            /**
+             * Type
+             * @default sql
+             * @constant
+             */
+            type: "sql";
+            /**
+             * Mode
+             * @description `insert` adds a row for each event. `upsert` replaces the row with the same `key`. `sync` does so too, and deletes the row if `op` says so.
+             * @default insert
+             * @enum {string}
+             */
+            mode: "insert" | "upsert" | "sync";
+            /**
+             * Key
+             * @description `upsert`, `sync`: the columns that name a row; the table has a unique index of them.
+             * @default null
+             */
+            key: string[] | null;
+            /**
+             * @description `sync`: how events say that a row is deleted.
+             * @default null
+             */
+            op: components["schemas"]["Operation"] | null;
+            /**
+             * Create
+             * @description `if_missing` creates the table from the columns of the events, `evolve` also adds columns that the table does not have.
+             * @default never
+             * @enum {string}
+             */
+            create: "never" | "if_missing" | "evolve";
+            /**
+             * Deliveries
+             * @description The table of batches that were delivered; in the schema of `table` unless it names one. It is created if it is missing.
+             * @default penstock_deliveries
+             */
+            deliveries: string;
+        };
+        /**
+         * SqlSinkEntry
+         * @description Writes events as rows of a table in PostgreSQL, MySQL, MariaDB or SQLite.
+         *
+         *     Delivery is exactly-once: the rows of a batch are committed in one transaction together with the id of the
+         *     batch, in the table `penstock_deliveries`, and a batch whose id is there is not written again.
+         *
+         *     Columns are matched by name; `_key` and `_headers` are left out. Values are never rounded or cut: an event
+         *     that the table does not take, because of a type, a length, NOT NULL, CHECK, a foreign key or a unique
+         *     index, goes to the dead letters with what the database says, and the other events of its batch are
+         *     written. Of several events with one key in a batch, `upsert` and `sync` write the last one.
+         */
+        SqlSinkEntry: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Id
+             * @description Unique in the pipeline; default: the type or the ref.
+             * @default null
+             */
+            id: string | null;
+            /**
+             * Required
+             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @default true
+             */
+            required: boolean;
+            /**
+             * Url
+             * @description Address of the database: `postgresql://user@host/database`, `mysql://…`, `mariadb://…` or `sqlite:///path`. Options of the client follow a `?`, such as `?sslmode=require`.
+             */
+            url: string;
+            /**
+             * Password
+             * @description Password of the user, as it is; in `url` it would have to be percent-encoded. Write `${NAME}` to take it from a variable.
+             * @default null
+             */
+            password: string | null;
+            /**
+             * Connect Timeout Ms
+             * @description How long a connection may take; with SQLite, how long to wait for a locked file.
+             * @default 10000
+             */
+            connect_timeout_ms: number;
+            /**
+             * Table
+             * @description The table, with its schema if it is not the default one: `sales.orders`.
+             */
+            table: string;
+            /**
+             * Type
+             * @default sql
+             * @constant
+             */
+            type: "sql";
+            /**
+             * Mode
+             * @description `insert` adds a row for each event. `upsert` replaces the row with the same `key`. `sync` does so too, and deletes the row if `op` says so.
+             * @default insert
+             * @enum {string}
+             */
+            mode: "insert" | "upsert" | "sync";
+            /**
+             * Key
+             * @description `upsert`, `sync`: the columns that name a row; the table has a unique index of them.
+             * @default null
+             */
+            key: string[] | null;
+            /**
+             * @description `sync`: how events say that a row is deleted.
+             * @default null
+             */
+            op: components["schemas"]["Operation"] | null;
+            /**
+             * Create
+             * @description `if_missing` creates the table from the columns of the events, `evolve` also adds columns that the table does not have.
+             * @default never
+             * @enum {string}
+             */
+            create: "never" | "if_missing" | "evolve";
+            /**
+             * Deliveries
+             * @description The table of batches that were delivered; in the schema of `table` unless it names one. It is created if it is missing.
+             * @default penstock_deliveries
+             */
+            deliveries: string;
+        };
+        /**
+         * SqlSource
+         * @description Reads the rows of a table, or of a query, in PostgreSQL, MySQL, MariaDB or SQLite.
+         *
+         *     With `mode: incremental` it asks again and again for rows whose `column`, an increasing number or time, is
+         *     greater than that of the last row. Rows that are changed or deleted are seen only if the column grows with
+         *     a change; to see every change, read the log of the database instead. `mode: snapshot` reads all rows once,
+         *     in the order of the key, and the pipeline completes.
+         *
+         *     Each row is read exactly once: the column and the key of the last row are stored with the rows in the
+         *     pipeline's input stream, and after a crash it goes on right behind them. The exception are rows that
+         *     become visible more than `lag_ms` after a row with a greater value of `column`: they are not read.
+         */
+        SqlSource: {
+            /**
+             * Url
+             * @description Address of the database: `postgresql://user@host/database`, `mysql://…`, `mariadb://…` or `sqlite:///path`. Options of the client follow a `?`, such as `?sslmode=require`.
+             */
+            url: string;
+            /**
+             * Password
+             * @description Password of the user, as it is; in `url` it would have to be percent-encoded. Write `${NAME}` to take it from a variable.
+             * @default null
+             */
+            password: string | null;
+            /**
+             * Connect Timeout Ms
+             * @description How long a connection may take; with SQLite, how long to wait for a locked file.
+             * @default 10000
+             */
+            connect_timeout_ms: number;
+            /**
+             * Type
+             * @default sql
+             * @constant
+             */
+            type: "sql";
+            /**
+             * Table
+             * @description The table or view, with its schema if it is not the default one: `sales.orders`.
+             * @default null
+             */
+            table: string | null;
+            /**
+             * Query
+             * @description Instead of `table`: a SELECT.
+             * @default null
+             */
+            query: string | null;
+            /**
+             * Mode
+             * @description Go on with new rows for ever, or read all rows once and complete.
+             * @default incremental
+             * @enum {string}
+             */
+            mode: "incremental" | "snapshot";
+            /**
+             * Column
+             * @description `incremental`: the column that grows with each new row, such as an id or the time of the last change. It should have an index. Rows with NULL in it are not read.
+             * @default null
+             */
+            column: string | null;
+            /**
+             * Key
+             * @description Columns that tell rows with the same value of `column` apart. Absent: the primary key of the table. A `query` needs it; `[]` says that `column` is unique.
+             * @default null
+             */
+            key: string[] | null;
+            /**
+             * Schema
+             * @description Columns to read, as Spark DDL; absent: all, with types inferred and pinned.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Poll Ms
+             * @description How often to ask for new rows, if there were less than a page.
+             * @default 1000
+             */
+            poll_ms: number;
+            /**
+             * Page
+             * @description The most rows of one question.
+             * @default 10000
+             */
+            page: number;
+            /**
+             * Lag Ms
+             * @description `incremental`: how long to wait before rows are read. Transactions end in another order than they take numbers or times; one that takes longer than this may be missed.
+             * @default 1000
+             */
+            lag_ms: number;
+        };
+        /**
+         * SqlSourceBinding
+         * @description Reads the rows of a table, or of a query, in PostgreSQL, MySQL, MariaDB or SQLite.
+         *
+         *     With `mode: incremental` it asks again and again for rows whose `column`, an increasing number or time, is
+         *     greater than that of the last row. Rows that are changed or deleted are seen only if the column grows with
+         *     a change; to see every change, read the log of the database instead. `mode: snapshot` reads all rows once,
+         *     in the order of the key, and the pipeline completes.
+         *
+         *     Each row is read exactly once: the column and the key of the last row are stored with the rows in the
+         *     pipeline's input stream, and after a crash it goes on right behind them. The exception are rows that
+         *     become visible more than `lag_ms` after a row with a greater value of `column`: they are not read.
+         */
+        SqlSourceBinding: {
+            /**
+             * Stream
+             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Auto Create Stream
+             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @default false
+             */
+            auto_create_stream: boolean;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Url
+             * @description Address of the database: `postgresql://user@host/database`, `mysql://…`, `mariadb://…` or `sqlite:///path`. Options of the client follow a `?`, such as `?sslmode=require`.
+             */
+            url: string;
+            /**
+             * Password
+             * @description Password of the user, as it is; in `url` it would have to be percent-encoded. Write `${NAME}` to take it from a variable.
+             * @default null
+             */
+            password: string | null;
+            /**
+             * Connect Timeout Ms
+             * @description How long a connection may take; with SQLite, how long to wait for a locked file.
+             * @default 10000
+             */
+            connect_timeout_ms: number;
+            /**
+             * Type
+             * @default sql
+             * @constant
+             */
+            type: "sql";
+            /**
+             * Table
+             * @description The table or view, with its schema if it is not the default one: `sales.orders`.
+             * @default null
+             */
+            table: string | null;
+            /**
+             * Query
+             * @description Instead of `table`: a SELECT.
+             * @default null
+             */
+            query: string | null;
+            /**
+             * Mode
+             * @description Go on with new rows for ever, or read all rows once and complete.
+             * @default incremental
+             * @enum {string}
+             */
+            mode: "incremental" | "snapshot";
+            /**
+             * Column
+             * @description `incremental`: the column that grows with each new row, such as an id or the time of the last change. It should have an index. Rows with NULL in it are not read.
+             * @default null
+             */
+            column: string | null;
+            /**
+             * Key
+             * @description Columns that tell rows with the same value of `column` apart. Absent: the primary key of the table. A `query` needs it; `[]` says that `column` is unique.
+             * @default null
+             */
+            key: string[] | null;
+            /**
+             * Schema
+             * @description Columns to read, as Spark DDL; absent: all, with types inferred and pinned.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Poll Ms
+             * @description How often to ask for new rows, if there were less than a page.
+             * @default 1000
+             */
+            poll_ms: number;
+            /**
+             * Page
+             * @description The most rows of one question.
+             * @default 10000
+             */
+            page: number;
+            /**
+             * Lag Ms
+             * @description `incremental`: how long to wait before rows are read. Transactions end in another order than they take numbers or times; one that takes longer than this may be missed.
+             * @default 1000
+             */
+            lag_ms: number;
+        };
+        /**
+         * StdinSource
+         * @description Reads events from standard input, one per line: `cat orders.jsonl | penstock run pipeline.yaml`.
+         *
+         *     The pipeline ends as `completed` at the end of the input. Only `penstock run` has a standard input, so a
+         *     server refuses this source. Lines are kept in the pipeline's own stream before they are processed: what
+         *     was read is not lost by a kill, and is processed by the next run. Standard input cannot be read again, so
+         *     the next run reads what is piped into it then. `--fresh` deletes lines that earlier runs have kept.
+         *
+         *     `json` is an object per line, and `csv` has a header and follows RFC 4180; both need a `schema` and are
+         *     decoded by the same rule as what is sent to a stream. A line that does not fit goes to the dead letters.
+         *     `text` gives a column `value`.
+         */
+        StdinSource: {
+            /**
+             * Format
+             * @description A JSON object per line, CSV with a header, or any text.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "csv" | "text";
+            /**
+             * Schema
+             * @description `json`, `csv`: columns as Spark DDL.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Malformed
+             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @default dead_letter
+             * @enum {string}
+             */
+            malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Metadata
+             * @description Add `_offset` and `_time` of the event in the input stream, and for `json` `_key` and `_headers`.
+             * @default false
+             */
+            metadata: boolean;
+            /**
+             * Type
+             * @default stdin
+             * @constant
+             */
+            type: "stdin";
+        };
+        /**
+         * StdinSourceBinding
+         * @description Reads events from standard input, one per line: `cat orders.jsonl | penstock run pipeline.yaml`.
+         *
+         *     The pipeline ends as `completed` at the end of the input. Only `penstock run` has a standard input, so a
+         *     server refuses this source. Lines are kept in the pipeline's own stream before they are processed: what
+         *     was read is not lost by a kill, and is processed by the next run. Standard input cannot be read again, so
+         *     the next run reads what is piped into it then. `--fresh` deletes lines that earlier runs have kept.
+         *
+         *     `json` is an object per line, and `csv` has a header and follows RFC 4180; both need a `schema` and are
+         *     decoded by the same rule as what is sent to a stream. A line that does not fit goes to the dead letters.
+         *     `text` gives a column `value`.
+         */
+        StdinSourceBinding: {
+            /**
+             * Stream
+             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Auto Create Stream
+             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @default false
+             */
+            auto_create_stream: boolean;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Format
+             * @description A JSON object per line, CSV with a header, or any text.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "csv" | "text";
+            /**
+             * Schema
+             * @description `json`, `csv`: columns as Spark DDL.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Malformed
+             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @default dead_letter
+             * @enum {string}
+             */
+            malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Metadata
+             * @description Add `_offset` and `_time` of the event in the input stream, and for `json` `_key` and `_headers`.
+             * @default false
+             */
+            metadata: boolean;
+            /**
+             * Type
+             * @default stdin
+             * @constant
+             */
+            type: "stdin";
+        };
+        /**
+         * StdoutSinkBinding
+         * @description Writes each event as a line to standard output, for pipes such as `penstock run FILE | jq .id`.
+         *
+         *     Only `penstock run` has a standard output to pipe, so a server refuses this sink. Progress and logs go to
+         *     standard error. If the reader closes the pipe, as `head -1` does, the run ends with exit code 0; events
+         *     that were not written stay for the next run. `csv` has a header line and follows RFC 4180; `text` takes
+         *     one STRING column. An event that `csv` or `text` has no line for, such as a text with a line end, goes to
+         *     the dead letters.
+         *
+         *     Delivery is at-least-once: a batch that is repeated after a failure is written again.
+         */
+        StdoutSinkBinding: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Stream
+             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Position
+             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @default earliest
+             */
+            position: string;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /**
+             * Latency
+             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @default null
+             */
+            latency: string | null;
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Type
+             * @default stdout
+             * @constant
+             */
+            type: "stdout";
+            /**
+             * Format
+             * @description A JSON object per line, CSV with a header, or the one text column.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "csv" | "text";
+        };
+        /**
+         * StdoutSinkEntry
+         * @description Writes each event as a line to standard output, for pipes such as `penstock run FILE | jq .id`.
+         *
+         *     Only `penstock run` has a standard output to pipe, so a server refuses this sink. Progress and logs go to
+         *     standard error. If the reader closes the pipe, as `head -1` does, the run ends with exit code 0; events
+         *     that were not written stay for the next run. `csv` has a header line and follows RFC 4180; `text` takes
+         *     one STRING column. An event that `csv` or `text` has no line for, such as a text with a line end, goes to
+         *     the dead letters.
+         *
+         *     Delivery is at-least-once: a batch that is repeated after a failure is written again.
+         */
+        StdoutSinkEntry: {
+            /**
+             * Deadline Ms
+             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @default 60000
+             */
+            deadline_ms: number;
+            /**
+             * Retries
+             * @description Further attempts after one that failed.
+             * @default 3
+             */
+            retries: number;
+            /**
+             * Backoff Ms
+             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @default 200
+             */
+            backoff_ms: number;
+            /**
+             * Id
+             * @description Unique in the pipeline; default: the type or the ref.
+             * @default null
+             */
+            id: string | null;
+            /**
+             * Required
+             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @default true
+             */
+            required: boolean;
+            /**
+             * Type
+             * @default stdout
+             * @constant
+             */
+            type: "stdout";
+            /**
+             * Format
+             * @description A JSON object per line, CSV with a header, or the one text column.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "csv" | "text";
+        };
+        /**
          * StepExpectation
          * @description What a step should do.
          */
@@ -8424,6 +12955,55 @@ export interface components {
              * @default null
              */
             errors: components["schemas"]["ExpectedError"][] | null;
+        };
+        /**
+         * Store
+         * @description Access to an object store. Fields are those of S3; another store is set up with `options`.
+         */
+        Store: {
+            /**
+             * Endpoint
+             * @description URL of a store other than Amazon's, such as `http://minio.example:9000`.
+             * @default null
+             */
+            endpoint: string | null;
+            /**
+             * Region
+             * @description Region of the bucket.
+             * @default null
+             */
+            region: string | null;
+            /**
+             * Access Key
+             * @description ID of the access key. Absent: the credentials of the worker's environment or machine.
+             * @default null
+             */
+            access_key: string | null;
+            /**
+             * Secret Key
+             * @description Its secret; write `${NAME}` to take it from a variable.
+             * @default null
+             */
+            secret_key: string | null;
+            /**
+             * Session Token
+             * @description Token of temporary credentials; write `${NAME}`.
+             * @default null
+             */
+            session_token: string | null;
+            /**
+             * Path Style
+             * @description Whether the bucket is part of the URL's path rather than of its host. Absent: with `endpoint` only.
+             * @default null
+             */
+            path_style: boolean | null;
+            /**
+             * Options
+             * @description Further settings of Hadoop's file system, such as `fs.azure.account.key`; write `${NAME}` for secrets.
+             */
+            options?: {
+                [key: string]: string;
+            };
         };
         /**
          * StreamBuffer
@@ -8540,6 +13120,8 @@ export interface components {
             latency: string | null;
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
             /**
              * Type
              * @default stream
@@ -8680,6 +13262,8 @@ export interface components {
             batch?: components["schemas"]["Batch"];
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
             /**
              * Type
              * @default stream
@@ -8741,6 +13325,152 @@ export interface components {
              * @enum {string}
              */
             storage: "local" | "sqlite" | "kafka";
+        };
+        /**
+         * SyslogSource
+         * @description Listens for messages of syslog, in the forms of RFC 5424 and RFC 3164, by UDP, TCP or TLS.
+         *
+         *     Syslog has no acknowledgements. A message that the source has read is kept on disk right away; those that
+         *     are on their way when the process ends are lost, unless their sender finds out by itself. When the
+         *     pipeline can't keep up, senders by TCP and TLS have to wait. Datagrams by UDP wait in a buffer of the
+         *     system (`buffer_bytes`), and those that do not fit are counted as dropped by the pipeline's input stream.
+         *
+         *     The columns are `facility` and `severity` by name, `priority` as a number, `time`, `host`, `app`,
+         *     `procid`, `msgid`, `data` (the structured data: id → name → value), `message`, `raw` (the message as it
+         *     came) and `peer` (the address of the sender). A message that can't be parsed is not lost: its text is in
+         *     `message`, and `malformed` says what is wrong.
+         */
+        SyslogSource: {
+            /**
+             * Type
+             * @default syslog
+             * @constant
+             */
+            type: "syslog";
+            /**
+             * Listen
+             * @description Where the worker listens, as `host:port`, such as 0.0.0.0:5514.
+             */
+            listen: string;
+            /**
+             * Transport
+             * @description How messages come.
+             * @default tcp
+             * @enum {string}
+             */
+            transport: "udp" | "tcp" | "tls";
+            /**
+             * @description Transport `tls`: the identity of the server.
+             * @default null
+             */
+            tls: components["schemas"]["ServerTls"] | null;
+            /**
+             * Framing
+             * @description Transports `tcp` and `tls`: how the end of a message is found (RFC 6587). `auto` decides by the first byte of a connection.
+             * @default auto
+             * @enum {string}
+             */
+            framing: "auto" | "octet_counting" | "newline";
+            /**
+             * Timezone
+             * @description Time zone of times that have none (RFC 3164).
+             * @default UTC
+             */
+            timezone: string;
+            /**
+             * Max Bytes
+             * @description Transports `tcp` and `tls`: a message that is longer becomes several events.
+             * @default 65536
+             */
+            max_bytes: number;
+            /**
+             * Buffer Bytes
+             * @description Transport `udp`: the buffer to ask the system for, which may grant less (`rmem_max`).
+             * @default 8388608
+             */
+            buffer_bytes: number;
+        };
+        /**
+         * SyslogSourceBinding
+         * @description Listens for messages of syslog, in the forms of RFC 5424 and RFC 3164, by UDP, TCP or TLS.
+         *
+         *     Syslog has no acknowledgements. A message that the source has read is kept on disk right away; those that
+         *     are on their way when the process ends are lost, unless their sender finds out by itself. When the
+         *     pipeline can't keep up, senders by TCP and TLS have to wait. Datagrams by UDP wait in a buffer of the
+         *     system (`buffer_bytes`), and those that do not fit are counted as dropped by the pipeline's input stream.
+         *
+         *     The columns are `facility` and `severity` by name, `priority` as a number, `time`, `host`, `app`,
+         *     `procid`, `msgid`, `data` (the structured data: id → name → value), `message`, `raw` (the message as it
+         *     came) and `peer` (the address of the sender). A message that can't be parsed is not lost: its text is in
+         *     `message`, and `malformed` says what is wrong.
+         */
+        SyslogSourceBinding: {
+            /**
+             * Stream
+             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Auto Create Stream
+             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @default false
+             */
+            auto_create_stream: boolean;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Type
+             * @default syslog
+             * @constant
+             */
+            type: "syslog";
+            /**
+             * Listen
+             * @description Where the worker listens, as `host:port`, such as 0.0.0.0:5514.
+             */
+            listen: string;
+            /**
+             * Transport
+             * @description How messages come.
+             * @default tcp
+             * @enum {string}
+             */
+            transport: "udp" | "tcp" | "tls";
+            /**
+             * @description Transport `tls`: the identity of the server.
+             * @default null
+             */
+            tls: components["schemas"]["ServerTls"] | null;
+            /**
+             * Framing
+             * @description Transports `tcp` and `tls`: how the end of a message is found (RFC 6587). `auto` decides by the first byte of a connection.
+             * @default auto
+             * @enum {string}
+             */
+            framing: "auto" | "octet_counting" | "newline";
+            /**
+             * Timezone
+             * @description Time zone of times that have none (RFC 3164).
+             * @default UTC
+             */
+            timezone: string;
+            /**
+             * Max Bytes
+             * @description Transports `tcp` and `tls`: a message that is longer becomes several events.
+             * @default 65536
+             */
+            max_bytes: number;
+            /**
+             * Buffer Bytes
+             * @description Transport `udp`: the buffer to ask the system for, which may grant less (`rmem_max`).
+             * @default 8388608
+             */
+            buffer_bytes: number;
         };
         /**
          * TaskDocument
@@ -8823,6 +13553,8 @@ export interface components {
             latency: string | null;
             /** @description What happens after a failure. */
             restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
             /**
              * Tests
              * @description Sample events and what is expected of them. To change them changes nothing of what runs.
@@ -8877,13 +13609,13 @@ export interface components {
         Tls: {
             /**
              * Ca File
-             * @description PEM file of trusted authorities. Absent: those of Java.
+             * @description PEM file of trusted authorities. Absent: those of the system.
              * @default null
              */
             ca_file: string | null;
             /**
              * Certificate File
-             * @description PEM file with the client's private key (PKCS #8) and certificates, if brokers ask.
+             * @description PEM file with the client's private key and certificates, if the server asks for one.
              * @default null
              */
             certificate_file: string | null;
@@ -8895,7 +13627,7 @@ export interface components {
             key_password: string | null;
             /**
              * Verify Hostname
-             * @description Whether the name in a broker's certificate must be that of its address.
+             * @description Whether the name in the server's certificate must be that of its address.
              * @default true
              */
             verify_hostname: boolean;
@@ -9046,6 +13778,244 @@ export interface components {
              * @default 5
              */
             max_ms: number;
+        };
+        /**
+         * WebsocketSource
+         * @description Connects to a WebSocket server; each message that it sends is an event.
+         *
+         *     The protocol has no positions, so that nothing can be asked for again: messages that the server sends
+         *     while the source is not connected are lost to it (at-most-once), and so are the last milliseconds of
+         *     messages when its process is killed. Messages that are stored in the input stream of the flow are not
+         *     lost. After a lost connection the source connects and subscribes again.
+         *
+         *     While the input stream is full, nothing is read from the connection. A server may close it then.
+         */
+        WebsocketSource: {
+            /**
+             * Format
+             * @description What the value of a message is.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "text" | "bytes";
+            /**
+             * Schema
+             * @description `json`: columns as Spark DDL.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Malformed
+             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @default dead_letter
+             * @enum {string}
+             */
+            malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Metadata
+             * @description Add `_offset` and `_time` of the event in the input stream, and for `json` `_key` and `_headers`.
+             * @default false
+             */
+            metadata: boolean;
+            /**
+             * Type
+             * @default websocket
+             * @constant
+             */
+            type: "websocket";
+            /**
+             * Url
+             * @description Address, as `ws://` or `wss://`.
+             */
+            url: string;
+            /**
+             * Subscribe
+             * @description Messages to send after each connect: a text, or an object that is sent as JSON.
+             */
+            subscribe?: (string | {
+                [key: string]: unknown;
+            })[];
+            /**
+             * Headers
+             * @description Headers of the handshake.
+             */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * @description How the handshake logs in.
+             * @default null
+             */
+            auth: components["schemas"]["Auth"] | null;
+            /**
+             * @description Certificates, if those of the machine do not do.
+             * @default null
+             */
+            tls: components["schemas"]["Tls"] | null;
+            /**
+             * Subprotocols
+             * @description Subprotocols to offer, the preferred one first.
+             */
+            subprotocols?: string[];
+            /**
+             * Key
+             * @description Field of a JSON message that becomes the key of its event.
+             * @default null
+             */
+            key: string | null;
+            /**
+             * Ping Ms
+             * @description Wait between pings. A server that does not answer one within this time is given up. 0: no pings.
+             * @default 20000
+             */
+            ping_ms: number;
+            /**
+             * Timeout Ms
+             * @description How long to wait for the handshake.
+             * @default 10000
+             */
+            timeout_ms: number;
+            /**
+             * Max Message Bytes
+             * @description A larger message ends the connection.
+             * @default 1048576
+             */
+            max_message_bytes: number;
+        };
+        /**
+         * WebsocketSourceBinding
+         * @description Connects to a WebSocket server; each message that it sends is an event.
+         *
+         *     The protocol has no positions, so that nothing can be asked for again: messages that the server sends
+         *     while the source is not connected are lost to it (at-most-once), and so are the last milliseconds of
+         *     messages when its process is killed. Messages that are stored in the input stream of the flow are not
+         *     lost. After a lost connection the source connects and subscribes again.
+         *
+         *     While the input stream is full, nothing is read from the connection. A server may close it then.
+         */
+        WebsocketSourceBinding: {
+            /**
+             * Stream
+             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @default null
+             */
+            stream: string | null;
+            /**
+             * Auto Create Stream
+             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @default false
+             */
+            auto_create_stream: boolean;
+            /** @description When a batch is complete. */
+            batch?: components["schemas"]["Batch"];
+            /** @description What happens after a failure. */
+            restart?: components["schemas"]["Restart"];
+            /** @description Which workers may run it. */
+            placement?: components["schemas"]["Placement"];
+            /**
+             * Format
+             * @description What the value of a message is.
+             * @default json
+             * @enum {string}
+             */
+            format: "json" | "text" | "bytes";
+            /**
+             * Schema
+             * @description `json`: columns as Spark DDL.
+             * @default null
+             */
+            schema: string | null;
+            /**
+             * Malformed
+             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @default dead_letter
+             * @enum {string}
+             */
+            malformed: "dead_letter" | "fail" | "nulls";
+            /**
+             * Timestamps
+             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @default iso
+             * @enum {string}
+             */
+            timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
+            /**
+             * Metadata
+             * @description Add `_offset` and `_time` of the event in the input stream, and for `json` `_key` and `_headers`.
+             * @default false
+             */
+            metadata: boolean;
+            /**
+             * Type
+             * @default websocket
+             * @constant
+             */
+            type: "websocket";
+            /**
+             * Url
+             * @description Address, as `ws://` or `wss://`.
+             */
+            url: string;
+            /**
+             * Subscribe
+             * @description Messages to send after each connect: a text, or an object that is sent as JSON.
+             */
+            subscribe?: (string | {
+                [key: string]: unknown;
+            })[];
+            /**
+             * Headers
+             * @description Headers of the handshake.
+             */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * @description How the handshake logs in.
+             * @default null
+             */
+            auth: components["schemas"]["Auth"] | null;
+            /**
+             * @description Certificates, if those of the machine do not do.
+             * @default null
+             */
+            tls: components["schemas"]["Tls"] | null;
+            /**
+             * Subprotocols
+             * @description Subprotocols to offer, the preferred one first.
+             */
+            subprotocols?: string[];
+            /**
+             * Key
+             * @description Field of a JSON message that becomes the key of its event.
+             * @default null
+             */
+            key: string | null;
+            /**
+             * Ping Ms
+             * @description Wait between pings. A server that does not answer one within this time is given up. 0: no pings.
+             * @default 20000
+             */
+            ping_ms: number;
+            /**
+             * Timeout Ms
+             * @description How long to wait for the handshake.
+             * @default 10000
+             */
+            timeout_ms: number;
+            /**
+             * Max Message Bytes
+             * @description A larger message ends the connection.
+             * @default 1048576
+             */
+            max_message_bytes: number;
         };
         /**
          * WindowProcessorEntry
@@ -9566,6 +14536,33 @@ export interface operations {
                     "application/json": components["schemas"]["WorkerView"][];
                 };
             };
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    drainWorker: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id, or how it begins. */
+                worker: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkerView"];
+                };
+            };
+            404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -14642,6 +19639,110 @@ export interface operations {
                 name: string;
                 /** @description As `stats` names it. */
                 reader: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getStreamMove: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MoveView"];
+                };
+            };
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    moveStream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * To
+                     * @description The storage that is to keep the stream.
+                     * @constant
+                     */
+                    to: "kafka";
+                };
+                "application/yaml": {
+                    /**
+                     * To
+                     * @description The storage that is to keep the stream.
+                     * @constant
+                     */
+                    to: "kafka";
+                };
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MoveView"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    undoStreamMove: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                name: string;
             };
             cookie?: never;
         };

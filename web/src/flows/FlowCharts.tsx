@@ -29,7 +29,7 @@ const CHARTS: Chart[] = [
     title: "Waiting events",
     lines: [{ name: "lag_events", label: "Waiting" }],
     format: count,
-    empty: "It reads no stream, so nobody can count what waits.",
+    empty: "Backlog isn't available for this source type.",
   },
 ];
 

@@ -1,11 +1,15 @@
 import { Anchor, Badge, Code, Group, Text } from "@mantine/core";
 import { Link } from "react-router";
 import { type AnyDocument, KINDS, type Kind, type KindName, pageOf } from "#/api/kinds";
+import { usePulse } from "#/api/overview";
 import { ago, moment } from "#/components/format";
 
 /** Who a document is, in one line: id, revision, worker, when it was changed, labels. */
 export function FlowFacts({ kind, document }: { kind: Kind; document: AnyDocument }) {
   const labels = Object.entries(document.metadata.labels ?? {});
+  const { overview } = usePulse();
+  const worker = overview?.workers.find(({ id }) => id === document.worker);
+  const { spark_ui: sparkUi } = (worker?.info ?? {}) as { spark_ui?: string };
   return (
     <Group gap="md" fz="sm" c="dimmed">
       <span>
@@ -21,6 +25,11 @@ export function FlowFacts({ kind, document }: { kind: Kind; document: AnyDocumen
             {document.worker.slice(0, 8)}
           </Anchor>
         </span>
+      )}
+      {sparkUi && (
+        <Anchor href={sparkUi} size="sm" target="_blank" rel="noreferrer">
+          Spark UI
+        </Anchor>
       )}
       <Text span size="sm" title={moment(document.updated_at)}>
         changed {ago(document.updated_at)}

@@ -4,12 +4,13 @@ import { Link } from "react-router";
 import { pageOfKey } from "#/api/kinds";
 import type { FlowPulse, Overview } from "#/api/overview";
 import { ago, bytes, moment } from "#/components/format";
+import { DrainButton } from "./DrainButton";
 import classes from "./workers.module.css";
 
 type Worker = Overview["workers"][number];
 type Flows = ReadonlyMap<string, FlowPulse>;
 
-const COLUMNS = ["Worker", "State", "Flows", "CPU", "Memory", "Version", "Spark", "Since"];
+const COLUMNS = ["Worker", "State", "Flows", "CPU", "Memory", "Version", "Spark", "Since", ""];
 
 /** Workers with what they run and what they use. */
 export function WorkerTable({ workers, flows }: { workers: readonly Worker[]; flows: Flows }) {
@@ -35,7 +36,7 @@ export function WorkerTable({ workers, flows }: { workers: readonly Worker[]; fl
 
 function Row({ worker, flows }: { worker: Worker; flows: Flows }) {
   const { id, host, pid, cpu_percent: cpu, memory_bytes: memory } = worker;
-  const info = worker.info as Partial<Record<"version" | "spark" | "master", string>>;
+  const info = worker.info as Partial<Record<"version" | "spark" | "master" | "spark_ui", string>>;
   return (
     <Table.Tr>
       <Table.Td>
@@ -43,12 +44,18 @@ function Row({ worker, flows }: { worker: Worker; flows: Flows }) {
         <Text size="sm" c="dimmed">
           {host}, process {pid}
         </Text>
+        <Labels labels={worker.labels} />
       </Table.Td>
       <Table.Td>
         <State worker={worker} />
       </Table.Td>
       <Table.Td>
         <FlowLinks keys={worker.flow_keys} flows={flows} />
+        {worker.capacity !== null && (
+          <Text size="sm" c="dimmed">
+            at most {worker.capacity}
+          </Text>
+        )}
       </Table.Td>
       <Table.Td title="Of one core, with its children">
         {cpu === null ? "–" : `${Math.round(cpu)} %`}
@@ -62,16 +69,46 @@ function Row({ worker, flows }: { worker: Worker; flows: Flows }) {
             {info.master}
           </Text>
         )}
+        {info.spark_ui && (
+          <Anchor href={info.spark_ui} size="sm" target="_blank" rel="noreferrer">
+            Spark UI
+          </Anchor>
+        )}
       </Table.Td>
       <Table.Td title={moment(worker.started_at)}>{ago(worker.started_at)}</Table.Td>
+      <Table.Td>
+        {worker.alive && (worker.state === "ready" || worker.state === "standby") && (
+          <DrainButton worker={id} flows={worker.flow_keys.length} />
+        )}
+      </Table.Td>
     </Table.Tr>
   );
 }
 
+function Labels({ labels }: { labels: Worker["labels"] }) {
+  const known = Object.entries(labels).sort();
+  if (known.length === 0) return null;
+  return (
+    <Group gap={4} mt={4}>
+      {known.map(([name, value]) => (
+        <Badge key={name} variant="default" size="sm" tt="none" fw={400}>
+          {name}={value}
+        </Badge>
+      ))}
+    </Group>
+  );
+}
+
+const STATES: Record<string, string> = {
+  standby: "Spark is running. It takes over the flows of a worker that is lost.",
+  draining: "Its flows finish the current batch and move to other workers.",
+  drained: "It has no flows and takes none until it is restarted.",
+};
+
 function State({ worker: { alive, state } }: { worker: Worker }) {
   const color = !alive ? "red" : state === "ready" ? "teal" : "blue";
   return (
-    <Badge variant="light" color={color} tt="none">
+    <Badge variant="light" color={color} tt="none" title={alive ? STATES[state] : "No sign of life."}>
       {alive ? state : "gone"}
     </Badge>
   );

@@ -20,8 +20,9 @@ export default function WorkersPage() {
         <>
           <WorkerTable workers={overview.workers} flows={flows} />
           <Text size="sm" c="dimmed">
-            <Code>penstock worker</Code> starts another one, here or on any machine that reaches the same
-            registry and the same files.
+            <Code>penstock worker</Code> starts another one on this machine. On another machine, use{" "}
+            <Code>penstock worker --server URL --token TOKEN</Code>; <Code>penstock worker token</Code> makes
+            a token here.
           </Text>
         </>
       )}

@@ -1,0 +1,1 @@
+"""Configurations of Bento and Redpanda Connect."""

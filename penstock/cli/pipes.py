@@ -1,0 +1,27 @@
+"""Standard input and output of `penstock run`, which only one thing at a time can use."""
+
+from __future__ import annotations
+
+from penstock.cli.output import Usage
+from penstock.engine.plan.flow import Flow
+from penstock.errors import Problem
+
+
+def require_free_pipes(flow: Flow, *, document_piped: bool, as_json: bool) -> None:
+    """Refuse a flow whose connectors need standard input or output for themselves and cannot have it."""
+    problems = []
+    if flow.source.component.piped and document_piped:
+        message = "the document itself was read from standard input, which its stdin source needs"
+        hint = "save the document in a file, and pipe the events into `penstock run FILE`"
+        problems.append(Problem(code="stdin_taken", message=message, path="spec.source", hint=hint))
+    piped = [i for i, sink in enumerate(flow.sinks) if sink.component.piped]
+    if piped and as_json:
+        message = "--json writes progress to standard output, which the stdout sink needs"
+        hint = "leave --json out: progress goes to standard error"
+        path = f"spec.sinks[{piped[0]}]"
+        problems.append(Problem(code="stdout_taken", message=message, path=path, hint=hint))
+    if len(piped) > 1:
+        message, path = "two sinks write to standard output", f"spec.sinks[{piped[1]}]"
+        problems.append(Problem(code="stdout_taken", message=message, path=path, hint="keep one of them"))
+    if problems:
+        raise Usage(*problems)

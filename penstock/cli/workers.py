@@ -1,0 +1,94 @@
+"""`penstock worker ls|drain|token|tokens|revoke`: the workers of a server, and who may join."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from penstock.cli.client import connect
+from penstock.cli.options import Home, Json, Server, load_settings, settled
+from penstock.cli.output import say, show_json, show_table
+from penstock.cli.text import when
+
+if TYPE_CHECKING:
+    from penstock.control.wire.tokens import Tokens
+
+
+def ls(server: Server = None, json: Json = False) -> None:
+    """List the workers of a server, with their labels and flows."""
+    found: list[dict[str, Any]] = connect(server).call("GET", "/workers")
+    if json:
+        show_json({"items": found})
+        return
+    show_table(["WORKER", "HOST", "PID", "STATE", "FLOWS", "LABELS", "SINCE"], [_row(each) for each in found])
+
+
+def drain(
+    worker: Annotated[str, typer.Argument(help="Its id, or how it begins.", show_default=False)],
+    server: Server = None,
+    json: Json = False,
+) -> None:
+    """Let a worker give its flows back after the current batch, and take no more."""
+    drained = connect(server).call("POST", f"/workers/{quote(worker, safe='')}/drain")
+    if json:
+        show_json(drained)
+    else:
+        say((f"{drained['id'][:8]} ", "bold"), f"{drained['state']}, {drained['flows']} flows left")
+
+
+def token(
+    note: Annotated[str, typer.Option("--note", help="What it is for.")] = "",
+    home: Home = None,
+) -> None:
+    """Make a token with which workers on other machines join. Run it where the server runs."""
+    with _tokens(home) as tokens:
+        print(tokens.make(note))
+
+
+def tokens(home: Home = None, json: Json = False) -> None:
+    """List the tokens of workers. Run it where the server runs."""
+    with _tokens(home) as kept:
+        found = kept.all()
+    if json:
+        show_json({"items": [{**vars(each), "created_at": each.created_at.isoformat()} for each in found]})
+        return
+    show_table(["TOKEN", "NOTE", "MADE"], [[each.id, each.note, when(each.created_at)] for each in found])
+
+
+def revoke(
+    token: Annotated[str, typer.Argument(help="The part before the dot.", show_default=False)],
+    home: Home = None,
+) -> None:
+    """Revoke a token: workers that use it stop their flows and end. Run it where the server runs."""
+    with _tokens(home) as kept:
+        kept.revoke(token.partition(".")[0])
+
+
+@contextmanager
+def _tokens(home: Path | None) -> Iterator[Tokens]:
+    from penstock.cli.worker import open_registry
+    from penstock.control.wire.tokens import Tokens
+
+    registry = open_registry(settled(load_settings(home=home)))
+    try:
+        yield Tokens(registry)
+    finally:
+        registry.close()
+
+
+def _row(worker: dict[str, Any]) -> list[str]:
+    capacity = "" if worker["capacity"] is None else f"/{worker['capacity']}"
+    return [
+        worker["id"][:8],
+        worker["host"],
+        str(worker["pid"]),
+        worker["state"] if worker["alive"] else "gone",
+        f"{worker['flows']}{capacity}",
+        ", ".join(f"{key}={value}" for key, value in sorted(worker["labels"].items())),
+        when(worker["started_at"]),
+    ]

@@ -1,0 +1,36 @@
+"""The connection test of AMQP: does the server answer, may the user log in, are exchange and queue there."""
+
+from __future__ import annotations
+
+from penstock.connectors.amqp.client import AmqpConnection, AmqpEnd
+from penstock.connectors.probe import Probe, unreachable
+from penstock.errors import PenstockError, Problem, Retryable
+
+
+def probe_amqp(end: AmqpEnd, *, exchange: str = "", queue: str | None = None) -> Probe:
+    """The result of the test. The exchange and the queue must exist.
+
+    It offers nothing: the protocol has no list of queues, and looking at a message counts as a delivery.
+    """
+    if problems := unreachable([end.address], "address"):
+        return Probe(problems=problems)
+    connection: AmqpConnection | None = None
+    try:
+        connection = AmqpConnection(end)
+        if exchange:
+            connection.ask(
+                lambda channel, answer: channel.exchange_declare(exchange, passive=True, callback=answer)
+            )
+        if queue is not None:
+            connection.ask(
+                lambda channel, answer: channel.queue_declare(queue, passive=True, callback=answer)
+            )
+    except PenstockError as error:
+        return Probe(problems=error.problems)
+    except Retryable as error:
+        hint = "look at the log of the server"
+        return Probe(problems=[Problem(code="amqp_failed", message=str(error), path="address", hint=hint)])
+    finally:
+        if connection is not None:
+            connection.close()
+    return Probe()

@@ -1,0 +1,1 @@
+"""The source and the sink `delta`, on the library delta-rs."""

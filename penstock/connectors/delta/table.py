@@ -1,0 +1,160 @@
+"""A Delta table: where it is, how it is opened, and its failures in words."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from penstock.connectors.file.paths import is_local, qualified
+from penstock.connectors.probe import Probe
+from penstock.errors import Invalid, PenstockError, Problem, Retryable, Unavailable
+from penstock.specs.base import Component
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+TESTED = "delta-rs 1.6 (package deltalake)"
+
+QUICK = {"connect_timeout": "2s", "timeout": "4s", "retry_timeout": "4s", "max_retries": "1"}
+"""Options of object stores for a connection test, which answers in seconds."""
+
+MISSING = re.compile(r"No files in log segment|does not exist or you don't have access")
+
+SECRET = re.compile(r"(?i)key|secret|token|password|credential|sas")
+"""Names of options whose values are not shown."""
+
+LONGEST = 400
+"""Longer messages are cut in the middle: the cause stands at the end."""
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class DeltaEnd(Component):
+    """The place of a Delta table."""
+
+    path: str = Field(
+        min_length=1, description="The table's directory, or its URL in an object store, such as `s3://…`."
+    )
+    options: dict[str, str] = Field(
+        default_factory=dict,
+        description="Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; "
+        "write `${NAME}` to take a value from a variable.",
+    )
+
+    @property
+    def uri(self) -> str:
+        """The place as the library takes it."""
+        return qualified(self.path)
+
+    def opened(self, extra: Mapping[str, str] | None = None) -> DeltaTable | None:
+        """The table as it is now; None if there is none."""
+        return opened(self.uri, {**self.options, **(extra or {})})
+
+    def probed(self) -> tuple[DeltaTable | None, Probe]:
+        """The table, if there is one, and the result of a connection test."""
+        quick = {} if is_local(self.path) else QUICK
+        try:
+            table = self.opened(quick)
+        except PenstockError as error:
+            return None, Probe(problems=error.problems)
+        return table, Probe(offers={} if table is None else {"columns": columns_of(table)})
+
+
+def opened(uri: str, options: Mapping[str, str]) -> DeltaTable | None:
+    """The table at a place; None if there is none."""
+    library()
+    from deltalake import DeltaTable
+
+    if is_local(uri) and os.path.exists(uri) and not os.path.isdir(uri):
+        message = f"'{uri}' is a file, not the directory of a table"
+        raise Invalid(Problem(code="not_a_directory", message=message, path="path", hint="name a directory"))
+    try:
+        with explained(uri, options):
+            return DeltaTable(uri, storage_options=dict(options))
+    except _Missing:
+        return None
+
+
+def library() -> None:
+    """Raises if the library is not installed."""
+    try:
+        import deltalake  # noqa: F401
+    except ImportError:
+        message = "the library for Delta tables is not installed"
+        hint = "run pip install 'penstock[delta]' where the flow runs"
+        raise Invalid(Problem(code="library_missing", message=message, path="type", hint=hint)) from None
+
+
+def columns_of(table: DeltaTable) -> list[str]:
+    """The columns of a table, each with its type."""
+    return [f"{field.name} {field.type}" for field in schema_of(table)]
+
+
+def schema_of(table: DeltaTable) -> Any:
+    """The columns of a table as Arrow's schema."""
+    import pyarrow as pa
+
+    return pa.schema(table.schema().to_arrow())
+
+
+def not_found(path: str) -> Problem:
+    """There is no table, and none is to be made."""
+    hint = "check the path; a table has a directory _delta_log"
+    return Problem(
+        code="table_not_found", message=f"there is no Delta table at '{path}'", path="path", hint=hint
+    )
+
+
+class _Missing(Retryable):
+    """There is no table."""
+
+
+@contextlib.contextmanager
+def explained(uri: str, options: Mapping[str, str]) -> Iterator[None]:
+    """Raise the library's errors as those of Penstock; `Invalid` if a retry cannot help."""
+    from deltalake.exceptions import (
+        CommitFailedError,
+        DeltaError,
+        DeltaProtocolError,
+        SchemaMismatchError,
+        TableNotFoundError,
+    )
+
+    try:
+        yield
+    except TableNotFoundError as error:
+        if MISSING.search(str(error)):
+            raise _Missing("there is no table at the path any more") from None
+        hint = "check the path, and that the worker may write there"
+        raise Invalid(_problem("path_unusable", _text(error, options), hint)) from None
+    except CommitFailedError as error:
+        hint = "another writer has changed the table; it is tried again"
+        raise Unavailable(_problem("conflict", _text(error, options), hint)) from None
+    except SchemaMismatchError as error:
+        hint = "compare the columns of the events with those of the table"
+        raise Invalid(_problem("schema_mismatch", _text(error, options), hint)) from None
+    except DeltaProtocolError as error:
+        hint = "the table uses a feature of Delta that is not supported"
+        raise Invalid(_problem("unsupported_table", _text(error, options), hint)) from None
+    except (DeltaError, OSError) as error:
+        hint = "check the path and the options, and that the store can be reached from the worker"
+        message = f"no access to '{uri}': {_text(error, options)}"
+        raise Unavailable(_problem("storage_failed", message, hint)) from None
+
+
+def _problem(code: str, message: str, hint: str) -> Problem:
+    return Problem(code=code, message=message, path="path", hint=hint)
+
+
+def _text(error: Exception, options: Mapping[str, str]) -> str:
+    """What an error says, on one line, without the values of secret options."""
+    text = " ".join(COLOUR.sub("", str(error)).replace("↳", ":").split())
+    for name, value in options.items():
+        if SECRET.search(name) and value:
+            text = text.replace(value, "***")
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"

@@ -1,0 +1,65 @@
+package penstock;
+
+import java.io.IOException;
+import java.net.URI;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.FilterFileSystem;
+import org.apache.hadoop.fs.LocatedFileStatus;
+import org.apache.hadoop.fs.MultipartUploaderBuilder;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
+import org.apache.hadoop.util.ReflectionUtils;
+
+/**
+ * A file system that connectors with the same settings share.
+ *
+ * Hadoop's own cache of file systems looks at the address only, so the login of the first flow would be used
+ * by all flows of a worker that read or write the same bucket.
+ */
+public final class SharedFileSystem extends FilterFileSystem {
+  /** The class of the file system itself. */
+  public static final String CLASS = "penstock.store.class";
+  /** A digest of the settings. */
+  public static final String SETTINGS = "penstock.store.settings";
+
+  private static final Map SHARED = new HashMap();
+
+  public void initialize(URI name, Configuration conf) throws IOException {
+    String key = name.getScheme() + "://" + name.getAuthority() + " " + conf.get(SETTINGS);
+    synchronized (SHARED) {
+      this.fs = (FileSystem) SHARED.get(key);
+      if (this.fs == null) {
+        Class made = conf.getClass(CLASS, null);
+        if (made == null) {
+          throw new IOException("No FileSystem for scheme \"" + name.getScheme() + "\"");
+        }
+        this.fs = (FileSystem) ReflectionUtils.newInstance(made, conf);
+        this.fs.initialize(name, conf);
+        SHARED.put(key, this.fs);
+      }
+    }
+    super.initialize(name, conf);
+  }
+
+  public String getScheme() {
+    return fs.getScheme();
+  }
+
+  public RemoteIterator listFiles(Path path, boolean recursive) throws IOException {
+    return fs.listFiles(path, recursive); // an object store lists a tree with one request
+  }
+
+  public boolean hasPathCapability(Path path, String capability) throws IOException {
+    return fs.hasPathCapability(path, capability); // the inherited one denies uploads in parts
+  }
+
+  public MultipartUploaderBuilder createMultipartUploader(Path path) throws IOException {
+    return fs.createMultipartUploader(path);
+  }
+
+  /** Nothing: others use it too. */
+  public void close() {}
+}

@@ -1,0 +1,114 @@
+"""Pages of an answer: where the next one is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+from urllib.parse import urljoin
+
+from pydantic import Field, model_validator
+
+from penstock.connectors.http.exchange import Answer
+from penstock.connectors.http.paths import JsonPath, plain, steps_of, text_at
+from penstock.errors import Invalid, Problem
+from penstock.frames.http.answers import shown
+from penstock.specs.base import Spec
+
+LINK = re.compile(r"<([^>]*)>([^<]*)")
+NEXT = re.compile(r';\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)', re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: by its address, by the value of a parameter, or the first one."""
+
+    url: str | None = None
+    value: str | int | None = None
+
+    def stored(self) -> list[Any]:
+        """The page in a position."""
+        return [self.url, self.value]
+
+
+class Paging(Spec):
+    """How an answer goes on in further pages."""
+
+    type: Literal["link", "cursor", "page", "offset"] = Field(
+        description="`link`: the header `Link` names the next page. `cursor`: the body has a cursor, or an "
+        "address, for it. `page`: pages have numbers. `offset`: a page begins at the number of an item."
+    )
+    path: JsonPath | None = Field(
+        default=None, description="`cursor`: where the body has it, such as `meta.next_cursor`."
+    )
+    param: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Parameter for the cursor, the page or the offset. Default: the name of the type.",
+    )
+    first: int = Field(default=1, ge=0, description="`page`: number of the first page.")
+    size: int | None = Field(
+        default=None,
+        ge=1,
+        description="Items of a page, sent as `size_param`. `page` and `offset`: a page with fewer is the "
+        "last one. Absent: an empty one is.",
+    )
+    size_param: str = Field(default="limit", min_length=1, description="Parameter for `size`.")
+    resume: bool = Field(
+        default=False,
+        description="Whether a poll goes on at the page where the last one ended, behind the items it has "
+        "read: for lists to which items are only appended. Otherwise each poll begins with the first page.",
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if (self.type == "cursor") != (self.path is not None):
+            raise ValueError("'path' goes with type 'cursor', and type 'cursor' needs it")
+        if self.type == "link" and self.param is not None:
+            raise ValueError("'param' has no meaning with type 'link'")
+        if self.type != "page" and "first" in self.model_fields_set:
+            raise ValueError("'first' has no meaning without type 'page'")
+        if self.type == "page" and self.resume and self.size is None:
+            # A page that is not full, followed by an empty one, would be left for good.
+            raise ValueError("'resume' with type 'page' needs the 'size' of a page")
+        return self
+
+    @property
+    def begin(self) -> Page:
+        """The first page."""
+        return Page(value={"page": self.first, "offset": 0}.get(self.type))
+
+    def params(self, page: Page) -> dict[str, str | int]:
+        """The parameters that ask for a page."""
+        found: dict[str, str | int] = {} if self.size is None else {self.size_param: self.size}
+        if page.value is not None:
+            found[self.param or self.type] = page.value
+        return found
+
+    def following(self, page: Page, url: str, answer: Answer, body: str, items: int) -> Page | None:
+        """The page after one that was read from `url`; None if that was the last one."""
+        if self.type in ("page", "offset"):
+            number = int(page.value or 0)
+            last = items == 0 or (self.size is not None and items < self.size)
+            return None if last else Page(value=number + (1 if self.type == "page" else items))
+        if self.type == "link":
+            target = _link(answer.headers.get("Link", ""))
+        else:
+            target = plain(text_at(body, steps_of(self.path or "")))
+            if target and not target.startswith(("http://", "https://", "/")):
+                following = Page(value=target) if target not in ("false", "0") else None
+                return None if following == page else following
+        if not target:
+            return None
+        following = Page(urljoin(url, target))
+        if shown(following.url or "") != shown(url):
+            # The login would be sent there.
+            message = f"the next page is at another host, {shown(following.url or '')}"
+            hint = "pages of one host are read only: check 'paging', and the address in the answer"
+            raise Invalid(Problem(code="http_foreign_page", message=message, path="paging", hint=hint))
+        return None if following.url == url else following
+
+
+def _link(header: str) -> str | None:
+    """The target of the link with the relation `next`."""
+    return next((url for url, params in LINK.findall(header) if NEXT.search(params)), None)

@@ -1,0 +1,143 @@
+"""The requests of a batch: which events go together, in which order, and under which idempotency key."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import orjson
+
+from penstock.connectors.base import DeliveryId
+from penstock.connectors.messages.sink import Message
+
+Body = Literal["event", "array", "lines"]
+
+Refusal = tuple[int, str, str]
+"""An event that is refused: its number in the batch or the request, a code and a reason."""
+
+
+class Event(NamedTuple):
+    """An event of a batch."""
+
+    number: int
+    value: bytes
+    nth: int
+    """Tells it from equal events of the batch that come before it."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Events of a batch that are sent together."""
+
+    target: str
+    events: tuple[Event, ...]
+    body: Body
+    delivery: DeliveryId
+
+    @cached_property
+    def content(self) -> bytes:
+        """The body of the request."""
+        values = [event.value for event in self.events]
+        if self.body == "event":
+            return values[0]
+        return b"[" + b",".join(values) + b"]" if self.body == "array" else b"\n".join(values) + b"\n"
+
+    @cached_property
+    def key(self) -> str:
+        """The same for the same events of the same batch, and only for these."""
+        # Numbers in the batch would not do: behind a shuffle, a batch that is computed again may have another
+        # order, and a receiver would take new events for known ones.
+        name = json.dumps([*astuple(self.delivery), self.target, [event.nth for event in self.events]])
+        return hashlib.sha256(name.encode() + b"\n" + self.content).hexdigest()[:32]
+
+    def halves(self) -> tuple[Request, Request]:
+        """The first and the second half of its events."""
+        middle = len(self.events) // 2
+        return (
+            Request(self.target, self.events[:middle], self.body, self.delivery),
+            Request(self.target, self.events[middle:], self.body, self.delivery),
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How events are put into requests."""
+
+    body: Body
+    max_events: int
+    max_bytes: int
+    lanes: int
+
+    def lanes_of(
+        self, messages: Sequence[Message], delivery: DeliveryId, without: Collection[int] = ()
+    ) -> list[Iterator[Request]]:
+        """Requests that may be sent beside each other; those of a lane are sent one after the other.
+
+        All events of a key are in one lane, in their order. Those with the numbers `without` are in none.
+        """
+        lanes: list[list[tuple[str, Event]]] = [[] for _ in range(self.lanes)]
+        empty = b"" if self.body == "event" else b"null"
+        seen: Counter[tuple[str, bytes]] = Counter()  # over all lanes: equal events may be in several
+        for number, message in enumerate(messages):
+            if number in without:
+                continue
+            value = empty if message.value is None else message.value
+            event = Event(number, value, seen[message.target, value])
+            seen[message.target, value] += 1
+            # Events without a key have no order among themselves. In turns, but whole requests at a time.
+            turn = number // self.max_events if message.key is None else zlib.crc32(message.key)
+            lanes[turn % self.lanes].append((message.target, event))
+        return [self._requests(lane, delivery) for lane in lanes if lane]
+
+    def _requests(self, lane: Sequence[tuple[str, Event]], delivery: DeliveryId) -> Iterator[Request]:
+        """The events of a lane in requests: those with the same target together, in their order."""
+        groups: dict[str, list[Event]] = {}
+        sizes: dict[str, int] = {}
+        for target, event in lane:
+            size = len(event.value) + 1
+            if target in groups and sizes[target] + size > self.max_bytes:
+                yield Request(target, tuple(groups.pop(target)), self.body, delivery)
+            group = groups.setdefault(target, [])
+            sizes[target] = size + (sizes[target] if group else 0)
+            group.append(event)
+            if len(group) == self.max_events:
+                yield Request(target, tuple(groups.pop(target)), self.body, delivery)
+        for target, group in groups.items():
+            yield Request(target, tuple(group), self.body, delivery)
+
+
+def unfit(message: Message, body: Body) -> tuple[str, str] | None:
+    """Why an event cannot share a request with others: a code and a reason; None if it can."""
+    if message.value is None or body == "event":
+        return None
+    if body == "lines":
+        if b"\n" in message.value or b"\r" in message.value:
+            return "multiple_lines", "the value has a line break, and each line of the body is an event"
+        return None
+    try:
+        orjson.loads(message.value)
+    except orjson.JSONDecodeError as error:
+        return "not_json", f"the value cannot be in a JSON array: {error}"
+    return None
+
+
+def signature(form: Literal["stripe", "github"], secret: str, content: bytes, now: int) -> str:
+    """The value of the header that proves the origin of a body."""
+    signed = content if form == "github" else b"%d." % now + content
+    digest = hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
+    return f"sha256={digest}" if form == "github" else f"t={now},v1={digest}"
+
+
+def merged(*several: Mapping[str, str]) -> dict[str, str]:
+    """Headers, of which a later one replaces an earlier one of the same name in any case."""
+    found: dict[str, tuple[str, str]] = {}
+    for headers in several:
+        found |= {name.lower(): (name, value) for name, value in headers.items()}
+    return dict(found.values())

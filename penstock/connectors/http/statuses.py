@@ -1,0 +1,69 @@
+"""Statuses of HTTP answers: what they say about a request, the settings, or the service."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from penstock.connectors.http.exchange import Answer
+from penstock.errors import Backpressure, Invalid, Problem, Unavailable
+from penstock.frames.http.answers import retry_after
+
+AGAIN = frozenset({408, 425})
+"""Statuses below 500 that pass by themselves: request timeout, too early."""
+
+PAUSE_S = 1.0
+"""Seconds to wait after `429 Too Many Requests` that does not say for how long."""
+
+_LOGIN = "check 'auth', and whether the token or the password is still valid"
+_ADDRESS = "check the URL"
+
+SETTINGS = {
+    401: ("http_unauthorized", "does not accept the login", "auth", _LOGIN),
+    403: (
+        "http_forbidden",
+        "does not allow this",
+        "auth",
+        "grant the user access, or check 'auth' and the URL",
+    ),
+    404: ("http_not_found", "has nothing at this address", "url", _ADDRESS),
+    405: ("http_method", "does not accept this method here", "method", "check 'method' and the URL"),
+    407: ("http_proxy", "asks for a login at a proxy", "url", "check HTTPS_PROXY of the worker"),
+    410: ("http_gone", "has nothing at this address any more", "url", _ADDRESS),
+    415: ("http_media_type", "does not accept this content type", "headers", "check 'headers' and 'body'"),
+}
+"""Statuses that every request would get until a setting is changed."""
+
+BY_ADDRESS = frozenset({403, 404, 410})
+"""Those of `SETTINGS` that depend on the address, and so on the event if it has columns in it."""
+
+
+def judge(answer: Answer, where: str, *, again: Collection[int] = AGAIN) -> None:
+    """Raise for an answer that says nothing about the content of the request.
+
+    `Backpressure` if the server asks to wait, `Unavailable` if a retry may help, and `Invalid` if a setting
+    has to be changed. Returns if the request was accepted, or refused for its content.
+    """
+    status, wait = answer.status, retry_after(answer.headers)
+    if status == 429 or (status == 503 and wait is not None):
+        raise Backpressure(f"{where} asks to wait: {status}", PAUSE_S if wait is None else wait)
+    if status >= 500 or status in again:
+        message = _told(f"{where} answered {status}", answer)
+        hint = "see the log of the service; the request is repeated"
+        raise Unavailable(Problem(code="http_failed", message=message, path="url", hint=hint))
+    if 300 <= status < 400 and status != 304:
+        message = f"{where} answered {status}, a redirect"
+        hint = "redirects are not followed: write the address it leads to"
+        raise Invalid(Problem(code="http_redirect", message=message, path="url", hint=hint))
+    if status in SETTINGS:
+        raise Invalid(setting(answer, where))
+
+
+def setting(answer: Answer, where: str) -> Problem:
+    """The problem behind a status of `SETTINGS`."""
+    code, text, path, hint = SETTINGS[answer.status]
+    message = _told(f"{where} {text} ({answer.status})", answer)
+    return Problem(code=code, message=message, path=path, hint=hint)
+
+
+def _told(text: str, answer: Answer) -> str:
+    return f"{text}: {answer.text}" if answer.text else text

@@ -1,0 +1,29 @@
+"""The target of an event, such as a topic: a fixed name, or text with `{column}` in it."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from penstock.specs import templates
+from penstock.sql.names import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+def columns_of(template: str) -> list[str]:
+    """The columns that a template names; ValueError if it is malformed."""
+    return list(templates.columns_of(template))
+
+
+def text_of(template: str, escape: Callable[[Column], Column] = lambda value: value) -> Column:
+    """The text of a template for each event, with each value escaped; NULL if a column of it is."""
+    from pyspark.sql import functions as f
+
+    parts: list[Column] = []
+    for text, name, _, _ in string.Formatter().parse(template):
+        parts += [f.lit(text)] if text else []
+        parts += [escape(f.col(quote(name)).cast("string"))] if name else []
+    return f.concat(*parts)

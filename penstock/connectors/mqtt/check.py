@@ -1,0 +1,21 @@
+"""The connection test of MQTT: does the broker answer, may this user log in."""
+
+from __future__ import annotations
+
+from penstock.connectors.mqtt.client import MqttConnection, MqttEnd
+from penstock.connectors.probe import Probe, unreachable
+from penstock.errors import PenstockError, Problem, Retryable
+
+
+def probe_mqtt(end: MqttEnd) -> Probe:
+    """The result of the test. The protocol has no list of topics, so none are offered."""
+    if problems := unreachable([end.address], "address"):
+        return Probe(problems=problems)
+    try:
+        MqttConnection(end).close()
+    except PenstockError as error:
+        return Probe(problems=error.problems)
+    except Retryable as error:
+        hint = "look at the broker's log"
+        return Probe(problems=[Problem(code="mqtt_failed", message=str(error), path="address", hint=hint)])
+    return Probe()

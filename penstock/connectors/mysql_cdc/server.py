@@ -1,0 +1,221 @@
+"""Connections to a server, and what goes wrong with them."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import unquote, urlsplit
+
+from pydantic import Field, model_validator
+
+from penstock.errors import Invalid, PenstockError, Problem, Unavailable
+from penstock.specs.base import Component, Spec
+
+if TYPE_CHECKING:
+    import pymysql
+
+CONNECT_S = 5
+"""Seconds that a server may take to accept a connection."""
+
+READ_S = 60
+"""Seconds that a server may take to answer."""
+
+PORT = 3306
+
+LOGIN = (1044, 1045, 1698)
+DENIED = (1142, 1143, 1227, 1290)
+GONE = 1236
+"""The server cannot send the log from the position that was asked for."""
+
+
+class MySqlTls(Spec):
+    """Encrypted connections. Files are read where the flow runs."""
+
+    ca_file: str | None = Field(
+        default=None,
+        min_length=1,
+        description="PEM file of trusted authorities. Absent: those of the system.",
+    )
+    verify_hostname: bool = Field(
+        default=True, description="Whether the name in the server's certificate must be that of its address."
+    )
+
+    def context(self) -> ssl.SSLContext:
+        """The settings of a connection."""
+        made = ssl.create_default_context(cafile=self.ca_file)
+        made.check_hostname = self.verify_hostname
+        return made
+
+
+class MySqlServer(Component):
+    """A server of MySQL or MariaDB."""
+
+    url: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Address of the server, such as `mysql://reader:${PASSWORD}@db.example:3306`. Characters "
+        "of the password that have a meaning in a URL are written as `%40`. A database at its end is that of "
+        "`tables` without one. Or name `host` and the others.",
+    )
+    host: str | None = Field(default=None, min_length=1, description="Instead of `url`: name of the host.")
+    port: int | None = Field(default=None, ge=1, le=65535, description="Its port; absent: 3306.")
+    user: str | None = Field(default=None, min_length=1, description="Name of the user.")
+    password: str | None = Field(
+        default=None, description="Password of the user; write `${NAME}` to take it from a variable."
+    )
+    tls: MySqlTls | None = Field(default=None, description="Encrypt; `{}` trusts what the system trusts.")
+
+    @model_validator(mode="after")
+    def _has_one_address(self) -> Self:
+        if (self.url is None) == (self.host is None):
+            raise ValueError("name either a 'url' or a 'host'")
+        others = [name for name in ("port", "user", "password") if getattr(self, name) is not None]
+        if self.url is not None and others:
+            raise ValueError(f"'{others[0]}' belongs into the 'url', or name a 'host' instead of it")
+        if self.url is not None and "${" not in self.url:
+            parts = urlsplit(self.url)
+            if parts.scheme not in ("mysql", "mariadb") or not parts.hostname:
+                raise ValueError("the 'url' is no address: write mysql://user:password@host:3306")
+            if parts.query or parts.path.count("/") > 1:
+                raise ValueError("the 'url' ends with the port, or with the name of a database")
+        return self
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and the port."""
+        if self.url is None:
+            return self.host or "", self.port or PORT
+        parts = urlsplit(self.url)
+        try:
+            return parts.hostname or "", parts.port or PORT
+        except ValueError:
+            return parts.hostname or "", PORT
+
+    @property
+    def database(self) -> str | None:
+        """The database that the URL names."""
+        return unquote(urlsplit(self.url or "").path.strip("/")) or None
+
+    @property
+    def place(self) -> str:
+        """The field that names the server, for paths of problems."""
+        return "url" if self.url is not None else "host"
+
+    def connect(self) -> pymysql.Connection[Any]:
+        """A connection. Values come as text, or as bytes. Raises `Invalid` or `Unavailable`."""
+        module = client()
+        from pymysql.converters import conversions
+
+        host, port = self.address
+        user, password = self.user, self.password
+        if self.url is not None:
+            parts = urlsplit(self.url)
+            user, password = unquote(parts.username or ""), unquote(parts.password or "")
+        try:
+            made: pymysql.Connection[Any] = module.connect(
+                host=host,
+                port=port,
+                user=user,
+                password=password or "",
+                charset="utf8mb4",
+                autocommit=True,
+                connect_timeout=CONNECT_S,
+                read_timeout=READ_S,
+                write_timeout=READ_S,
+                ssl=None if self.tls is None else self.tls.context(),
+                conv={kind: made for kind, made in conversions.items() if not isinstance(kind, int)},
+                init_command="SET SESSION time_zone = '+00:00', sql_mode = ''",
+                program_name="penstock",
+            )
+        except (module.MySQLError, OSError) as error:
+            raise explained(error, self) from None
+        return made
+
+
+def client() -> Any:
+    """The module `pymysql`. Raises `Invalid` if it, or the library for the log, is not installed."""
+    try:
+        import pymysql
+        import pymysqlreplication  # noqa: F401
+    except ImportError:
+        raise Invalid(
+            Problem(
+                code="client_missing",
+                message="the client libraries of MySQL are not installed",
+                path="type",
+                hint="pip install 'penstock[mysql]' where the flow runs",
+            )
+        ) from None
+    return pymysql
+
+
+def explained(error: BaseException, server: MySqlServer) -> PenstockError:
+    """The error of a client in the words of the document. `Invalid` if a retry cannot help."""
+    code, text = _parts(error)
+    host, port = server.address
+    if code in LOGIN:
+        return Invalid(
+            Problem(
+                code="login_failed",
+                message=f"{host}:{port} refuses the user or the password",
+                path=server.place,
+                hint="check the user, the password, and from which hosts the user may connect",
+            )
+        )
+    if code in DENIED:
+        return Invalid(
+            Problem(
+                code="permission_denied",
+                message=f"the user may not do that: {text}",
+                path=server.place,
+                hint="GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO the user; on MariaDB "
+                "from 10.5 on also BINLOG MONITOR",
+            )
+        )
+    hint = "check the port, and that the server runs and can be reached from the worker"
+    return Unavailable(
+        Problem(
+            code="unreachable",
+            message=f"no connection to {host}:{port}: {text}",
+            path=server.place,
+            hint=hint,
+        )
+    )
+
+
+def refused(code: int, text: str, server: MySqlServer) -> PenstockError:
+    """The error that a server has sent in place of its log."""
+    if code != GONE:
+        return explained(RuntimeError(code, text), server)
+    if "same server" in text:
+        problem = Problem(
+            code="server_id_taken",
+            message=f"another replica has the same server_id: {text}",
+            path="server_id",
+            hint="give each reader of a server, replicas included, a server_id of its own",
+        )
+        return Unavailable(problem)
+    if "max_allowed_packet" in text:
+        hint = "raise max_allowed_packet at the server"
+        return Invalid(Problem(code="event_too_large", message=text, path=server.place, hint=hint))
+    return Invalid(_gone(text))
+
+
+def _gone(text: str) -> Problem:
+    return Problem(
+        code="position_gone",
+        message=f"the server cannot send its log from the stored position on: {text}",
+        path="position",
+        hint="changes were lost, as the binary log was purged or reset: start the pipeline over, which takes "
+        "a new snapshot, and keep logs longer (binlog_expire_logs_seconds)",
+    )
+
+
+def _parts(error: BaseException) -> tuple[int, str]:
+    """The number of an error, and its text without the names of classes."""
+    args: tuple[Any, ...] = error.args
+    code = args[0] if args and isinstance(args[0], int) else 0
+    text = str(args[1]) if len(args) > 1 else str(error)
+    if code == 2003 and "(" in text:  # Can't connect to MySQL server on 'host' ([Errno 111] …)
+        text = text.rpartition("(")[2].rstrip(")").rpartition("] ")[2]
+    return code, text.lower() if code == 2003 else text

@@ -1,0 +1,74 @@
+"""The `nats` source: messages of a JetStream stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from penstock.connectors.base import SourceGuarantee
+from penstock.connectors.messages.source import MessageSource
+from penstock.connectors.nats.check import probe_nats
+from penstock.connectors.nats.client import NatsEnd
+from penstock.connectors.nats.receiver import NatsReceiver
+from penstock.connectors.probe import Probe
+from penstock.connectors.received import Receiver
+from penstock.frames.site import Site
+from penstock.specs.positions import PositionText
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class NatsSource(NatsEnd, MessageSource):
+    """Reads the messages of a NATS JetStream stream.
+
+    Each message is kept exactly once: the sequence number of the last message is stored with the events, and
+    reading goes on behind it after a crash. A durable pull consumer, which the source makes and names after
+    the pipeline, acknowledges messages once they are kept, so streams with the retention policies `interest`
+    and `workqueue` can remove them.
+
+    With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: a
+    message that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
+    `value`, `key` and `headers`. Headers of a message stay with the event, except for those that begin with
+    `Nats-`; the header `Penstock-Key` is its key.
+    """
+
+    type: Literal["nats"] = "nats"
+    jetstream: str = Field(min_length=1, pattern=r"^[^\s.*>/\\]+$", description="Name of the stream.")
+    subject: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Read only messages with this subject, which may have the wildcards `*` and `>`.",
+    )
+    position: PositionText = Field(
+        default="earliest",
+        description="Where it begins: earliest, latest, offset:N (a sequence number) or time:ISO 8601.",
+    )
+    gap: Literal["skip", "fail"] = Field(
+        default="fail",
+        description="Messages that the stream removed while the pipeline was not connected: fail the "
+        "pipeline, or go on with the oldest that is left. With a `subject` this can't be noticed.",
+    )
+    subject_header: str | None = Field(
+        default=None, min_length=1, description="Name of a header that gets the subject of each message."
+    )
+    prefetch: int = Field(
+        default=1000, ge=1, le=10_000, description="Messages that are fetched ahead, and kept with one write."
+    )
+
+    guarantee: ClassVar[SourceGuarantee] = "exactly-once"
+    tested: ClassVar = "NATS Server 2.9.10"
+    example: ClassVar = """\
+type: nats
+servers: [nats-1.example:4222]
+jetstream: ORDERS
+subject: orders.>
+schema: id BIGINT, customer STRING, amount DOUBLE
+"""
+
+    def receiver(self, site: Site) -> Receiver:
+        return NatsReceiver(self, site.flow)
+
+    def probe(self, spark: SparkSession, site: Site) -> Probe:
+        return probe_nats(self, stream=self.jetstream)

@@ -1,0 +1,127 @@
+"""Connections to servers: addresses, TLS, logins, and client libraries that may not be installed."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import select
+import ssl
+from collections.abc import Sequence
+from typing import Annotated, Any, Protocol
+
+from pydantic import AfterValidator, Field
+
+from penstock.connectors.probe import unreachable
+from penstock.errors import Invalid, PenstockError, Problem, Unavailable
+from penstock.specs.base import Spec
+from penstock.specs.tls import Tls, reason_of
+
+ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\],]+):[0-9]{1,5}")
+"""A host, or an IPv6 address in brackets, and a port."""
+
+
+def _is_address(text: str) -> str:
+    if "${" not in text and not ADDRESS.fullmatch(text):
+        raise ValueError(f"'{text}' is no address: write host:port, such as localhost:1234")
+    return text
+
+
+Address = Annotated[str, AfterValidator(_is_address)]
+"""A server as `host:port`."""
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """The parts of an address."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+class Login(Spec):
+    """A user of the server."""
+
+    username: str = Field(min_length=1, description="Name of the user.")
+    password: str = Field(description="Its password; write `${NAME}` to take it from a variable.")
+
+
+class Security(Spec):
+    """How connections are encrypted and authenticated. Absent: neither."""
+
+    tls: Tls | None = Field(default=None, description="Encrypt; `{}` trusts the authorities of the system.")
+    login: Login | None = Field(default=None, description="Log in with a name and a password.")
+
+
+def context_of(security: Security | None) -> ssl.SSLContext | None:
+    """The TLS settings of a connection; None if it is not encrypted."""
+    return security.tls.context("security.tls") if security is not None and security.tls is not None else None
+
+
+def login_of(security: Security | None) -> tuple[str, str] | None:
+    """The user and the password of a connection."""
+    if security is None or security.login is None:
+        return None
+    return security.login.username, security.login.password
+
+
+class HasFileno(Protocol):
+    """A file, a socket, or something that has one."""
+
+    def fileno(self) -> int: ...
+
+
+def wait_readable(file: HasFileno | int, seconds: float) -> bool:
+    """Wait until a file or socket has bytes to read or has ended; false if neither happens in time.
+
+    `select.select` fails for descriptors above 1,023, which a worker with many flows has.
+    """
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    return bool(poll.poll(max(0.0, seconds) * 1000))
+
+
+def library(module: str, extra: str) -> Any:
+    """A client library; `Invalid` names the extra to install if it is missing."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        message = f"the Python package for '{extra}' is not installed where the flow runs"
+        hint = f"pip install 'penstock[{extra}]'"
+        raise Invalid(Problem(code="missing_library", message=message, path="type", hint=hint)) from None
+
+
+def refused_login(system: str, name: str, reason: str = "") -> Invalid:
+    """A login that a server refuses; `system` begins its code, `name` is how people call it."""
+    detail = f": {reason}" if reason else ""
+    hint = "check the user and the password"
+    return Invalid(
+        Problem(
+            code=f"{system}_login",
+            message=f"{name} refuses the login{detail}",
+            path="security.login",
+            hint=hint,
+        )
+    )
+
+
+def not_connected(error: BaseException, system: str, addresses: Sequence[str], path: str) -> PenstockError:
+    """The error behind a connection that cannot be made or was lost. `path` is the field of the address."""
+    where = ", ".join(addresses)
+    tls = next((cause for cause in _causes(error) if isinstance(cause, ssl.SSLError)), None)
+    if tls is not None:
+        message = f"no encrypted connection to {where}: {reason_of(tls)}"
+        hint = "check security.tls, and whether the server asks for a certificate or speaks TLS at all"
+        problem = Problem(code=f"{system}_tls", message=message, path="security.tls", hint=hint)
+        final = isinstance(tls, ssl.SSLCertVerificationError) or tls.reason == "WRONG_VERSION_NUMBER"
+        return Invalid(problem) if final else Unavailable(problem)
+    if problems := unreachable(addresses, path):
+        return Unavailable(*problems)
+    message = f"no connection to {where}: {reason_of(error)}"
+    hint = "check that the server runs, that it is the right port, and whether it wants TLS"
+    return Unavailable(Problem(code=f"{system}_unreachable", message=message, path=path, hint=hint))
+
+
+def _causes(error: BaseException | None) -> list[BaseException]:
+    found: list[BaseException] = []
+    while error is not None and error not in found:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found

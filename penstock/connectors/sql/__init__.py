@@ -1,0 +1,1 @@
+"""Databases as sources and sinks: PostgreSQL, MySQL, MariaDB and SQLite."""

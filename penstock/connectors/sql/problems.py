@@ -1,0 +1,100 @@
+"""Failures of databases in words: what is wrong, what to do, and whether a retry can help."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from penstock.connectors.sql.client import Place, TableName
+from penstock.errors import Invalid, PenstockError, Problem, Unavailable, did_you_mean
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """Why a database does not take a row."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An error of a database that is known better."""
+
+    code: str
+    message: str
+    """`{0}` is what the database says; `{address}`, `{database}` and `{user}` are those of the URL."""
+    hint: str
+    path: str | None = "url"
+    fatal: bool = True
+
+
+UNKNOWN_HOST = Rule("unknown_host", "there is no host '{host}'", "check the name of the host", fatal=False)
+UNREACHABLE = Rule(
+    "sql_unreachable",
+    "no connection to {address}: {0}",
+    "check the address, and that the database runs and can be reached from here",
+    fatal=False,
+)
+LOGIN = Rule(
+    "sql_login",
+    "the database refuses the login of {user}: {0}",
+    "check the user and the password in 'url', or in 'password'",
+)
+UNKNOWN_DATABASE = Rule(
+    "unknown_database",
+    "there is no database '{database}' at {address}",
+    "create the database, or correct the URL",
+)
+FORBIDDEN = Rule(
+    "sql_forbidden",
+    "{user} may not do this: {0}",
+    "grant the user the right to read and write the table, and to create what is to be created",
+    "table",
+)
+BUSY = Rule("sql_busy", "the database cannot do this now: {0}", "it is tried again by itself", fatal=False)
+OPTION = Rule("sql_option", "the client does not accept an option: {0}", "check what follows '?' in 'url'")
+NO_UNIQUE_KEY = Rule(
+    "no_unique_key",
+    "the table has no unique index for 'key': {0}",
+    "create a primary key or a unique index of exactly these columns",
+    "key",
+)
+FAILED = Rule("sql_failed", "the database reports: {0}", "correct the statement or the table", "table")
+FAILING = Rule("sql_failed", "the database reports: {0}", "it is tried again by itself", "table", fatal=False)
+
+
+def error_of(rule: Rule, said: str, place: Place) -> PenstockError:
+    """The error of a rule, with what the database says."""
+    named = {
+        "address": place.address,
+        "database": place.database,
+        "host": place.host,
+        "user": f"'{place.user}'" if place.user else "the user",
+    }
+    text = place.safe(" ".join(said.split())).rstrip(".")
+    message = rule.message.format(text, **named)
+    problem = Problem(code=rule.code, message=message, path=rule.path, hint=rule.hint)
+    return Invalid(problem) if rule.fatal else Unavailable(problem)
+
+
+def matching(said: str, patterns: Iterable[tuple[str, Rule]]) -> Rule | None:
+    """The rule of the first pattern that is found in a text."""
+    return next((rule for pattern, rule in patterns if re.search(pattern, said)), None)
+
+
+def unknown_table(table: TableName, found: Iterable[str], *, creatable: bool = True) -> Problem:
+    """The problem of a table that is not there."""
+    names = list(found)
+    hint = did_you_mean(str(table), names) if names else "create the table"
+    if creatable:
+        hint += "; `create: if_missing` creates it"
+    return Problem(code="unknown_table", message=f"there is no table '{table}'", path="table", hint=hint)
+
+
+def missing_client(extra: str, name: str) -> Invalid:
+    """The error of a client library that is not installed."""
+    message = f"the client of {name} is not installed"
+    hint = f"pip install 'penstock[{extra}]'"
+    return Invalid(Problem(code="missing_client", message=message, path="url", hint=hint))

@@ -1,0 +1,151 @@
+"""The `sql` source: rows of a table or query in PostgreSQL, MySQL, MariaDB or SQLite."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from penstock.connectors.base import SourceGuarantee
+from penstock.connectors.probe import Probe
+from penstock.connectors.received import ReceivedSource, Receiver
+from penstock.connectors.sql.client import SqlEnd, table_text
+from penstock.errors import Invalid, Problem, Unavailable
+from penstock.frames.site import Site
+from penstock.sql.names import quote
+from penstock.sql.schemas import parse_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SqlSource(SqlEnd, ReceivedSource):
+    """Reads the rows of a table, or of a query, in PostgreSQL, MySQL, MariaDB or SQLite.
+
+    With `mode: incremental` it asks again and again for rows whose `column`, an increasing number or time, is
+    greater than that of the last row. Rows that are changed or deleted are seen only if the column grows with
+    a change; to see every change, read the log of the database instead. `mode: snapshot` reads all rows once,
+    in the order of the key, and the pipeline completes.
+
+    Each row is read exactly once: the column and the key of the last row are stored with the rows in the
+    pipeline's input stream, and after a crash it goes on right behind them. The exception are rows that
+    become visible more than `lag_ms` after a row with a greater value of `column`: they are not read.
+    """
+
+    type: Literal["sql"] = "sql"
+    table: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The table or view, with its schema if it is not the default one: `sales.orders`.",
+    )
+    query: str | None = Field(default=None, min_length=1, description="Instead of `table`: a SELECT.")
+    mode: Literal["incremental", "snapshot"] = Field(
+        default="incremental", description="Go on with new rows for ever, or read all rows once and complete."
+    )
+    column: str | None = Field(
+        default=None,
+        min_length=1,
+        description="`incremental`: the column that grows with each new row, such as an id or the time of "
+        "the last change. It should have an index. Rows with NULL in it are not read.",
+    )
+    key: list[str] | None = Field(
+        default=None,
+        description="Columns that tell rows with the same value of `column` apart. Absent: the primary key "
+        "of the table. A `query` needs it; `[]` says that `column` is unique.",
+    )
+    schema_: str | None = Field(
+        default=None,
+        alias="schema",
+        description="Columns to read, as Spark DDL; absent: all, with types inferred and pinned.",
+    )
+    poll_ms: int = Field(
+        default=1000, ge=10, description="How often to ask for new rows, if there were less than a page."
+    )
+    page: int = Field(default=10_000, ge=1, le=1_000_000, description="The most rows of one question.")
+    lag_ms: int = Field(
+        default=1000,
+        ge=0,
+        description="`incremental`: how long to wait before rows are read. Transactions end in another order "
+        "than they take numbers or times; one that takes longer than this may be missed.",
+    )
+
+    guarantee: ClassVar[SourceGuarantee] = "exactly-once"
+    tested: ClassVar = "PostgreSQL 15, MariaDB 10.11 and SQLite 3.40"
+    example: ClassVar = """\
+type: sql
+url: postgresql://penstock@db.example/shop
+password: ${PG_PASSWORD}
+table: sales.orders
+column: updated_at
+"""
+
+    @field_validator("table")
+    @classmethod
+    def _is_a_table(cls, value: str | None) -> str | None:
+        return None if value is None else table_text(value)
+
+    @field_validator("query")
+    @classmethod
+    def _is_one_query(cls, value: str | None) -> str | None:
+        return None if value is None else value.strip().rstrip(";")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if (self.table is None) == (self.query is None):
+            raise ValueError("name either a 'table' or a 'query'")
+        if (self.column is not None) != (self.mode == "incremental"):
+            needs = "needs a 'column'" if self.column is None else "has no use for a 'column'"
+            raise ValueError(f"mode '{self.mode}' {needs}")
+        if self.query is not None and self.key is None:
+            raise ValueError("a 'query' needs a 'key'; `key: []` if its column is unique")
+        if self.mode == "snapshot" and self.key == []:
+            raise ValueError("mode 'snapshot' needs a 'key' that is not empty")
+        given = self.model_fields_set & {"poll_ms", "lag_ms"}
+        if self.mode == "snapshot" and given:
+            names = ", ".join(f"'{name}'" for name in sorted(given))
+            raise ValueError(f"{names} has no meaning with mode 'snapshot'")
+        return self
+
+    @classmethod
+    def input_schema(cls, spec: Mapping[str, Any]) -> str | None:
+        schema = spec.get("schema")
+        return schema if isinstance(schema, str) else None
+
+    def pinned(self, spark: SparkSession, site: Site) -> Self:
+        if self.schema_ is not None:
+            parse_schema(spark, self.schema_, field="schema")
+            return self
+        try:
+            return self.model_copy(update={"schema_": self.inferred()})
+        except Unavailable as error:
+            (problem, *_) = error.problems
+            hint = f"{problem.hint}; or write the columns into 'schema'"
+            message = f"the columns cannot be inferred: {problem.message}"
+            raise Invalid(
+                Problem(code="schema_unknown", message=message, path=problem.path, hint=hint)
+            ) from None
+
+    def inferred(self) -> str:
+        """The columns of the table or query, as Spark DDL."""
+        from penstock.connectors.sql.database import connect
+        from penstock.connectors.sql.reading import in_query, layout_of
+
+        with contextlib.closing(connect(self.place, self.connect_timeout_s)) as database:
+            try:
+                columns = layout_of(database, self).columns
+            except database.errors as error:
+                raise in_query(database.explained(error), self) from None
+            return ", ".join(f"{quote(each.name)} {database.spark_type(each)}" for each in columns)
+
+    def probe(self, spark: SparkSession, site: Site) -> Probe:
+        from penstock.connectors.sql.check import probe_source
+
+        return probe_source(self)
+
+    def receiver(self, site: Site) -> Receiver:
+        from penstock.connectors.sql.reading import SqlReceiver
+        from penstock.streams.schema import arrow_schema
+
+        return SqlReceiver(self, arrow_schema(self.schema_ or self.inferred()))

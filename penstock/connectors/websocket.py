@@ -1,0 +1,229 @@
+"""The `websocket` source: messages that a server sends over a WebSocket."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import ssl
+import time
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from penstock.connectors.http.exchange import SHOWN, connection_error
+from penstock.connectors.http.paths import JsonPath, plain, steps_of, text_at
+from penstock.connectors.messages.source import MessageSource, raw_events
+from penstock.connectors.probe import Probe
+from penstock.connectors.received import Received, Receiver
+from penstock.connectors.remote import library
+from penstock.errors import Invalid, PenstockError, Problem, Unavailable
+from penstock.frames.http.answers import shown
+from penstock.frames.site import Site
+from penstock.specs.http import Auth, Headers, WebsocketUrl
+from penstock.specs.tls import Tls
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from websockets.sync.client import ClientConnection
+
+MOST = 5000
+"""Messages that are appended together, if they have already arrived."""
+
+GATHER_S = 0.02
+"""Seconds in which messages are gathered: an append costs more than a message."""
+
+CLOSE_S = 1.0
+"""Seconds that a server may take to say goodbye."""
+
+PROBE_S = 3.0
+"""Seconds that the connection test waits for messages."""
+
+SAMPLE = 5
+"""Messages that the connection test shows."""
+
+REFUSED = {
+    401: ("http_unauthorized", "auth", "check 'auth'"),
+    403: ("http_forbidden", "auth", "grant the user access, or check 'auth' and the URL"),
+    404: ("http_not_found", "url", "check the URL"),
+}
+"""Statuses of a handshake that stay the same until a setting is changed."""
+
+
+class WebsocketSource(MessageSource):
+    """Connects to a WebSocket server; each message that it sends is an event.
+
+    The protocol has no positions, so that nothing can be asked for again: messages that the server sends
+    while the source is not connected are lost to it (at-most-once), and so are the last milliseconds of
+    messages when its process is killed. Messages that are stored in the input stream of the flow are not
+    lost. After a lost connection the source connects and subscribes again.
+
+    While the input stream is full, nothing is read from the connection. A server may close it then.
+    """
+
+    type: Literal["websocket"] = "websocket"
+    url: WebsocketUrl = Field(min_length=1, description="Address, as `ws://` or `wss://`.")
+    subscribe: list[str | dict[str, Any]] = Field(
+        default_factory=list,
+        description="Messages to send after each connect: a text, or an object that is sent as JSON.",
+    )
+    headers: Headers = Field(default_factory=dict, description="Headers of the handshake.")
+    auth: Auth | None = Field(default=None, description="How the handshake logs in.")
+    tls: Tls | None = Field(default=None, description="Certificates, if those of the machine do not do.")
+    subprotocols: list[str] = Field(
+        default_factory=list, description="Subprotocols to offer, the preferred one first."
+    )
+    key: JsonPath | None = Field(
+        default=None, min_length=1, description="Field of a JSON message that becomes the key of its event."
+    )
+    ping_ms: int = Field(
+        default=20_000,
+        ge=0,
+        description="Wait between pings. A server that does not answer one within this time is given up. 0: "
+        "no pings.",
+    )
+    timeout_ms: int = Field(default=10_000, ge=1, description="How long to wait for the handshake.")
+    max_message_bytes: int = Field(
+        default=1024 * 1024, ge=1, le=1024**3, description="A larger message ends the connection."
+    )
+
+    guarantee: ClassVar = "at-most-once"
+    tested: ClassVar = "the server of websockets 17.4"
+    example: ClassVar = """\
+type: websocket
+url: wss://feed.example/v1
+subscribe: [{op: subscribe, channel: trades}]
+key: symbol
+schema: symbol STRING, price DECIMAL(18, 8), at TIMESTAMP
+"""
+
+    @model_validator(mode="after")
+    def _logs_in_once(self) -> Self:
+        if self.auth is not None and "authorization" in (name.lower() for name in self.headers):
+            raise ValueError("name either 'auth' or the header 'Authorization'")
+        return self
+
+    def receiver(self, site: Site) -> Receiver:
+        return _Receiver(self)
+
+    def probe(self, spark: SparkSession, site: Site) -> Probe:
+        receiver = _Receiver(self)
+        sample: list[dict[str, Any]] = []
+        try:
+            receiver.open(None)
+            deadline = time.monotonic() + PROBE_S
+            while len(sample) < SAMPLE and (left := deadline - time.monotonic()) > 0:
+                values = receiver.messages(left)
+                sample += [{"value": value.decode(errors="replace")[:SHOWN]} for value in values]
+        except PenstockError as error:
+            return Probe(problems=error.problems)
+        finally:
+            receiver.close()
+        return Probe(sample=sample[:SAMPLE])
+
+
+class _Receiver(Receiver):
+    """One connection."""
+
+    def __init__(self, source: WebsocketSource) -> None:
+        self.source = source
+        self._key = None if source.key is None else steps_of(source.key)
+        self._connection: ClientConnection | None = None
+        self._closing = contextlib.ExitStack()
+
+    def open(self, position: str | None) -> None:
+        try:
+            self._connection = self._closing.enter_context(_connect(self.source))
+            for message in self.source.subscribe:
+                self._connection.send(message if isinstance(message, str) else json.dumps(message))
+        except PenstockError:
+            raise
+        except Exception as error:  # the client raises its own, those of sockets and of TLS
+            raise _failure(self.source.url, error) from None
+
+    def receive(self, wait_s: float) -> Received | None:
+        values = self.messages(wait_s)
+        if not values:
+            return None
+        keys = None if self._key is None else [self._key_of(value) for value in values]
+        return Received(raw_events(values, keys))
+
+    def close(self) -> None:
+        self._closing.close()
+
+    def messages(self, wait_s: float) -> list[bytes]:
+        """The next messages; none if there are none within `wait_s` seconds."""
+        assert self._connection is not None
+        found: list[bytes] = []
+        until = time.monotonic() + wait_s
+        try:
+            while len(found) < MOST:
+                message = self._connection.recv(max(0.0, until - time.monotonic()))
+                if not found:
+                    until = time.monotonic() + GATHER_S
+                found.append(message.encode() if isinstance(message, str) else message)
+        except TimeoutError:
+            pass
+        except Exception as error:
+            # What came before is kept: the next call finds the connection closed, too.
+            if not found:
+                raise _failure(self.source.url, error) from None
+        return found
+
+    def _key_of(self, value: bytes) -> bytes | None:
+        assert self._key is not None
+        try:
+            found = plain(text_at(value.decode(), self._key))
+        except (ValueError, IndexError):
+            return None  # no JSON: the decoder says so
+        return None if found is None else found.encode(errors="replace")
+
+
+def _connect(source: WebsocketSource) -> contextlib.AbstractContextManager[ClientConnection]:
+    """A connection that lasts as long as its context."""
+    connect = library("websockets.sync.client", "websocket").connect
+    headers = dict(source.headers)
+    context: ssl.SSLContext | None = None
+    timeout_s = source.timeout_ms / 1000
+    if source.auth is not None:
+        from penstock.frames.http.clients import authorization
+
+        headers["Authorization"] = authorization(source.auth, timeout_s)
+    if source.tls is not None and source.url.startswith("wss:"):
+        context = source.tls.context()
+    ping_s = source.ping_ms / 1000 or None
+    made: contextlib.AbstractContextManager[ClientConnection] = connect(
+        source.url,
+        ssl=context,
+        subprotocols=source.subprotocols or None,
+        additional_headers=headers,
+        open_timeout=timeout_s,
+        ping_interval=ping_s,
+        ping_timeout=ping_s,
+        close_timeout=CLOSE_S,
+        max_size=source.max_message_bytes,
+    )
+    return made
+
+
+def _failure(url: str, error: Exception) -> PenstockError:
+    """What is wrong, by an exception of the client."""
+    from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+
+    where = shown(url)
+    if isinstance(error, InvalidStatus):
+        status = error.response.status_code
+        if status in REFUSED:
+            code, path, hint = REFUSED[status]
+            message = f"{where} refuses the connection: {status}"
+            return Invalid(Problem(code=code, message=message, path=path, hint=hint))
+        message, hint = f"{where} answered {status}", "check that there is a WebSocket server at this address"
+        return Unavailable(Problem(code="http_failed", message=message, path="url", hint=hint))
+    if isinstance(error, ConnectionClosed):
+        close = error.rcvd or error.sent
+        reason = "no reason" if close is None else f"{close.code} {close.reason}".strip()
+        message, hint = f"the connection to {where} was closed: {reason}", "it connects again by itself"
+        return Unavailable(Problem(code="websocket_closed", message=message, path="url", hint=hint))
+    if isinstance(error, InvalidHandshake):
+        message, hint = f"{where} is no WebSocket server", "check the URL"
+        return Unavailable(Problem(code="websocket_handshake", message=message, path="url", hint=hint))
+    return connection_error(url, error)

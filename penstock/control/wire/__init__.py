@@ -1,0 +1,1 @@
+"""Workers without the registry's database: the control plane over HTTP."""

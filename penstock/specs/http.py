@@ -1,0 +1,93 @@
+"""Logins and encryption of HTTP connections, as a user declares them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, model_validator
+
+from penstock.specs.base import Spec
+
+NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+"""Names of headers that HTTP allows."""
+
+OWNED = frozenset({"host", "content-length", "transfer-encoding", "connection"})
+"""Headers that the client sets by itself."""
+
+
+def _name(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise ValueError(f"'{name}' cannot be the name of a header")
+    if name.lower() in OWNED:
+        raise ValueError(f"the header '{name}' is set by the client itself")
+    return name
+
+
+def _headers(headers: dict[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        _name(name)
+        if any(char < " " or char == "\x7f" for char in value):
+            raise ValueError(f"the header '{name}' holds a line break or another control character")
+    return headers
+
+
+def _url(url: str) -> str:
+    return _address(url, "http", "https")
+
+
+def _websocket_url(url: str) -> str:
+    return _address(url, "ws", "wss")
+
+
+def _address(url: str, *schemes: str) -> str:
+    if "${" in url:  # judged where the variables are known
+        return url
+    if not url.startswith(tuple(f"{scheme}://" for scheme in schemes)):
+        raise ValueError(f"the URL does not begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+    try:
+        netloc = urlsplit(url).netloc
+    except ValueError:
+        raise ValueError("this is no URL") from None
+    if "@" in netloc:
+        raise ValueError("a URL with a user or a password would be shown: use 'auth'")
+    if not netloc:
+        raise ValueError("the URL has no host")
+    return url
+
+
+HeaderName = Annotated[str, AfterValidator(_name)]
+Headers = Annotated[dict[str, str], AfterValidator(_headers)]
+Url = Annotated[str, AfterValidator(_url)]
+WebsocketUrl = Annotated[str, AfterValidator(_websocket_url)]
+
+
+class Basic(Spec):
+    """A user and a password."""
+
+    username: str = Field(description="Name of the user.")
+    password: str = Field(description="Its password; write `${NAME}` to take it from a variable.")
+
+
+class OAuth2(Spec):
+    """A token that is fetched with the client credentials grant, and again when it expires."""
+
+    token_url: Url = Field(description="Address that gives out tokens.")
+    client_id: str = Field(min_length=1, description="Id of the client.")
+    client_secret: str = Field(description="Its secret; write `${NAME}` to take it from a variable.")
+    scope: str | None = Field(default=None, description="Scopes to ask for, separated by spaces.")
+
+
+class Auth(Spec):
+    """How requests log in: exactly one of these."""
+
+    basic: Basic | None = Field(default=None, description="With a user and a password.")
+    bearer: str | None = Field(default=None, min_length=1, description="With this token.")
+    oauth2: OAuth2 | None = Field(default=None, description="With a token of OAuth 2 client credentials.")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if sum(each is not None for each in (self.basic, self.bearer, self.oauth2)) != 1:
+            raise ValueError("name exactly one of 'basic', 'bearer' and 'oauth2'")
+        return self

@@ -1,0 +1,68 @@
+"""Text with `{column}` in it. `{{` and `}}` stand for braces."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pydantic_core
+
+from penstock.errors import Invalid, Problem
+
+Event = Mapping[str, Any]
+
+
+def columns_of(template: Any) -> Iterator[str]:
+    """The columns that a template, or the texts inside a JSON value, name; ValueError if one is malformed."""
+    if isinstance(template, str):
+        for _, name, spec, conversion in string.Formatter().parse(template):
+            if name is not None and (not name or spec or conversion):
+                raise ValueError("write only the name of a column between braces")
+            if name is not None:
+                yield name
+    elif isinstance(template, Mapping):
+        for value in template.values():
+            yield from columns_of(value)
+    elif isinstance(template, list):
+        for value in template:
+            yield from columns_of(value)
+
+
+def checked(template: Any, path: str) -> list[str]:
+    """The columns of a template; `Invalid` at `path` if it is malformed."""
+    try:
+        return list(columns_of(template))
+    except ValueError as error:
+        hint = "write {column}, and {{ or }} for a brace"
+        raise Invalid(Problem(code="invalid_template", message=str(error), path=path, hint=hint)) from None
+
+
+def filled(template: str, event: Event, escape: Callable[[str], str] = str) -> str:
+    """The text for an event, with each value escaped."""
+    made = ""
+    for text, name, _, _ in string.Formatter().parse(template):
+        made += text
+        if name is not None:
+            made += escape(as_text(event[name]))
+    return made
+
+
+def filled_json(template: Any, event: Event) -> Any:
+    """A JSON value for an event. A text that is one column and nothing else becomes that column's value."""
+    if isinstance(template, Mapping):
+        return {name: filled_json(value, event) for name, value in template.items()}
+    if isinstance(template, list):
+        return [filled_json(value, event) for value in template]
+    if not isinstance(template, str):
+        return template
+    if [template] == [f"{{{name}}}" for name in columns_of(template)]:
+        return event[template[1:-1]]
+    return filled(template, event)
+
+
+def as_text(value: Any) -> str:
+    """A value of a column as text: JSON, unless it is text."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else pydantic_core.to_json(value).decode()

@@ -1,0 +1,56 @@
+"""Encryption of connections, as a user declares it."""
+
+from __future__ import annotations
+
+import ssl
+
+from pydantic import Field
+
+from penstock.errors import Invalid, Problem
+from penstock.specs.base import Spec
+
+
+class Tls(Spec):
+    """Encrypted connections. Files are read where the flow runs."""
+
+    ca_file: str | None = Field(
+        default=None,
+        min_length=1,
+        description="PEM file of trusted authorities. Absent: those of the system.",
+    )
+    certificate_file: str | None = Field(
+        default=None,
+        min_length=1,
+        description="PEM file with the client's private key and certificates, if the server asks for one.",
+    )
+    key_password: str | None = Field(default=None, description="Password of the private key.")
+    verify_hostname: bool = Field(
+        default=True, description="Whether the name in the server's certificate must be that of its address."
+    )
+
+    def context(self, path: str = "tls") -> ssl.SSLContext:
+        """The settings for Python's TLS, from the field `path`; `Invalid` if a file cannot be used."""
+        name, file = "ca_file", self.ca_file
+        try:
+            made = ssl.create_default_context(cafile=self.ca_file)
+            made.check_hostname = self.verify_hostname
+            if self.certificate_file is not None:
+                name, file = "certificate_file", self.certificate_file
+                # Without a password OpenSSL would ask for it on the terminal.
+                made.load_cert_chain(self.certificate_file, password=self.key_password or "")
+        except OSError as error:  # of which the errors of `ssl` are a kind
+            message = f"can't use '{file}': {reason_of(error).lower()}"
+            hint = "check that the file is on the worker, is PEM, and that key_password is right"
+            problem = Problem(code="tls_file", message=message, path=f"{path}.{name}", hint=hint)
+            raise Invalid(problem) from None
+        return made
+
+
+def reason_of(error: BaseException) -> str:
+    """What an error of a connection says, without the name of its class."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return error.reason.replace("_", " ").lower()
+    text = getattr(error, "strerror", None) or str(error)
+    return str(text) or "no answer"

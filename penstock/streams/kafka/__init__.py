@@ -1,0 +1,1 @@
+"""`storage: kafka`: a log in a Kafka topic."""

@@ -1,0 +1,101 @@
+"""The topic of a stream: its settings, and how it is made and removed."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from penstock.specs.stream import Wal
+from penstock.streams.kafka.clients import LARGEST, Clients, admin
+from penstock.streams.kafka.cluster import ANSWER_S, unreachable
+
+JOURNAL, FRAMES = 0, 1
+"""The partitions of a topic: one decides what the stream holds, the other has the frames."""
+
+MADE_S = 30.0
+"""Seconds that making a topic may take: brokers that are removing others are slow."""
+
+SMALLEST_SEGMENT = 1024 * 1024
+"""What a broker accepts at least."""
+
+
+def settings_of(wal: Wal) -> dict[str, str]:
+    """The settings of a topic. Penstock removes events itself, so that each removed one is counted."""
+    return {
+        "cleanup.policy": "delete",
+        "retention.ms": "-1",
+        "retention.bytes": "-1",
+        "compression.type": "producer",  # frames are compressed
+        "max.message.bytes": str(LARGEST),
+        "segment.bytes": str(max(wal.segment_bytes, SMALLEST_SEGMENT)),
+        "segment.ms": str(wal.segment_ms),
+        "flush.messages": "1" if wal.sync else str(2**63 - 1),
+        "message.timestamp.type": "LogAppendTime",
+    }
+
+
+def ensure_topic(clients: Clients, topic: str, wal: Wal) -> None:
+    """Make the topic, if there is none."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    new = admin().NewTopic(topic, 2, clients.cluster.replication, config=settings_of(wal))
+    try:
+        asked = clients.admin.create_topics([new], operation_timeout=MADE_S, request_timeout=MADE_S)
+        asked[topic].result(MADE_S + 1)
+        _await_leaders(clients, topic)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise unreachable(clients.cluster, error.args[0].str()) from None
+    except TimeoutError:
+        raise unreachable(clients.cluster, "the topic was not made in time") from None
+
+
+def _await_leaders(clients: Clients, topic: str) -> None:
+    """Wait until the partitions of a new topic have leaders: a question before would take seconds."""
+    until = time.monotonic() + ANSWER_S
+    while time.monotonic() < until:
+        found = clients.admin.list_topics(topic, ANSWER_S).topics[topic].partitions
+        if len(found) == 2 and all(partition.leader >= 0 for partition in found.values()):
+            return
+        time.sleep(0.02)
+
+
+def configure_topic(clients: Clients, topic: str, wal: Wal) -> None:
+    """Give the topic the settings of the stream."""
+    api = admin()
+    entries = [
+        api.ConfigEntry(name, value, incremental_operation=api.AlterConfigOpType.SET)
+        for name, value in settings_of(wal).items()
+    ]
+    resource = api.ConfigResource(api.ResourceType.TOPIC, topic, incremental_configs=entries)
+    _wait(clients, clients.admin.incremental_alter_configs([resource]))
+
+
+def delete_records(clients: Clients, topic: str, before: dict[int, int]) -> None:
+    """Remove the records of partitions before an offset."""
+    from confluent_kafka import TopicPartition
+
+    _wait(clients, clients.admin.delete_records([TopicPartition(topic, *each) for each in before.items()]))
+
+
+def delete_topic(clients: Clients, topic: str) -> None:
+    """Remove the topic, if there is one."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    try:
+        clients.admin.delete_topics([topic], request_timeout=MADE_S)[topic].result(MADE_S + 1)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise unreachable(clients.cluster, error.args[0].str()) from None
+    except TimeoutError:
+        raise unreachable(clients.cluster, "no answer") from None
+
+
+def _wait(clients: Clients, futures: dict[Any, Any]) -> None:
+    from confluent_kafka import KafkaException
+
+    try:
+        for future in futures.values():
+            future.result(ANSWER_S)
+    except (KafkaException, TimeoutError) as error:
+        raise unreachable(clients.cluster, error) from None

@@ -1,0 +1,1 @@
+"""Streams on the disk of a server, for workers on other machines."""

@@ -1,0 +1,121 @@
+"""The format of requests and answers: a JSON value, and parts of bytes behind it.
+
+Events travel as the storage keeps them: bodies on their way in, whole frames on their way out. So the server
+neither decodes nor compresses them, and the reader checks the checksum that the writer made.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.streams.frames import Body
+from penstock.streams.storage import (
+    Append,
+    Appended,
+    BatchConflict,
+    BatchTooOld,
+    Damaged,
+    Fenced,
+    Full,
+    Producer,
+    Refusal,
+    WriteFailed,
+)
+
+_SIZE = struct.Struct("<I")
+
+REFUSALS: tuple[type[Refusal], ...] = (Fenced, BatchConflict, BatchTooOld)
+
+Parts = Sequence[bytes | pa.Buffer]
+
+
+def pack(value: Any, parts: Parts = ()) -> bytes:
+    """A message."""
+    head = json.dumps([value, [len(part) for part in parts]], separators=(",", ":")).encode()
+    return b"".join([_SIZE.pack(len(head)), head, *(memoryview(part) for part in parts)])
+
+
+def unpack(message: bytes) -> tuple[Any, list[memoryview]]:
+    """The value and the parts of a message; ValueError if it is none."""
+    try:
+        (size,) = _SIZE.unpack_from(message)
+        value, sizes = json.loads(message[_SIZE.size : _SIZE.size + size])
+        if sum(sizes) != len(message) - _SIZE.size - size:
+            raise ValueError("the message is not complete")
+    except (struct.error, TypeError) as error:
+        raise ValueError(f"no message: {error}") from None
+    at, view, parts = _SIZE.size + size, memoryview(message), []
+    for each in sizes:
+        parts.append(view[at : at + each])
+        at += each
+    return value, parts
+
+
+def pack_appends(appends: Sequence[Append]) -> bytes:
+    """Appends as a message."""
+    told = []
+    for append in appends:
+        p = append.producer
+        who = None if p is None else [p.id, p.batch, p.epoch, p.digest, p.position]
+        told.append([[[body.count, body.raw_bytes] for body in append.bodies], who, append.tx])
+    return pack(told, [body.data for append in appends for body in append.bodies])
+
+
+def unpack_appends(message: bytes) -> list[Append]:
+    """The appends of a message."""
+    told, parts = unpack(message)
+    if sum(len(bodies) for bodies, _, _ in told) != len(parts):
+        raise ValueError("the message does not have a part for each body")
+    data, found = iter(parts), []
+    for bodies, who, tx in told:
+        made = [Body(pa.py_buffer(next(data)), count, raw_bytes) for count, raw_bytes in bodies]
+        producer = None if who is None else Producer(*who)
+        found.append(Append(made, producer, tuple(map(tuple, tx))))
+    return found
+
+
+def pack_result(result: Appended | Refusal) -> list[Any]:
+    """The result of an append, for JSON."""
+    if isinstance(result, Appended):
+        return ["done", result.first, result.next, result.duplicate]
+    return ["refused", result.code, str(result), result.hint]
+
+
+def unpack_result(told: Sequence[Any]) -> Appended | Refusal:
+    """The result of an append."""
+    kind, *rest = told
+    return Appended(*rest) if kind == "done" else _refusal(*rest)
+
+
+def pack_error(error: Exception) -> list[Any] | None:
+    """An error that storages raise, for JSON; None if it is another one."""
+    match error:
+        case Full():
+            return ["full", error.reason]
+        case Damaged():
+            return ["damaged", error.first, error.next, error.reason]
+        case WriteFailed():
+            return ["failed", str(error)]
+        case Refusal():
+            return ["refused", error.code, str(error), error.hint]
+    return None
+
+
+def unpack_error(told: Sequence[Any]) -> Exception:
+    """The error of a storage."""
+    kind, *rest = told
+    kinds: dict[str, Any] = {"full": Full, "damaged": Damaged, "failed": WriteFailed, "refused": _refusal}
+    made: Exception = kinds[kind](*rest)
+    return made
+
+
+def _refusal(code: str, text: str, hint: str) -> Refusal:
+    kind = next(each for each in REFUSALS if each.code == code)
+    made = kind.__new__(kind, text)
+    made.args, made.hint = (text,), hint
+    return made
