@@ -1,0 +1,1 @@
+"""Tests of Penstock; the directories below mirror those of `penstock`."""
