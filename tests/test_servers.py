@@ -70,7 +70,7 @@ def test_postgres_does_not_outlive_a_killed_test_process(postgres_url: str) -> N
 
 
 def test_shared_fixtures_end_with_their_directory() -> None:
-    """Without `__init__.py` a fixture of scope `package` lasts for the session: a browser, say, and its event loop."""
+    """Without `__init__.py` a fixture of scope `package`, such as a browser, lasts for the session."""
     for found in Path(__file__).parent.rglob("conftest.py"):
         if 'scope="package"' in found.read_text():
             assert found.with_name("__init__.py").exists(), found
