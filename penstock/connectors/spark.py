@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from penstock.connectors.base import Delivered, DeliveryId, Events, Sink, SinkWriter, Source, write_counted
+from penstock.connectors.file.form import ORDER
+from penstock.connectors.file.order import ordered
 from penstock.errors import Invalid, Problem
+from penstock.frames.hidden import EVENT
+from penstock.frames.known import event_from
 from penstock.frames.site import Site
 from penstock.spark.driver import java_errors
 from penstock.specs.policies import Batch
+from penstock.sql.names import quote
 from penstock.sql.schemas import parse_schema
 
 if TYPE_CHECKING:
@@ -44,7 +49,7 @@ class SparkSource(Source):
         if self.schema_ is not None:
             reader = reader.schema(parse_schema(spark, self.schema_, field="schema"))
         try:
-            return reader.load()
+            return _in_order(reader.load())
         except java_errors() as error:
             raise Invalid(_problem(error, self.format)) from None
 
@@ -87,6 +92,17 @@ class _Writer(SinkWriter):
             counted.write.format(self.format).options(**self.options).mode("append").save()
 
         return write_counted(events.frame(), append)
+
+
+def _in_order(df: DataFrame) -> DataFrame:
+    """The frame; events of files are judged in the order of the files' times."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        read = ordered(df)
+    except AnalysisException:  # a format that does not read files
+        return df
+    return read.select(*map(quote, df.columns), event_from(place=quote(ORDER)).alias(EVENT))
 
 
 def path_of(options: Mapping[str, str]) -> Iterable[tuple[str, str]]:

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 
 from penstock.connectors.iceberg.catalog import CatalogSpec
+from penstock.connectors.iceberg.log import IcebergCommits
 from penstock.connectors.iceberg.sink import DELIVERY, IcebergSink, _Writer
 from penstock.connectors.iceberg.source import IcebergSource
 from penstock.errors import Invalid, Suspended
@@ -367,6 +369,19 @@ def test_a_change_fails_the_source_or_is_skipped(bench: Bench, lake: Lake, tmp_p
     state = bench.part("whole").run(place.spec(finite=True), to_files(tmp_path / "whole"))
     assert state.outcome == "completed", state.error
     assert len(files(tmp_path / "whole")) == 149
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_table_is_read_in_the_order_of_its_commits(lake: Lake, version: str) -> None:
+    """By the names of files, which are random, events of later commits would make earlier ones late."""
+    made = lake.catalog().create_table(TABLE, COLUMNS, properties={"format-version": version})
+    for number in range(12):
+        made.append(pa.table({"id": [number], "name": [str(number)]}, COLUMNS))
+    commits = IcebergCommits(lake.spec, TABLE, "fail")
+    newest = commits.newest()
+    assert newest is not None
+    read = [pq.read_table(file.path).column("id")[0].as_py() for file in commits.files(newest)]
+    assert read == list(range(12))
 
 
 def test_an_expired_snapshot_is_a_gap(bench: Bench, lake: Lake, tmp_path: Path) -> None:

@@ -105,9 +105,12 @@ def test_a_finite_input_closes_its_last_window_and_goes_on_later(spark: SparkSes
     assert len(found(tmp_path / "out")) == 4
 
 
-@pytest.mark.parametrize("format", ["json", "csv", "parquet", "text"])
+@pytest.mark.parametrize(
+    ("connector", "format"),
+    [("file", "json"), ("file", "csv"), ("file", "parquet"), ("file", "text"), ("spark", "parquet")],
+)
 def test_a_backlog_of_files_is_judged_in_the_order_of_their_times(
-    spark: SparkSession, tmp_path: Path, format: str
+    spark: SparkSession, tmp_path: Path, connector: str, format: str
 ) -> None:
     """Spark reads the largest file of a micro-batch first; live, the oldest came first."""
     directory, files = tmp_path / "in", 12
@@ -126,7 +129,9 @@ def test_a_backlog_of_files_is_judged_in_the_order_of_their_times(
             ]
             file.write_text("\n".join(lines))
         os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
-    source = {"type": "file", "path": str(directory), "format": format, "finite": True}
+    source: dict[str, Any] = {"type": connector, "format": format, "finite": True}
+    place = {"path": str(directory)}
+    source |= place if connector == "file" else {"options": place}
     steps = [count()]
     if format == "text":
         steps = [{"type": "sql", "query": "SELECT CAST(value AS TIMESTAMP) AS at FROM input"}, *steps]

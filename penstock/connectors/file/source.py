@@ -13,6 +13,7 @@ from pydantic import Field
 from penstock.connectors.base import Source
 from penstock.connectors.file.check import probe_reading
 from penstock.connectors.file.form import CORRUPT, ORDER, READ, Format
+from penstock.connectors.file.order import ordered
 from penstock.connectors.file.paths import is_local, local_path, qualified
 from penstock.connectors.file.storage import storage_for
 from penstock.connectors.file.store import Store, explained, hadoop_options, jars_for
@@ -148,10 +149,10 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         reader = spark.readStream.options(**options)
         path = self._watched(spark, access)
         if self.format == "text":
-            return _ordered(reader.format("text").load(path))
+            return ordered(reader.format("text").load(path))
         schema = parse_schema(spark, self.schema_ or "", field="schema")
         if self.format not in DECODED:
-            return _ordered(reader.format(self.format).schema(schema).load(path))
+            return ordered(reader.format(self.format).schema(schema).load(path))
         if self.format == "json" and not self._whole_files():
             return self._lines(reader, spark, schema, path)
         return self._decoded(reader, schema, path)
@@ -175,7 +176,7 @@ schema: id BIGINT, customer STRING, amount DOUBLE
     ) -> DataFrame:
         from penstock.connectors.file import lines as file_lines
 
-        read = _ordered(file_lines.reader(reader, spark, schema, self.timestamps).load(path))
+        read = ordered(file_lines.reader(reader, spark, schema, self.timestamps).load(path))
         return file_lines.events(read, schema, self._rule(), self.malformed)
 
     def _decoded(self, reader: DataStreamReader, schema: StructType, path: str) -> DataFrame:
@@ -187,10 +188,10 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         if self.format == "csv":
             fields = [StructField(name, StringType()) for name in (*schema.names, CORRUPT)]
             reader = reader.format("csv").options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
-            read = _ordered(reader.schema(StructType(fields)).load(path))
+            read = ordered(reader.schema(StructType(fields)).load(path))
         else:
             kind = "documents"
-            read = _ordered(reader.format("text").option("wholetext", "true").load(path))
+            read = ordered(reader.format("text").option("wholetext", "true").load(path))
         return decoded(read, schema, self.timestamps, kind, self.malformed)
 
     def task_paths(self) -> Iterable[tuple[str, str]]:
@@ -269,11 +270,3 @@ schema: id BIGINT, customer STRING, amount DOUBLE
             files = [os.path.join(d, f) for d, _, fs in os.walk(match) for f in fs] or [match]
             total += sum(os.path.getsize(f) for f in files if os.path.isfile(f))
         return total
-
-
-def _ordered(df: DataFrame) -> DataFrame:
-    """The frame with the time at which the file of each event was changed."""
-    from pyspark.sql import functions as f
-
-    changed = df.metadataColumn("_metadata").getField("file_modification_time")
-    return df.withColumn(ORDER, f.unix_micros(changed))

@@ -72,14 +72,29 @@ class IcebergCommits(Commits):
         return self._files(scan.from_snapshot_id_inclusive(commit).plan_files())
 
     def files(self, commit: int) -> list[DataFile]:
-        if self.table.snapshot_by_id(commit) is None:
+        snapshot = self.table.snapshot_by_id(commit)
+        if snapshot is None:
             raise gap(f"snapshot {commit} has expired")
-        return self._files(self.table.scan(snapshot_id=commit).plan_files())
+        age = self._ages(snapshot)
+        found = self._files(self.table.scan(snapshot_id=commit).plan_files())
+        return sorted(found, key=lambda file: (age[file.path], file.path))
 
     def _files(self, tasks: Any) -> list[DataFile]:
         place = (self.table.metadata_location, dict(self.table.io.properties))
         found = [DataFile(task.file.file_path, task.file.record_count, (task, *place)) for task in tasks]
         return sorted(found, key=lambda file: file.path)
+
+    def _ages(self, snapshot: Snapshot) -> dict[str, tuple[int, int]]:
+        """When each file of a snapshot was added: its sequence number and the time of its commit.
+
+        Tables of version 1 have no sequence numbers, and expired snapshots no times: those are 0.
+        """
+        times = {each.snapshot_id: each.timestamp_ms for each in self.table.metadata.snapshots}
+        return {
+            entry.data_file.file_path: (entry.sequence_number or 0, times.get(entry.snapshot_id or -1, 0))
+            for manifest in snapshot.manifests(self.table.io)
+            for entry in manifest.fetch_manifest_entry(self.table.io)
+        }
 
     def _line(self) -> Iterator[Snapshot]:
         """The current snapshot and those before it, as far as they are kept."""

@@ -1,0 +1,18 @@
+"""The order in which events of files are judged: Spark reads the largest file of a micro-batch first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.connectors.file.form import ORDER
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def ordered(df: DataFrame) -> DataFrame:
+    """The frame with the time at which the file of each event was changed, in microseconds, as `$order`."""
+    from pyspark.sql import functions as f
+
+    changed = df.metadataColumn("_metadata").getField("file_modification_time")
+    return df.withColumn(ORDER, f.unix_micros(changed))
