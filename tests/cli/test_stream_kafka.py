@@ -134,6 +134,12 @@ def test_a_move_that_ended_before_its_document_is_finished_by_the_next_server(ap
     assert kafka is not None
     note = begin(directory, kafka)
     assert api.client.get("/streams/left/move").json()["phase"] == "interrupted"
+    for refused in (
+        api.client.delete("/streams/left"),
+        api.client.post("/bundle?mode=replace", json={"documents": []}),
+    ):
+        assert (refused.status_code, refused.json()["code"]) == (409, "move_running")
+        assert "--undo" in refused.json()["hint"]
     Move(directory, note, lambda done, total: None, lambda: False).run()
     assert api.client.get("/streams/left").json()["spec"].get("storage", "local") == "local"
     assert api.service.streams.place("left").spec.storage == "kafka", "a document does not move a stream back"

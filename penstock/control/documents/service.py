@@ -138,6 +138,7 @@ class Service:
         record = self.registry.get(kind, name)
         require_current(record, expected)  # before anything stops
         self.registry.require_unreferenced(record)
+        self.streams.require_at_rest(record)
         self._halt(record)
         record = self.registry.delete(kind, name, expected=expected)
         self._forget(record)
@@ -307,6 +308,9 @@ class Service:
             for kind in (KINDS if mode == "replace" else ())
             for record in self.registry.list(kind, limit=None).items
         }
+        for change in self.registry.plan_import(judged, mode) if before else ():
+            if change.action == "delete":
+                self.streams.require_at_rest(before[change.kind, change.id])
         earlier = {(raw["kind"], name): self.registry.find(raw["kind"], name) for raw, name in _named(judged)}
         for raw, name in _named(judged):
             if (record := earlier[raw["kind"], name]) is not None:

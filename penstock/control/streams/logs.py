@@ -147,6 +147,13 @@ class Streams:
         for _ in self.all():
             pass
 
+    def require_at_rest(self, record: Record) -> None:
+        """Refuse to change a stream while a move to another storage runs, or was interrupted."""
+        if record.kind == "Stream" and is_moving(self.place(record.id).directory):
+            message = f"'{record.name}' is being moved to another storage"
+            hint = f"wait for the move, or undo it: `penstock stream move '{record.name}' --undo`"
+            raise Conflict(Problem(code="move_running", message=message, path="spec.storage", hint=hint))
+
     def require_readable(self, record: Record, changed: Mapping[str, Any]) -> None:
         """Refuse a change of a stream or a pipeline's buffer that its stored events do not allow."""
         if record.kind == "Pipeline":
@@ -154,10 +161,8 @@ class Streams:
         if record.kind != "Stream":
             return
         before, after = self.place(record.id).spec, self._spec(changed)
-        if before.storage != after.storage and is_moving(self.place(record.id).directory):
-            message = f"'{record.name}' is being moved to another storage"
-            hint = f"wait for the move, or undo it: `penstock stream move '{record.name}' --undo`"
-            raise Conflict(Problem(code="move_running", message=message, path="spec.storage", hint=hint))
+        if before.storage != after.storage:
+            self.require_at_rest(record)
         bounds = self.log(record.id).bounds()
         if bounds.first == bounds.next:
             return
