@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.control.fleet.assignments import Flows
 from penstock.control.fleet.dispatch import Dispatch
 from penstock.control.fleet.lifecycle import Keeper, State
+from penstock.control.fleet.start_turns import Turns
 from penstock.engine.plan.flow import Flow, resolve_flow
 from penstock.errors import NotFound, Problem
 from penstock.frames.logs import LOGS
@@ -83,6 +84,7 @@ def keeper(
     checkpoint: Path,
     on_change: Callable[[State], None] | None = None,
     site: Site = NO_STREAMS,
+    suspects: Turns | None = None,
 ) -> Keeper:
     """A flow that is about to start."""
     return Keeper(
@@ -91,6 +93,7 @@ def keeper(
         spark,
         lambda plan: str(checkpoint / plan.flow.position_key),
         on_change=on_change or (lambda _: None),
+        suspects=suspects,
     )
 
 

@@ -44,6 +44,10 @@ A batch or the end of a run wakes a keeper that polls rarely.
 IDLE_AFTER_S = 15.0
 """A run whose counters have not moved for this long counts as idle."""
 
+SPARED = 1
+"""Deaths of processes in a row after which a flow still starts beside others: most deaths are not caused by a
+flow, and flows that start one at a time are away for longer."""
+
 SUSPECT = 2**40
 """Added to the tickets of suspects: they come after all others that wait for their turn to start."""
 
@@ -110,6 +114,7 @@ class Keeper:
         self._turn: Turn | None = None
         self._suspected: Turn | None = None
         self._mark: WorkMark | None = None
+        self._spared = SPARED
         self._stop = threading.Event()
         self._abort = threading.Event()
         self._wake = threading.Event()
@@ -203,7 +208,7 @@ class Keeper:
 
     def _await_turn(self) -> bool:
         """Wait for the turn to start; false if the flow is to end instead. Does not count as an attempt."""
-        if self._mark is not None and self._mark.deaths:
+        if self._is_suspect():
             turn = self._suspects.ask()
             if not self._queue(turn, "waits: suspects start one at a time", SUSPECT + turn.ticket):
                 return False
@@ -244,7 +249,7 @@ class Keeper:
             plan, self._planned = self._planned, None
             flow = self._resolve() if plan is None else plan.flow
             mark = self._mark_of(flow)
-            self._sent_back = mark.deaths > 0 and self._suspected is None
+            self._sent_back = self._is_suspect() and self._suspected is None
             if self._sent_back:
                 return None, flow
             if has_ended(self._spark):  # else the flow would be suspected of having ended it
@@ -333,18 +338,24 @@ class Keeper:
     def _mark_of(self, flow: Flow) -> WorkMark:
         """The work mark of the flow; the first time it raises if processes keep dying at work on it.
 
-        A single death may have another cause: it makes the flow a suspect, and does not count as a failure.
+        A first death may have any cause. One more makes the flow a suspect, and the next one, of a process in
+        which it was the only suspect, is a failure. A flow with few attempts is a suspect at once.
         """
         if self._mark is None:
             assert flow.site.state is not None
             self._mark = mark = WorkMark(flow.site.state)
+            self._spared = SPARED if flow.restart.max_attempts > SPARED + 1 else 0
             self._failures = self._tries = mark.deaths
             if (died := mark.take_up()) is not None:
-                if mark.deaths > 1 or flow.restart.max_attempts == 1:
+                if mark.deaths > self._spared + 1 or flow.restart.max_attempts == 1:
                     raise PenstockError(died)
                 self._log.warning(died.message, code=died.code)
-                self._failures = self._tries = 1
+                self._failures = self._tries = mark.deaths
         return self._mark
+
+    def _is_suspect(self) -> bool:
+        """Whether processes may die because of this flow, so that it has to start alone."""
+        return self._mark is not None and self._mark.deaths > self._spared
 
     def _take_notice(self, run: Run) -> None:
         ops = run.counters.snapshot()
