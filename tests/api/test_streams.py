@@ -254,7 +254,8 @@ def test_those_who_follow_do_not_hold_up_the_end(tmp_path: Any, monkeypatch: pyt
             began = threading.Event()
 
             def watch() -> None:
-                with httpx.stream("GET", f"{api.url}/streams/numbers/tail", trust_env=False) as response:
+                url = f"{api.url}/streams/numbers/tail"
+                with httpx.stream("GET", url, trust_env=False, timeout=60) as response:
                     began.set()
                     list(response.iter_lines())
 

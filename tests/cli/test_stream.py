@@ -155,7 +155,9 @@ def test_tail_shows_the_last_events_and_goes_on(api: Api) -> None:
         '{"id": 2, "name": "n2"}',
         '{"id": 3, "name": "n3"}',
     ]
-    threading.Timer(0.5, lambda: penstock("produce", "typed", stdin=lines(4, 5))).start()
+    more = [{"id": 4, "name": "n4"}, {"id": 5, "name": "n5"}]
+    # Not by a command: two at once in one process would mix up their outputs.
+    threading.Timer(0.5, lambda: api.client.post("/streams/typed/events", json=more)).start()
     result = penstock("tail", "typed", "--last", "1", "--limit", "3", "--json")
     assert [json.loads(line)["offset"] for line in result.stdout.splitlines()] == [2, 3, 4]
     filtered = penstock("tail", "typed", "--position", "earliest", "--filter", "n4", "--limit", "1", "--json")

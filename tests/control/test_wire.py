@@ -185,8 +185,8 @@ def test_a_wrong_token_is_refused(api: Api, tmp_path: Path, token: str) -> None:
     remote = control(api, tmp_path / "far", token=token)
     with pytest.raises(Unauthorised, match="wrong, or was revoked"):
         remote.documents.mark()
-    assert httpx.post(f"{api.url}/wire/flows/workers", trust_env=False).status_code == 401
-    assert "/wire" not in httpx.get(f"{api.url}/openapi.json", trust_env=False).text
+    assert httpx.post(f"{api.url}/wire/flows/workers", trust_env=False, timeout=60).status_code == 401
+    assert "/wire" not in httpx.get(f"{api.url}/openapi.json", trust_env=False, timeout=60).text
 
 
 def test_a_token_is_kept_as_a_hash_and_its_revocation_ends_its_workers(api: Api, tmp_path: Path) -> None:
@@ -211,7 +211,9 @@ def test_a_token_is_kept_as_a_hash_and_its_revocation_ends_its_workers(api: Api,
 def test_a_call_that_does_not_fit_is_refused(api: Api) -> None:
     headers = {"Authorization": f"Bearer {Tokens(api.service.registry).make()}"}
     for path, status in (("flows/expire", 404), ("nothing/mark", 404), ("flows/renew", 422)):
-        answer = httpx.post(f"{api.url}/wire/{path}", json={"x": 1}, headers=headers, trust_env=False)
+        answer = httpx.post(
+            f"{api.url}/wire/{path}", json={"x": 1}, headers=headers, trust_env=False, timeout=60
+        )
         assert answer.status_code == status, path
 
 
@@ -283,7 +285,7 @@ def test_the_streams_of_a_server_are_not_for_others(api: Api, tmp_path: Path) ->
     def ask(path: str, given: str = token, body: bytes | None = None) -> int:
         headers = {"Authorization": f"Bearer {given}"}
         url, content = f"{api.url}/wire/streams/{path}", pack([]) if body is None else body
-        return httpx.post(url, content=content, headers=headers, trust_env=False).status_code
+        return httpx.post(url, content=content, headers=headers, trust_env=False, timeout=60).status_code
 
     life = record.uid[:8]
     assert ask(f"raw/{life}/bounds") == 200
@@ -430,5 +432,5 @@ def test_a_request_that_is_cut_off_is_no_error_of_the_server(
         connection.sendall(f"{head}Content-Length: 100\r\n\r\n[".encode())
         time.sleep(0.5)  # until the server waits for the rest
     time.sleep(0.5)
-    assert httpx.get(f"{api.url}/healthz", trust_env=False).status_code == 200
+    assert httpx.get(f"{api.url}/healthz", trust_env=False, timeout=60).status_code == 200
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []

@@ -100,7 +100,8 @@ def test_a_deadline_ends_what_takes_too_long(spark: SparkSession, tmp_path: Path
     kept.start()
     kept.join(180)
     assert kept.state.outcome == "completed"
-    assert [a["message"] for a in kept.state.attempts] == ["sink 'lake': no acknowledgement within 300 ms"]
+    messages = {a["message"] for a in kept.state.attempts}  # more than one on a busy machine
+    assert messages == {"sink 'lake': no acknowledgement within 300 ms"}
     assert flow.standing("lake").state == "in_sync"
     assert flow.ids("lake") == list(range(10))
 
