@@ -1,20 +1,7 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { body, reach } from "#/api/client";
+import { api, body } from "#/api/client";
 import { CHANGED, readSession, takeSession } from "#/api/session";
-import type { AuditPage, NewToken, NewUser, Session, Token, User, UserChange } from "./types";
-
-/** One request, with JSON both ways. */
-function ask<T>(method: string, path: string, content?: object): Promise<T> {
-  const answer = reach(path, {
-    method,
-    headers: content && { "Content-Type": "application/json" },
-    body: content && JSON.stringify(content),
-  }).then(async (response) => {
-    const data = response.status === 204 ? undefined : await response.json().catch(() => undefined);
-    return { data: data as T, error: data as unknown, response };
-  });
-  return body(answer);
-}
+import type { NewToken, NewUser, Session, UserChange } from "./types";
 
 export interface Login {
   name: string;
@@ -27,11 +14,11 @@ export function useLogin() {
   return useMutation({
     mutationFn: ({ secret, ...login }: Login & { secret?: string }) =>
       secret === undefined
-        ? ask<Session>("POST", "/session", login)
-        : ask<Session>("POST", "/session/setup", { secret, ...login }),
+        ? body(api.POST("/session", { body: login }))
+        : body(api.POST("/session/setup", { body: { secret, ...login } })),
     onSuccess: (session) => {
       queries.clear();
-      takeSession(session);
+      takeSession(session as Session);
       tellOtherTabs();
     },
   });
@@ -40,7 +27,7 @@ export function useLogin() {
 export function useLogout() {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: () => ask<void>("DELETE", "/session"),
+    mutationFn: () => body(api.DELETE("/session")),
     onSuccess: async () => {
       await readSession();
       queries.clear();
@@ -54,7 +41,8 @@ const tellOtherTabs = () => localStorage.setItem(CHANGED, crypto.randomUUID());
 /** Changes one's own password; one's other sessions end. */
 export function usePassword() {
   return useMutation({
-    mutationFn: (change: { current: string; new: string }) => ask<void>("PUT", "/session/password", change),
+    mutationFn: (change: { current: string; new: string }) =>
+      body(api.PUT("/session/password", { body: change })),
     onSuccess: () => readSession(),
   });
 }
@@ -64,7 +52,7 @@ const USERS = ["users"] as const;
 export function useUsers() {
   return useQuery({
     queryKey: USERS,
-    queryFn: async () => (await ask<{ users: User[] }>("GET", "/users")).users,
+    queryFn: async () => (await body(api.GET("/users"))).users,
   });
 }
 
@@ -76,14 +64,17 @@ export function useUserActions() {
     await readSession();
     await queries.invalidateQueries({ queryKey: USERS });
   };
-  const add = useMutation({ mutationFn: (user: NewUser) => ask<User>("POST", "/users", user), onSuccess });
+  const add = useMutation({
+    mutationFn: (user: NewUser) => body(api.POST("/users", { body: user })),
+    onSuccess,
+  });
   const change = useMutation({
     mutationFn: ({ name, ...rest }: UserChange & { name: string }) =>
-      ask<User>("PATCH", `/users/${encodeURIComponent(name)}`, rest),
+      body(api.PATCH("/users/{name}", { params: { path: { name } }, body: rest })),
     onSuccess,
   });
   const remove = useMutation({
-    mutationFn: (name: string) => ask<void>("DELETE", `/users/${encodeURIComponent(name)}`),
+    mutationFn: (name: string) => body(api.DELETE("/users/{name}", { params: { path: { name } } })),
     onSuccess,
   });
   return { add, change, remove };
@@ -94,7 +85,7 @@ const TOKENS = ["tokens"] as const;
 export function useTokens() {
   return useQuery({
     queryKey: TOKENS,
-    queryFn: async () => (await ask<{ tokens: Token[] }>("GET", "/tokens")).tokens,
+    queryFn: async () => (await body(api.GET("/tokens"))).tokens,
   });
 }
 
@@ -103,11 +94,11 @@ export function useTokenActions() {
   const queries = useQueryClient();
   const onSuccess = () => queries.invalidateQueries({ queryKey: TOKENS });
   const create = useMutation({
-    mutationFn: (token: NewToken) => ask<Token & { secret: string }>("POST", "/tokens", token),
+    mutationFn: (token: NewToken) => body(api.POST("/tokens", { body: token })),
     onSuccess,
   });
   const revoke = useMutation({
-    mutationFn: (id: string) => ask<void>("DELETE", `/tokens/${encodeURIComponent(id)}`),
+    mutationFn: (id: string) => body(api.DELETE("/tokens/{id}", { params: { path: { id } } })),
     onSuccess,
   });
   return { create, revoke };
@@ -126,10 +117,15 @@ export function useAudit(filter: AuditFilter, before: number | null) {
   return useQuery({
     queryKey: ["audit", filter, before],
     queryFn: () => {
-      const given = Object.entries({ ...filter, before: before ?? "" }).filter(([, value]) => value !== "");
-      const query = new URLSearchParams([...given.map(([name, value]) => [name, String(value)])]);
-      query.set("limit", String(PAGE));
-      return ask<AuditPage>("GET", `/audit?${query}`);
+      const { user, action, target } = filter;
+      const query = {
+        user: user || undefined,
+        action: action || undefined,
+        target: target || undefined,
+        before: before ?? undefined,
+        limit: PAGE,
+      };
+      return body(api.GET("/audit", { params: { query } }));
     },
     placeholderData: keepPreviousData,
     staleTime: 0,

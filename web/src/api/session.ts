@@ -31,13 +31,9 @@ export function readSession(): Promise<Session> {
 
 async function ask(): Promise<Session> {
   const answer = await globalThis.fetch("/session", { headers: { Accept: "application/json" } });
-  if (answer.status === 404) return known(OPEN);
   if (!answer.ok) throw new Error(`the server answered ${answer.status} to GET /session`);
-  return known((await answer.json()) as Session);
-}
-
-/** The same as before is no news. */
-function known(found: Session): Session {
+  const found = (await answer.json()) as Session;
+  // The same as before is no news.
   if (JSON.stringify(found) !== JSON.stringify(session)) takeSession(found);
   return found;
 }
