@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -360,6 +361,14 @@ class Settings(_Section):
         " A variable names a property in lower case, unless `penstock.toml` has it in another spelling.",
     )
     defaults: DefaultSettings = Field(default_factory=DefaultSettings)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the server."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
     @property
     def registry_url(self) -> str:
