@@ -28,7 +28,7 @@ Responses = dict[int | str, dict[str, Any]]
 
 _MEANINGS = {
     400: "The body is missing, or neither JSON nor YAML.",
-    401: "The request comes from nobody who is known: no session or token, or one that has ended.",
+    401: "The request has no session or token, or one that has ended.",
     403: "The role of the caller does not include it, or the request was made by a page of another site.",
     404: "There is no such thing.",
     409: "The present state forbids it.",

@@ -115,7 +115,7 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None
 
 
 def _require_authentication(settings: Settings) -> None:
-    """Refuse to let other machines in while nobody has to log in."""
+    """Refuse to let other machines in while authentication is off."""
     if settings.is_local:
         return
     from penstock.cli.worker import open_registry

@@ -36,7 +36,7 @@ SETUP_S = 3600.0
 
 
 def require_authentication(settings: Settings, users: Users) -> None:
-    """PenstockError if other machines could reach a server that asks nobody who they are."""
+    """PenstockError if other machines could reach a server without authentication."""
     auth = settings.auth
     if settings.is_local or auth.mode == "on" or auth.oidc.issuer or users.exist():
         return

@@ -2904,7 +2904,7 @@ export interface components {
             at: string;
             /**
              * User
-             * @description Null if nobody was logged in.
+             * @description Null if the request had no valid session or token.
              */
             user: string | null;
             /**
@@ -4927,7 +4927,7 @@ export interface components {
              * @enum {string}
              */
             authentication: "on" | "off";
-            /** @description Null if the request comes from nobody who is known. */
+            /** @description Null if the request has no valid session or token. */
             user: components["schemas"]["SessionUser"] | null;
             /**
              * Csrf
@@ -14727,7 +14727,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The request comes from nobody who is known: no session or token, or one that has ended. */
+        /** @description The request has no session or token, or one that has ended. */
         Error401: {
             headers: {
                 [name: string]: unknown;
