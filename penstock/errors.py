@@ -49,6 +49,12 @@ class Unauthorised(PenstockError):
     status = 401
 
 
+class Forbidden(PenstockError):
+    """The caller has not the role that the request needs."""
+
+    status = 403
+
+
 class NotFound(PenstockError):
     """What was asked for does not exist."""
 

@@ -65,6 +65,7 @@ SAMPLES = {
     "worker.capacity": "5",
     "kafka.replication": "3",
     "kafka.sasl.mechanism": "PLAIN",
+    "auth.oidc.default_role": "viewer",
 }
 """Values of settings that have no default, and are more than a text."""
 
@@ -73,6 +74,7 @@ TOGETHER = {
     "tls.key": "PENSTOCK_TLS_CERTIFICATE",
     "worker.certificate": "PENSTOCK_WORKER_KEY",
     "worker.key": "PENSTOCK_WORKER_CERTIFICATE",
+    "auth.oidc.issuer": "PENSTOCK_AUTH_OIDC_CLIENT_ID",
 }
 """The variable without which a setting has no meaning."""
 

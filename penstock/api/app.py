@@ -13,6 +13,15 @@ from fastapi.responses import HTMLResponse, JSONResponse
 
 from penstock import __version__
 from penstock.api import errors
+from penstock.api.access.audit import audit_routes
+from penstock.api.access.guard import Guard
+from penstock.api.access.headers import SecurityHeaders
+from penstock.api.access.oidc import oidc_routes
+from penstock.api.access.rules import Rules
+from penstock.api.access.sessions import session_routes
+from penstock.api.access.tokens import token_routes
+from penstock.api.access.trail import Trail
+from penstock.api.access.users import user_routes
 from penstock.api.bundle import bundle_routes
 from penstock.api.catalogue import catalogue_routes
 from penstock.api.connections import connection_routes
@@ -48,6 +57,7 @@ from penstock.api.topology import topology_routes
 from penstock.api.ui import Doorman, ui_routes
 from penstock.api.web_files import BUILT
 from penstock.api.wire import wire_routes
+from penstock.control.access.access import Access
 from penstock.control.documents.service import Service
 from penstock.control.monitor.pulse import Pulse
 from penstock.control.streams.moves import Moves
@@ -78,12 +88,8 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
     app.state.pulse = pulse = Pulse(service)
     app.state.followers = Followers(pulse)
     app.state.moves = Moves(service)
+    app.state.access = access = Access(service.settings, service.registry)
     ingest = Ingest(service)
-    app.add_middleware(Shortcut, ingest=ingest)  # first, so that the checks of all others come before it
-    errors.install(app)
-    app.add_middleware(SameOrigin)
-    app.add_middleware(Packing)
-    app.add_middleware(Doorman)
     app.include_router(ingest_routes(ingest))  # first: routes are tried in order, and this one is busy
     app.include_router(health_routes(service))
     for kind in KINDS:
@@ -112,9 +118,28 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
     app.include_router(topology_routes(service))
     app.include_router(history_routes(service, pulse))
     app.include_router(wire_routes(service))
+    app.include_router(session_routes(access))
+    app.include_router(oidc_routes(access))
+    app.include_router(user_routes(access))
+    app.include_router(token_routes(access))
+    app.include_router(audit_routes(access))
     app.include_router(ui_routes(ui))
     _describe(app)
+    _protect(app, service, access, ingest)
     return app
+
+
+def _protect(app: FastAPI, service: Service, access: Access, ingest: Ingest) -> None:
+    """Put what every request passes in front of the routes. The last one added is the first one passed."""
+    rules = Rules(app)
+    app.add_middleware(Trail, access=access, rules=rules, registry=service.registry)
+    app.add_middleware(Shortcut, ingest=ingest)
+    app.add_middleware(Guard, access=access, rules=rules)
+    errors.install(app)
+    app.add_middleware(Packing)
+    app.add_middleware(Doorman)
+    app.add_middleware(SameOrigin, settings=lambda: service.settings)
+    app.add_middleware(SecurityHeaders, access=access)
 
 
 def _describe(app: FastAPI) -> None:

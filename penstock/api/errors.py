@@ -28,14 +28,15 @@ Responses = dict[int | str, dict[str, Any]]
 
 _MEANINGS = {
     400: "The body is missing, or neither JSON nor YAML.",
-    401: "The token is missing, wrong or revoked.",
-    403: "The request was made by a page of another site.",
+    401: "The request comes from nobody who is known: no session or token, or one that has ended.",
+    403: "The role of the caller does not include it, or the request was made by a page of another site.",
     404: "There is no such thing.",
     409: "The present state forbids it.",
     412: "`If-Match` names a revision that is no longer the current one.",
     408: "It took longer than it may.",
     413: "The body is too large.",
     415: "The body is of a type, or packed in a way, that cannot be read.",
+    421: "The server is not known by the name in `Host`: see the setting `auth.hosts`.",
     422: "What was sent is not valid: all of its problems.",
     429: "The stream is full and drops what comes, counted; come back after `Retry-After` seconds.",
     500: "Something went wrong here; the message has the id under which it was logged.",

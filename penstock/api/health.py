@@ -6,11 +6,13 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Response
 from pydantic import Field
 
+from penstock.api.access.parameters import Somebody
 from penstock.api.errors import Responses, failures
 from penstock.api.kinds import KINDS
 from penstock.api.pipes import Status
 from penstock.api.views import View
-from penstock.control.documents.service import Service
+from penstock.control.access.roles import permits
+from penstock.control.documents.service import Readiness, Service
 from penstock.control.fleet.processes import Phase
 from penstock.errors import Problem
 
@@ -79,12 +81,15 @@ def health_routes(service: Service) -> APIRouter:
         "/readyz",
         tags=["health"],
         summary="Readiness probe, with the status of all that runs",
+        description="Who is not logged in only gets whether flows can run.",
         operation_id="getReadiness",
         responses=_NOT_READY,
     )
-    def readiness(response: Response) -> ReadinessInfo:
+    def readiness(response: Response, caller: Somebody) -> ReadinessInfo:
         found = service.readiness()
         response.status_code = 200 if found.ready else 503
+        if caller is None or not permits(caller.role, "viewer"):
+            found = Readiness(found.ready, [])
         statuses = {kind.place: found.statuses.get(kind.name, {}) for kind in KINDS if kind.runs}
         whole = {"ready": found.ready, "problems": found.problems, "startup": found.startup, **statuses}
         return ReadinessInfo.model_validate(whole, from_attributes=True)

@@ -12,11 +12,27 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import iter_route_contexts
 from pydantic.json_schema import models_json_schema
 
+from penstock.api.access.cookies import COOKIE
+from penstock.api.access.rules import declared_rules
+from penstock.api.errors import failures
+from penstock.control.access.roles import PUBLIC
 from penstock.specs.documents import API_VERSION, KINDS, Models
 
 _REF = "#/components/schemas/"
+
+
+SCHEMES = {
+    "token": {"type": "http", "scheme": "bearer", "description": "A token of `POST /tokens`."},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": COOKIE,
+        "description": "Set by `POST /session`. What changes something also needs `X-CSRF-Token`.",
+    },
+}
 
 
 def openapi(app: FastAPI) -> dict[str, Any]:
@@ -33,8 +49,32 @@ def openapi(app: FastAPI) -> dict[str, Any]:
         if name in schemas:
             raise ValueError(f"two schemas are called {name}")
         schemas[name] = schema
+    _add_roles(app, document)
     document["components"]["responses"] = _shared_errors(document)
     return document
+
+
+def _add_roles(app: FastAPI, document: dict[str, Any]) -> None:
+    """Say for each operation which role it needs. While authentication is off, everybody has it."""
+    document["components"]["securitySchemes"] = SCHEMES
+    refusals = {
+        str(status): {
+            "description": answer["description"],
+            "content": {"application/json": {"schema": {"$ref": f"{_REF}ErrorBody"}}},
+        }
+        for status, answer in failures(401, 403).items()
+    }
+    rules = declared_rules()
+    for route in iter_route_contexts(app.routes):
+        for method in route.methods or ():
+            operation = document["paths"].get(route.path_format, {}).get(method.lower())
+            if operation is None:
+                continue
+            role = rules[f"{method} {route.path}"].role
+            operation["x-penstock-role"] = role
+            if role != PUBLIC:
+                operation["security"] = [{}, *({name: []} for name in SCHEMES)]
+                operation["responses"] = {**operation["responses"], **refusals}
 
 
 def _shared_errors(document: dict[str, Any]) -> dict[str, Any]:

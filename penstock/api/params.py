@@ -13,8 +13,8 @@ from penstock.errors import Invalid, Problem, did_you_mean
 Name = Annotated[str, Path(description="The name or the id.", min_length=1, max_length=128)]
 IfMatch = Annotated[str | None, Header(description="The ETag of the revision that the change is meant for.")]
 
-UI = "/ui"
-"""Below it the query string belongs to the web app, which reads it in the browser."""
+ANY_PARAMETERS = ("/ui", "/session/oidc/callback")
+"""Below these the query string belongs to the web app, and to the OpenID Connect provider."""
 
 
 async def known_parameters(request: Request) -> None:
@@ -22,7 +22,7 @@ async def known_parameters(request: Request) -> None:
     if not request.scope["query_string"]:
         return
     route = request.scope["route"]
-    if route.path.startswith(UI):
+    if route.path.startswith(ANY_PARAMETERS):
         return
     known = _declared(route)
     problems = [

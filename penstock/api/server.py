@@ -52,6 +52,9 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=GRACE_S,
                 ssl_certfile=settings.tls.certificate,
                 ssl_keyfile=settings.tls.key,
+                # By default uvicorn believes what anybody on this machine says of where a request comes from.
+                proxy_headers=bool(settings.auth.proxies),
+                forwarded_allow_ips=settings.auth.proxies,
             )
         )
 

@@ -17,7 +17,9 @@ from penstock.api.kinds import KINDS
 from penstock.api.web_files import HASHED, HEADERS, WebFiles
 from penstock.errors import Problem
 
-_SCREENS = frozenset({"workers", "settings", "topology", *(kind.place for kind in KINDS)})
+_SCREENS = frozenset(
+    {"workers", "settings", "topology", "users", "tokens", "audit", *(kind.place for kind in KINDS)}
+)
 _WITH_NAMES = frozenset(kind.place for kind in KINDS)
 
 _NOT_BUILT = Problem(

@@ -115,6 +115,87 @@ class TlsSettings(_Section):
     )
 
 
+def _words(value: object) -> object:
+    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+
+
+class OidcSettings(_Section):
+    """Log-in with an OpenID Connect provider."""
+
+    issuer: str | None = Field(
+        default=None,
+        min_length=1,
+        description="URL of the provider, below which `/.well-known/openid-configuration` is. Unset: users"
+        " log in with passwords only.",
+    )
+    client_id: str | None = Field(
+        default=None, min_length=1, description="Id under which the provider knows this installation."
+    )
+    client_secret: str | None = Field(
+        default=None,
+        description="Secret of the client; best set by its variable. Unset: a public client, with PKCE only.",
+    )
+    label: str = Field(default="Single sign-on", min_length=1, description="Text on the log-in button.")
+    role_claim: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Claim of the ID token with the groups or roles of a user, such as `groups`; a dot leads"
+        " into an object. Unset: every new user gets `default_role`, and an admin can change it.",
+    )
+    roles: dict[str, Literal["viewer", "operator", "editor", "admin"]] = Field(
+        default_factory=dict,
+        description="The role for each value of `role_claim`; of several, the one that includes most.",
+    )
+    default_role: Literal["viewer", "operator", "editor", "admin"] | None = Field(
+        default=None,
+        description="Role of users for whom `role_claim` says none. Unset: they cannot log in.",
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.issuer is not None and self.client_id is None:
+            raise ValueError("issuer needs a client_id")
+        if self.roles and self.role_claim is None:
+            raise ValueError("roles needs a role_claim")
+        return self
+
+
+class AuthSettings(_Section):
+    """Who may use the server."""
+
+    mode: Annotated[Literal["auto", "on"], BeforeValidator(_lower)] = Field(
+        default="auto",
+        description="`auto`: people have to log in as soon as there is a user or `auth.oidc.issuer` is set;"
+        " until then the server is for this machine alone. `on`: always; without a user, `penstock up` prints"
+        " a link for the first one.",
+    )
+    hosts: Annotated[list[str], BeforeValidator(_words)] = Field(
+        default_factory=list,
+        description="Names, or names with a port, under which browsers and programs reach the server, besides"
+        " `host` and those of this machine. In the variable, separated by commas.",
+    )
+    proxies: Annotated[list[str], BeforeValidator(_words)] = Field(
+        default_factory=list,
+        description="Addresses or networks of reverse proxies whose `X-Forwarded-For` and `X-Forwarded-Proto`"
+        " are believed. In the variable, separated by commas.",
+    )
+    session_hours: float = Field(
+        default=12, gt=0, description="Hours after which a session ends, however much it is used."
+    )
+    idle_minutes: float = Field(
+        default=120, ge=2, description="Minutes without a request after which a session ends."
+    )
+    oidc: OidcSettings = Field(default_factory=OidcSettings)
+
+
+class AuditSettings(_Section):
+    """The audit trail."""
+
+    retention_days: int = Field(
+        default=365, ge=1, description="Days for which entries of the audit trail are kept."
+    )
+
+
 class StreamSettings(_Section):
     """How the logs of streams use this machine."""
 
@@ -266,6 +347,8 @@ class Settings(_Section):
     registry: RegistrySettings = Field(default_factory=RegistrySettings)
     worker: WorkerSettings = Field(default_factory=WorkerSettings)
     tls: TlsSettings = Field(default_factory=TlsSettings)
+    auth: AuthSettings = Field(default_factory=AuthSettings)
+    audit: AuditSettings = Field(default_factory=AuditSettings)
     streams: StreamSettings = Field(default_factory=StreamSettings)
     storage: StorageSettings = Field(default_factory=StorageSettings)
     kafka: KafkaSettings = Field(default_factory=KafkaSettings)

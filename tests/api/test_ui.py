@@ -139,7 +139,18 @@ def test_nothing_outside_the_app_is_served(web: Api, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/streams", "/streams?search=a%20b", "/pipelines/x%20%C3%A4", "/workers", "/settings"]
+    "path",
+    [
+        "/",
+        "/streams",
+        "/streams?search=a%20b",
+        "/pipelines/x%20%C3%A4",
+        "/workers",
+        "/settings",
+        "/users",
+        "/tokens",
+        "/audit?user=anna",
+    ],
 )
 def test_a_browser_is_shown_the_screen_of_a_path(client: httpx.Client, path: str) -> None:
     answer = client.get(path, headers=BROWSER)

@@ -18,7 +18,8 @@ const queries = new QueryClient({
     queries: {
       // What the server refused it will refuse again; what it could not answer is asked again.
       retry: (times, error) =>
-        times < 2 && !(error instanceof ApiError && error.status in { 400: 1, 404: 1, 409: 1, 422: 1 }),
+        times < 2 &&
+        !(error instanceof ApiError && error.status in { 400: 1, 401: 1, 403: 1, 404: 1, 409: 1, 422: 1 }),
       refetchOnWindowFocus: false,
       staleTime: 5_000,
     },

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     Column,
     ColumnElement,
     DateTime,
@@ -164,13 +165,72 @@ workers = Table(
     Index("ix_workers_heartbeat_until", "heartbeat_until"),
 )
 
-worker_tokens = Table(
-    "worker_tokens",
+users = Table(
+    "users",
+    metadata,
+    Column("name", Word, primary_key=True),
+    Column("role", Word, nullable=False),
+    # As Argon2 writes it, with its salt; null: the user logs in with OpenID Connect.
+    Column("password", Text),
+    # Who the user is at the OpenID Connect provider: its issuer and the subject.
+    Column("subject", Word),
+    Column("disabled", Boolean, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("last_login_at", UtcDateTime),
+    UniqueConstraint("subject", name="uq_users_subject"),
+)
+
+
+def _user(**options: Any) -> Column[Any]:
+    return Column("user", Word, ForeignKey("users.name", ondelete="CASCADE"), **options)
+
+
+sessions = Table(
+    "sessions",
+    metadata,
+    # The SHA-256 of the secret in the cookie.
+    Column("hash", Word, primary_key=True),
+    _user(nullable=False),
+    Column("via", Word, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("seen_at", UtcDateTime, nullable=False),
+    Index("ix_sessions_user", "user"),
+)
+
+tokens = Table(
+    "tokens",
     metadata,
     Column("id", Word, primary_key=True),
+    # The SHA-256 of the secret.
     Column("hash", Word, nullable=False),
-    Column("note", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("role", Word, nullable=False),
+    # The one source that an `ingest` token can send events to.
+    Column("source", Word),
+    # Who made it; null: the command line on the server, or the API before there were users.
+    _user(),
     Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime),
+    Column("last_used_at", UtcDateTime),
+    Index("ix_tokens_user", "user"),
+)
+
+# Names, not references: an entry outlives the user and the document that it is about.
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Serial, primary_key=True, autoincrement=True),
+    Column("at", UtcDateTime, nullable=False),
+    Column("user", Word),
+    Column("via", Word),
+    Column("address", Word),
+    Column("action", Word, nullable=False),
+    Column("target", Word, nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("before", Json),
+    Column("after", Json),
+    Index("ix_audit_at", "at"),
+    sqlite_autoincrement=True,
 )
 
 # One row: the server whose coordinator makes rounds, until when by the registry's clock.

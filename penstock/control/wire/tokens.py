@@ -1,18 +1,14 @@
-"""Tokens that let workers join over HTTP. The registry keeps a hash of each."""
+"""Tokens that let workers join over HTTP: those with the role `worker`."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import secrets
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
-from sqlalchemy import delete, insert, select
-
+from penstock.control.access import tokens
+from penstock.control.access.roles import WORKER
 from penstock.control.registry.store import Registry
-from penstock.control.registry.tables import worker_tokens
-from penstock.errors import NotFound, Problem, Unauthorised
+from penstock.errors import NotFound, Problem
 
 
 @dataclass(frozen=True)
@@ -25,49 +21,22 @@ class Token:
 
 
 class Tokens:
-    """The tokens of a registry."""
+    """The tokens of workers of a registry."""
 
     def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+        self._tokens = tokens.Tokens(registry)
 
     def make(self, note: str = "") -> str:
         """A new token. Only its hash is stored."""
-        number, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
-        values = {"id": number, "hash": _hash(secret), "note": note, "created_at": datetime.now(UTC)}
-        with self._registry.begin() as conn:
-            conn.execute(insert(worker_tokens).values(**values))
-        return f"{number}.{secret}"
+        return self._tokens.make(note, WORKER)[1]
 
     def all(self) -> list[Token]:
         """Every token, oldest first."""
-        columns = (worker_tokens.c.id, worker_tokens.c.note, worker_tokens.c.created_at)
-        with self._registry.engine.connect() as conn:
-            return [
-                Token(*row) for row in conn.execute(select(*columns).order_by(worker_tokens.c.created_at))
-            ]
+        return [Token(each.id, each.name, each.created_at) for each in self._tokens.all(role=WORKER)]
 
     def revoke(self, number: str) -> None:
         """Remove a token; its workers are refused from now on."""
-        with self._registry.begin() as conn:
-            found = conn.execute(delete(worker_tokens).where(worker_tokens.c.id == number)).rowcount
-        if not found:
+        if number not in {each.id for each in self._tokens.all(role=WORKER)}:
             hint = "`penstock worker tokens` lists them"
             raise NotFound(Problem(code="not_found", message=f"there is no token '{number}'", hint=hint))
-
-    def require(self, given: str) -> None:
-        """Unauthorised unless a token is valid."""
-        number, _, secret = given.partition(".")
-        with self._registry.engine.connect() as conn:
-            known = conn.scalar(select(worker_tokens.c.hash).where(worker_tokens.c.id == number))
-        if not hmac.compare_digest(_hash(secret), known or ""):
-            raise Unauthorised(
-                Problem(
-                    code="unauthorised",
-                    message="the token of this worker is wrong, or was revoked",
-                    hint="make one on the server with `penstock worker token`",
-                )
-            )
-
-
-def _hash(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
+        self._tokens.revoke(number)

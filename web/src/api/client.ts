@@ -2,6 +2,7 @@ import createClient from "openapi-fetch";
 import { answerOfDeleted } from "./deleted";
 import { parse } from "./json";
 import type { components, paths } from "./schema";
+import { csrfToken, readSession } from "./session";
 
 /** The REST API; every path, parameter and answer is typed by the server's own OpenAPI document. */
 export const api = createClient<paths>({ baseUrl: globalThis.location.origin, fetch: fetched });
@@ -22,10 +23,22 @@ async function fetched(request: Request): Promise<Response> {
   return Object.assign(new Response(text, { status, statusText, headers }), { json });
 }
 
-/** `fetch`, but an ApiError says that the server does not answer. */
-export async function reach(input: RequestInfo, init?: RequestInit): Promise<Response> {
+/** `fetch` with the token of the session, but an ApiError says that the server does not answer. */
+export async function reach(input: Request | string, init?: RequestInit): Promise<Response> {
+  const url = typeof input === "string" ? new URL(input, globalThis.location.origin) : input;
+  const request = new Request(url, init);
+  const token = csrfToken();
+  if (token !== null && request.method !== "GET") request.headers.set("X-CSRF-Token", token);
+  const answer = await send(request);
+  // The session has ended, or its role or token is another one by now. A login that failed says nothing about it.
+  const isLogin = new URL(request.url).pathname === "/session";
+  if ((answer.status === 401 || answer.status === 403) && !isLogin) readSession().catch(() => undefined);
+  return answer;
+}
+
+async function send(request: Request): Promise<Response> {
   try {
-    return await globalThis.fetch(input, init); // looked up now, so that a test can put another in its place
+    return await globalThis.fetch(request); // looked up now, so that a test can put another in its place
   } catch (error) {
     throw (error as Error).name === "AbortError" ? error : unreachable();
   }
@@ -39,6 +52,8 @@ export class ApiError extends Error {
   constructor(
     readonly status: number,
     readonly problems: Problem[],
+    /** After so many seconds the server would take it; null if it does not say. */
+    readonly retryAfter: number | null = null,
   ) {
     super(problems[0]?.message ?? `the server answered ${status}`);
     this.name = "ApiError";
@@ -63,7 +78,7 @@ export async function body<T>(answer: Promise<Answer<T>>): Promise<T> {
 /** An answer with its headers; throws ApiError unless it is a good one. */
 export async function whole<T>(answer: Promise<Answer<T>>): Promise<Answer<T>> {
   const found = await answer;
-  if (!found.response.ok) throw refusal(found.response.status, found.error);
+  if (!found.response.ok) throw refusal(found.response, found.error);
   return found;
 }
 
@@ -74,9 +89,11 @@ export function problemsOf(error: unknown): Problem[] {
   return [{ code: "unexpected", message, path: null, hint: null }];
 }
 
-function refusal(status: number, error: unknown): ApiError {
+function refusal({ status, headers }: Response, error: unknown): ApiError {
   const given = error as Partial<Schemas["ErrorBody"]> | undefined;
-  if (given?.errors?.length) return new ApiError(status, given.errors);
+  const seconds = headers.get("Retry-After");
+  if (given?.errors?.length)
+    return new ApiError(status, given.errors, seconds === null ? null : Number(seconds));
   return new ApiError(status, [
     { code: "http_error", message: `the server answered ${status}`, path: null, hint: null },
   ]);

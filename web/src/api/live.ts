@@ -5,6 +5,7 @@ import { unmarkDeleted } from "./deleted";
 import { documentKey, drop, listKey, one, put } from "./documents";
 import { type AnyDocument, KINDS, type Kind, type KindName } from "./kinds";
 import { takeOverview } from "./overview";
+import { readSession } from "./session";
 
 /** `lost` also while the server has not answered yet after it was gone. */
 export type Connection = "connecting" | "open" | "lost";
@@ -66,7 +67,9 @@ export function follow(
     };
     source.onerror = () => {
       notice.lost?.();
-      if (source?.readyState === EventSource.CLOSED) timer = setTimeout(open, 1000);
+      if (source?.readyState !== EventSource.CLOSED) return;
+      timer = setTimeout(open, 1000);
+      readSession().catch(() => undefined); // a browser does not say why: the session may have ended
     };
     for (const [type, handler] of Object.entries(handlers)) {
       source.addEventListener(type, handler as EventListener);

@@ -101,7 +101,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Readiness probe, with the status of all that runs */
+        /**
+         * Readiness probe, with the status of all that runs
+         * @description Who is not logged in only gets whether flows can run.
+         */
         get: operations["getReadiness"];
         put?: never;
         post?: never;
@@ -2562,6 +2565,193 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get who one is, and how to log in */
+        get: operations["getSession"];
+        put?: never;
+        /** Log in with a password */
+        post: operations["logIn"];
+        /** Log out */
+        delete: operations["logOut"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/setup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make the first admin */
+        post: operations["setUp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Change one's own password
+         * @description All other sessions of the user end.
+         */
+        put: operations["changePassword"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/oidc": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Log in with the OpenID Connect provider */
+        get: operations["logInWithProvider"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/oidc/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Come back from the OpenID Connect provider */
+        get: operations["returnFromProvider"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List users */
+        get: operations["listUsers"];
+        put?: never;
+        /**
+         * Create a user
+         * @description The first one has to be an admin. From then on people have to log in.
+         */
+        post: operations["createUser"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Remove a user, with all sessions and tokens */
+        delete: operations["deleteUser"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a user
+         * @description A new password, or being disabled, ends the sessions of the user.
+         */
+        patch: operations["changeUser"];
+        trace?: never;
+    };
+    "/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List tokens */
+        get: operations["listTokens"];
+        put?: never;
+        /**
+         * Make a token
+         * @description One that is made with a token ends no later than that one.
+         */
+        post: operations["createToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke a token */
+        delete: operations["revokeToken"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the audit trail */
+        get: operations["listAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -2699,6 +2889,76 @@ export interface components {
             advice: string;
             /** Since */
             since: string | null;
+        };
+        /**
+         * AuditEntry
+         * @description Something that somebody has done, or has tried.
+         */
+        AuditEntry: {
+            /** Id */
+            id: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * User
+             * @description Null if nobody was logged in.
+             */
+            user: string | null;
+            /**
+             * Via
+             * @description How the user was known: local, password, oidc, token or cli.
+             */
+            via: string | null;
+            /**
+             * Address
+             * @description Where the request came from; null for the command line.
+             */
+            address: string | null;
+            /**
+             * Action
+             * @description Such as `pipeline.update`, `flow.pause` or `session.login`.
+             */
+            action: string;
+            /**
+             * Target
+             * @description Such as `pipeline/orders`.
+             */
+            target: string;
+            /**
+             * Status
+             * @description The HTTP status of the answer: below 400 it has succeeded.
+             */
+            status: number;
+            /**
+             * Before
+             * @description What it was before; secrets are masked.
+             */
+            before: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * After
+             * @description What it is since then; secrets are masked.
+             */
+            after: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /**
+         * AuditPage
+         * @description A part of the audit trail, newest first.
+         */
+        AuditPage: {
+            /** Entries */
+            entries: components["schemas"]["AuditEntry"][];
+            /**
+             * Next
+             * @description The `before` of the next page; null if this is the last one.
+             */
+            next: number | null;
         };
         /**
          * BufferView
@@ -3545,6 +3805,16 @@ export interface components {
             lines: components["schemas"]["LogLine"][];
         };
         /**
+         * LoginBody
+         * @description A user logs in.
+         */
+        LoginBody: {
+            /** Name */
+            name: string;
+            /** Password */
+            password: string;
+        };
+        /**
          * MetadataInfo
          * @description Who a document is.
          */
@@ -3643,6 +3913,93 @@ export interface components {
             started_at: string | null;
         };
         /**
+         * NewToken
+         * @description A token to be made.
+         */
+        NewToken: {
+            /**
+             * Name
+             * @description What it is for.
+             */
+            name: string;
+            /**
+             * Role
+             * @description At most one's own; `ingest` needs the role operator, `worker` admin
+             * @enum {string}
+             */
+            role: "viewer" | "operator" | "editor" | "admin" | "ingest" | "worker";
+            /**
+             * Source
+             * @description For `ingest`: what follows /ingest/ in URLs.
+             */
+            source?: string | null;
+            /**
+             * Expires In Days
+             * @description Unset: it has no end.
+             */
+            expires_in_days?: number | null;
+        };
+        /**
+         * NewTokenInfo
+         * @description A token that was just made.
+         */
+        NewTokenInfo: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "viewer" | "operator" | "editor" | "admin" | "ingest" | "worker";
+            /**
+             * Source
+             * @description The only source that an `ingest` token can send events to.
+             */
+            source: string | null;
+            /**
+             * User
+             * @description Who made it; `local` if there was no user.
+             */
+            user: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Expires At
+             * @description Null: it has no end.
+             */
+            expires_at: string | null;
+            /**
+             * Last Used At
+             * @description Written once a minute at most.
+             */
+            last_used_at: string | null;
+            /**
+             * Secret
+             * @description What a program sends as `Authorization: Bearer`. Not shown again.
+             */
+            secret: string;
+        };
+        /**
+         * NewUser
+         * @description A user who logs in with a password.
+         */
+        NewUser: {
+            /** Name */
+            name: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "viewer" | "operator" | "editor" | "admin";
+            /** Password */
+            password: string;
+        };
+        /**
          * Node
          * @description A document, or an end that is written inside one.
          */
@@ -3688,6 +4045,17 @@ export interface components {
             labels: {
                 [key: string]: string;
             };
+        };
+        /**
+         * OidcInfo
+         * @description Log-in with an OpenID Connect provider.
+         */
+        OidcInfo: {
+            /**
+             * Label
+             * @description The text of the log-in button.
+             */
+            label: string;
         };
         /**
          * Ops
@@ -3775,6 +4143,16 @@ export interface components {
              * @description Keys that are no more, in a message `change`.
              */
             gone: string[];
+        };
+        /**
+         * PasswordChange
+         * @description A new password for oneself.
+         */
+        PasswordChange: {
+            /** Current */
+            current: string;
+            /** New */
+            new: string;
         };
         /**
          * PipeInfo
@@ -4540,6 +4918,47 @@ export interface components {
             offset: number;
         };
         /**
+         * SessionInfo
+         * @description Who the request comes from, and how one can log in.
+         */
+        SessionInfo: {
+            /**
+             * Authentication
+             * @enum {string}
+             */
+            authentication: "on" | "off";
+            /** @description Null if the request comes from nobody who is known. */
+            user: components["schemas"]["SessionUser"] | null;
+            /**
+             * Csrf
+             * @description What requests of this session have to send as `X-CSRF-Token` if they change something.
+             */
+            csrf: string | null;
+            /** @description Null if no provider is configured. */
+            oidc: components["schemas"]["OidcInfo"] | null;
+            /**
+             * Setup
+             * @description Whether the first admin has to be made, by the link of `penstock up`.
+             */
+            setup: boolean;
+        };
+        /**
+         * SessionUser
+         * @description Who somebody is.
+         */
+        SessionUser: {
+            /** Name */
+            name: string;
+            /** Role */
+            role: string;
+            /**
+             * Via
+             * @description How they have shown it; `local`: not at all, because authentication is off.
+             * @enum {string}
+             */
+            via: "local" | "password" | "oidc" | "token";
+        };
+        /**
          * SettingInfo
          * @description A setting in force.
          */
@@ -4592,6 +5011,21 @@ export interface components {
              */
             warnings: components["schemas"]["Problem"][];
             versions: components["schemas"]["Versions"];
+        };
+        /**
+         * SetupBody
+         * @description The first admin.
+         */
+        SetupBody: {
+            /**
+             * Secret
+             * @description From the link that `penstock up` prints.
+             */
+            secret: string;
+            /** Name */
+            name: string;
+            /** Password */
+            password: string;
         };
         /**
          * SinkFate
@@ -5044,6 +5478,54 @@ export interface components {
             cases?: components["schemas"]["CaseResult"][] | null;
         };
         /**
+         * TokenInfo
+         * @description A token, without its secret.
+         */
+        TokenInfo: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "viewer" | "operator" | "editor" | "admin" | "ingest" | "worker";
+            /**
+             * Source
+             * @description The only source that an `ingest` token can send events to.
+             */
+            source: string | null;
+            /**
+             * User
+             * @description Who made it; `local` if there was no user.
+             */
+            user: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Expires At
+             * @description Null: it has no end.
+             */
+            expires_at: string | null;
+            /**
+             * Last Used At
+             * @description Written once a minute at most.
+             */
+            last_used_at: string | null;
+        };
+        /**
+         * TokenList
+         * @description Tokens: one's own; for an admin all.
+         */
+        TokenList: {
+            /** Tokens */
+            tokens: components["schemas"]["TokenInfo"][];
+        };
+        /**
          * Topology
          * @description The graph. Edges lead only to nodes that are there.
          */
@@ -5114,6 +5596,54 @@ export interface components {
             columns: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * UserChange
+         * @description What is to change; what is left out stays.
+         */
+        UserChange: {
+            /** Role */
+            role?: ("viewer" | "operator" | "editor" | "admin") | null;
+            /** Password */
+            password?: string | null;
+            /** Disabled */
+            disabled?: boolean | null;
+        };
+        /**
+         * UserInfo
+         * @description A user.
+         */
+        UserInfo: {
+            /** Name */
+            name: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "viewer" | "operator" | "editor" | "admin";
+            /**
+             * Via
+             * @description How the user logs in.
+             * @enum {string}
+             */
+            via: "password" | "oidc";
+            /** Disabled */
+            disabled: boolean;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Last Login At */
+            last_login_at: string | null;
+        };
+        /**
+         * UserList
+         * @description All users.
+         */
+        UserList: {
+            /** Users */
+            users: components["schemas"]["UserInfo"][];
         };
         /**
          * Validation
@@ -14161,7 +14691,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The request was made by a page of another site. */
+        /** @description The role of the caller does not include it, or the request was made by a page of another site. */
         Error403: {
             headers: {
                 [name: string]: unknown;
@@ -14190,6 +14720,15 @@ export interface components {
         };
         /** @description The body is of a type, or packed in a way, that cannot be read. */
         Error415: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        /** @description The request comes from nobody who is known: no session or token, or one that has ended. */
+        Error401: {
             headers: {
                 [name: string]: unknown;
             };
@@ -14242,6 +14781,15 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
+        /** @description The stream is full and drops what comes, counted; come back after `Retry-After` seconds. */
+        Error429: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
     };
     parameters: never;
     requestBodies: never;
@@ -14278,6 +14826,8 @@ export interface operations {
                     "application/json": components["schemas"]["EventsView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -14339,6 +14889,7 @@ export interface operations {
                     "application/json": components["schemas"]["MisfitsErrorBody"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             /** @description The present state forbids it. */
@@ -14429,6 +14980,7 @@ export interface operations {
                     "application/json": components["schemas"]["MisfitsErrorBody"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             /** @description The present state forbids it. */
@@ -14536,6 +15088,8 @@ export interface operations {
                     "application/json": components["schemas"]["WorkerView"][];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -14562,6 +15116,8 @@ export interface operations {
                     "application/json": components["schemas"]["WorkerView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -14599,6 +15155,8 @@ export interface operations {
                     "application/json": components["schemas"]["PipelinePage"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -14628,6 +15186,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             409: components["responses"]["Error409"];
             413: components["responses"]["Error413"];
@@ -14657,6 +15216,8 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -14707,6 +15268,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -14739,6 +15301,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -14793,6 +15356,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -14824,6 +15388,8 @@ export interface operations {
                     "application/json": components["schemas"]["RevisionSummary"][];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -14853,6 +15419,8 @@ export interface operations {
                     "application/json": components["schemas"]["RevisionInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -14885,6 +15453,8 @@ export interface operations {
                     "application/json": components["schemas"]["DiffInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -14947,6 +15517,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -14985,6 +15556,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             413: components["responses"]["Error413"];
@@ -15014,6 +15586,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -15043,6 +15616,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -15072,6 +15646,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -15101,6 +15676,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -15130,6 +15706,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -15159,6 +15736,8 @@ export interface operations {
                     "application/json": components["schemas"]["Progress"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -15200,6 +15779,8 @@ export interface operations {
                     "application/json": components["schemas"]["LettersView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -15358,6 +15939,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -15390,6 +15972,8 @@ export interface operations {
                     "application/json": components["schemas"]["LetterView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -15442,6 +16026,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -15474,6 +16059,7 @@ export interface operations {
                     "application/json": components["schemas"]["LetterView"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -15505,6 +16091,7 @@ export interface operations {
                     "application/json": components["schemas"]["LetterView"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -15539,6 +16126,8 @@ export interface operations {
                     "application/json": components["schemas"]["LogView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -15570,6 +16159,8 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -15598,6 +16189,8 @@ export interface operations {
                     "application/json": components["schemas"]["SinkInfo"][];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -15628,6 +16221,7 @@ export interface operations {
                     "application/json": components["schemas"]["SinkInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -15734,6 +16328,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -15764,6 +16359,8 @@ export interface operations {
                     "application/json": components["schemas"]["ReplayView"][];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -15794,6 +16391,8 @@ export interface operations {
                     "application/json": components["schemas"]["Story"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             408: components["responses"]["Error408"];
             409: components["responses"]["Error409"];
@@ -15831,6 +16430,8 @@ export interface operations {
                     "application/json": components["schemas"]["DocumentPage"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -15860,6 +16461,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             409: components["responses"]["Error409"];
             413: components["responses"]["Error413"];
@@ -15889,6 +16491,8 @@ export interface operations {
                     "application/json": components["schemas"]["DocumentInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -15930,6 +16534,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -15962,6 +16567,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -16007,6 +16613,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -16038,6 +16645,8 @@ export interface operations {
                     "application/json": components["schemas"]["RevisionSummary"][];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -16067,6 +16676,8 @@ export interface operations {
                     "application/json": components["schemas"]["RevisionInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -16099,6 +16710,8 @@ export interface operations {
                     "application/json": components["schemas"]["DiffInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -16152,6 +16765,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -16190,6 +16804,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             413: components["responses"]["Error413"];
@@ -16229,6 +16844,8 @@ export interface operations {
                     "application/json": components["schemas"]["RunnablePage"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -16258,6 +16875,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             409: components["responses"]["Error409"];
             413: components["responses"]["Error413"];
@@ -16287,6 +16905,8 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -16337,6 +16957,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -16369,6 +16990,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -16423,6 +17045,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -16454,6 +17077,8 @@ export interface operations {
                     "application/json": components["schemas"]["RevisionSummary"][];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -16483,6 +17108,8 @@ export interface operations {
                     "application/json": components["schemas"]["RevisionInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -16515,6 +17142,8 @@ export interface operations {
                     "application/json": components["schemas"]["DiffInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -16577,6 +17206,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -16615,6 +17245,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             413: components["responses"]["Error413"];
@@ -16644,6 +17275,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -16673,6 +17305,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -16702,6 +17335,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -16731,6 +17365,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -16760,6 +17395,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -16789,6 +17425,8 @@ export interface operations {
                     "application/json": components["schemas"]["Progress"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -16830,6 +17468,8 @@ export interface operations {
                     "application/json": components["schemas"]["LettersView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -16988,6 +17628,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -17020,6 +17661,8 @@ export interface operations {
                     "application/json": components["schemas"]["LetterView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -17072,6 +17715,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -17104,6 +17748,7 @@ export interface operations {
                     "application/json": components["schemas"]["LetterView"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -17135,6 +17780,7 @@ export interface operations {
                     "application/json": components["schemas"]["LetterView"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -17169,6 +17815,8 @@ export interface operations {
                     "application/json": components["schemas"]["LogView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -17200,6 +17848,8 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -17228,6 +17878,8 @@ export interface operations {
                     "application/json": components["schemas"]["SinkInfo"][];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -17258,6 +17910,7 @@ export interface operations {
                     "application/json": components["schemas"]["SinkInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -17297,6 +17950,8 @@ export interface operations {
                     "application/json": components["schemas"]["RunnablePage"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -17326,6 +17981,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             409: components["responses"]["Error409"];
             413: components["responses"]["Error413"];
@@ -17355,6 +18011,8 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -17405,6 +18063,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -17437,6 +18096,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -17491,6 +18151,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -17522,6 +18183,8 @@ export interface operations {
                     "application/json": components["schemas"]["RevisionSummary"][];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -17551,6 +18214,8 @@ export interface operations {
                     "application/json": components["schemas"]["RevisionInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -17583,6 +18248,8 @@ export interface operations {
                     "application/json": components["schemas"]["DiffInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -17645,6 +18312,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -17683,6 +18351,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             413: components["responses"]["Error413"];
@@ -17712,6 +18381,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -17741,6 +18411,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -17770,6 +18441,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -17799,6 +18471,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -17828,6 +18501,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -17857,6 +18531,8 @@ export interface operations {
                     "application/json": components["schemas"]["Progress"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -17898,6 +18574,8 @@ export interface operations {
                     "application/json": components["schemas"]["LettersView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -18056,6 +18734,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -18088,6 +18767,8 @@ export interface operations {
                     "application/json": components["schemas"]["LetterView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -18140,6 +18821,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -18172,6 +18854,7 @@ export interface operations {
                     "application/json": components["schemas"]["LetterView"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -18203,6 +18886,7 @@ export interface operations {
                     "application/json": components["schemas"]["LetterView"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -18237,6 +18921,8 @@ export interface operations {
                     "application/json": components["schemas"]["LogView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -18268,6 +18954,8 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -18296,6 +18984,8 @@ export interface operations {
                     "application/json": components["schemas"]["SinkInfo"][];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -18326,6 +19016,7 @@ export interface operations {
                     "application/json": components["schemas"]["SinkInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -18432,6 +19123,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -18462,6 +19154,8 @@ export interface operations {
                     "application/json": components["schemas"]["ReplayView"][];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -18492,6 +19186,8 @@ export interface operations {
                     "application/json": components["schemas"]["Story"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             408: components["responses"]["Error408"];
             409: components["responses"]["Error409"];
@@ -18531,6 +19227,8 @@ export interface operations {
                     "application/json": components["schemas"]["RunnablePage"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -18560,6 +19258,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             409: components["responses"]["Error409"];
             413: components["responses"]["Error413"];
@@ -18589,6 +19288,8 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -18639,6 +19340,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -18671,6 +19373,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -18725,6 +19428,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -18756,6 +19460,8 @@ export interface operations {
                     "application/json": components["schemas"]["RevisionSummary"][];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -18785,6 +19491,8 @@ export interface operations {
                     "application/json": components["schemas"]["RevisionInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -18817,6 +19525,8 @@ export interface operations {
                     "application/json": components["schemas"]["DiffInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -18879,6 +19589,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -18917,6 +19628,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             413: components["responses"]["Error413"];
@@ -18946,6 +19658,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -18975,6 +19688,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -19004,6 +19718,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -19033,6 +19748,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -19062,6 +19778,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -19091,6 +19808,8 @@ export interface operations {
                     "application/json": components["schemas"]["Progress"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -19132,6 +19851,8 @@ export interface operations {
                     "application/json": components["schemas"]["LettersView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -19290,6 +20011,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -19322,6 +20044,8 @@ export interface operations {
                     "application/json": components["schemas"]["LetterView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -19374,6 +20098,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -19406,6 +20131,7 @@ export interface operations {
                     "application/json": components["schemas"]["LetterView"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -19437,6 +20163,7 @@ export interface operations {
                     "application/json": components["schemas"]["LetterView"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -19471,6 +20198,8 @@ export interface operations {
                     "application/json": components["schemas"]["LogView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -19502,6 +20231,8 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -19530,6 +20261,8 @@ export interface operations {
                     "application/json": components["schemas"]["SinkInfo"][];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -19560,6 +20293,7 @@ export interface operations {
                     "application/json": components["schemas"]["SinkInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -19597,6 +20331,8 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -19624,6 +20360,8 @@ export interface operations {
                     "application/json": components["schemas"]["StatsView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -19651,6 +20389,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -19680,6 +20419,8 @@ export interface operations {
                     "application/json": components["schemas"]["MoveView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -19727,6 +20468,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -19755,6 +20497,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
@@ -19786,6 +20529,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             408: components["responses"]["Error408"];
             422: components["responses"]["Error422"];
@@ -19816,6 +20560,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             408: components["responses"]["Error408"];
@@ -19847,6 +20592,8 @@ export interface operations {
                     "application/yaml": components["schemas"]["Bundle"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -19883,6 +20630,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             409: components["responses"]["Error409"];
             413: components["responses"]["Error413"];
@@ -19915,6 +20663,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             413: components["responses"]["Error413"];
             422: components["responses"]["Error422"];
@@ -19940,6 +20689,8 @@ export interface operations {
                     "application/json": components["schemas"]["ConnectorCatalogue"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -19967,6 +20718,8 @@ export interface operations {
                     "application/json": components["schemas"]["ComponentInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -19991,6 +20744,8 @@ export interface operations {
                     "application/json": components["schemas"]["ComponentInfo"][];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -20017,6 +20772,8 @@ export interface operations {
                     "application/json": components["schemas"]["ComponentInfo"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -20049,6 +20806,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -20073,6 +20832,8 @@ export interface operations {
                     "application/json": components["schemas"]["FunctionInfo"][];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -20096,6 +20857,8 @@ export interface operations {
                     "application/json": components["schemas"]["SettingsView"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -20125,6 +20888,8 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -20148,6 +20913,8 @@ export interface operations {
                     "application/json": components["schemas"]["Overview"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -20171,6 +20938,8 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -20194,6 +20963,8 @@ export interface operations {
                     "application/json": components["schemas"]["Topology"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -20220,6 +20991,8 @@ export interface operations {
                     "application/json": components["schemas"]["History"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -20249,6 +21022,8 @@ export interface operations {
                     "application/json": components["schemas"]["History"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
@@ -20279,6 +21054,8 @@ export interface operations {
                     "application/json": components["schemas"]["History"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -20310,6 +21087,8 @@ export interface operations {
                     "application/json": components["schemas"]["History"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -20341,6 +21120,8 @@ export interface operations {
                     "application/json": components["schemas"]["History"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
@@ -20372,8 +21153,424 @@ export interface operations {
                     "application/json": components["schemas"]["History"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionInfo"];
+                };
+            };
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    logIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LoginBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionInfo"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    logOut: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            403: components["responses"]["Error403"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    setUp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetupBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionInfo"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    changePassword: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PasswordChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    logInWithProvider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description To the provider, or back to the web app. */
+            302: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    returnFromProvider: {
+        parameters: {
+            query?: {
+                /** @description What the provider exchanges for an ID token. */
+                code?: string | null;
+                /** @description What this server has sent with the browser. */
+                state?: string;
+                /** @description Why the provider refuses. */
+                error?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description To the provider, or back to the web app. */
+            302: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listUsers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserList"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    createUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewUser"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserInfo"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    deleteUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the user. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    changeUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the user. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserInfo"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listTokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenList"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    createToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewToken"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewTokenInfo"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    revokeToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listAudit: {
+        parameters: {
+            query?: {
+                user?: string | null;
+                action?: string | null;
+                target?: string | null;
+                /** @description Id of the last one known. */
+                before?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];

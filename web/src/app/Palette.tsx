@@ -5,9 +5,11 @@ import { IconSearch } from "@tabler/icons-react";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useNavigate } from "react-router";
+import type { Role } from "#/access/types";
 import { api, body } from "#/api/client";
 import { useVerb } from "#/api/documents";
 import { type AnyDocument, KIND_LIST, KINDS, type Kind } from "#/api/kinds";
+import { includes, useAllowed, userOf, useSession } from "#/api/session";
 import { done, failed } from "#/components/notify";
 import { VERBS } from "#/flows/useControls";
 import {
@@ -17,6 +19,7 @@ import {
   type Deed,
   grouped,
   matches,
+  neededAt,
   placeOf,
   type Recent,
   remembered,
@@ -31,6 +34,14 @@ const SHOWN = 6;
 
 const LIST = "palette-commands";
 
+/** What a role can try beside names. */
+const HINTS: Record<Role, string> = {
+  viewer: "",
+  operator: " Try: pause, resume, stop, start, restart, test.",
+  editor: " Try: pause, resume, stop, start, restart, edit, test.",
+  admin: " Try: pause, resume, stop, start, restart, edit, test.",
+};
+
 /** Mantine chooses the first command when a letter is typed; what is found later has to be chosen here. */
 function chooseFirst(): void {
   const commands = document.querySelectorAll(`#${LIST} [data-action]`);
@@ -44,6 +55,7 @@ export const openPalette = () => palette.open();
 /** Ctrl-K: go anywhere, do anything. */
 export function Palette() {
   const [query, setQuery] = useState("");
+  const canAct = useAllowed("operator");
   return (
     <Spotlight.Root
       store={store}
@@ -62,7 +74,7 @@ export function Palette() {
         <Modal.Title>Search and commands</Modal.Title>
       </VisuallyHidden>
       <Spotlight.Search
-        placeholder="A page, a document, or: pause orders"
+        placeholder={canAct ? "A page, a document, or: pause orders" : "A page or a document"}
         aria-label="Search and commands"
         leftSection={<IconSearch size={18} stroke={1.6} />}
       />
@@ -78,11 +90,19 @@ function Commands({ query }: { query: string }) {
   const [recent, setRecent] = useLocalStorage(RECENT);
   const act = useDeeds();
   const navigate = useNavigate();
-  const fixed = useFixed();
-  const lately = recent.map((each) => ({ ...each, group: "Recent", run: () => navigate(each.to) }));
+  const session = useSession();
+  const role = userOf(session)?.role ?? "viewer";
+  const fixed = useFixed(session.authentication === "on").filter(
+    ({ to }) => !to || includes(role, neededAt(to)),
+  );
+  const usable = recent.filter(({ to }) => includes(role, neededAt(to)));
+  const lately = usable.map((each) => ({ ...each, group: "Recent", run: () => navigate(each.to) }));
   const groups = query.trim()
     ? grouped(
-        [...fixed.filter((each) => matches(each, query.trim())), ...commandsFor(found.documents, deeds, act)],
+        [
+          ...fixed.filter((each) => matches(each, query.trim())),
+          ...commandsFor(found.documents, deeds, role, act),
+        ],
         recent.map(({ id }) => id),
       )
     : grouped([...lately, ...fixed], []);
@@ -116,7 +136,7 @@ function Commands({ query }: { query: string }) {
         <Text size="xs" c="dimmed" role="status">
           {found.more > 0
             ? `${found.more} more documents match: type more of the name.`
-            : "Arrow keys choose, Enter does it, Escape closes. Try: pause, resume, stop, start, restart, edit, test."}
+            : `Arrow keys choose, Enter does it, Escape closes.${HINTS[role]}`}
         </Text>
       </Spotlight.Footer>
     </>
@@ -177,7 +197,7 @@ function useDeeds(): (deed: Deed, document: AnyDocument) => void {
 }
 
 /** What is always there: pages, what can be created, the theme. */
-function useFixed(): Command[] {
+function useFixed(hasUsers: boolean): Command[] {
   const navigate = useNavigate();
   const { setColorScheme } = useMantineColorScheme();
   const scheme = useComputedColorScheme("light") === "dark" ? "light" : "dark";
@@ -189,12 +209,18 @@ function useFixed(): Command[] {
     to,
     run: () => navigate(to),
   });
+  const access = [
+    page("Users", "/users", "Who can log in, and their roles"),
+    page("Tokens", "/tokens", "Tokens of programs"),
+    page("Audit log", "/audit", "Who has changed what"),
+  ];
   return [
     page("Overview", "/", "How everything is, and what needs attention"),
     page("Topology", "/topology", "What goes where"),
     ...KIND_LIST.map((kind) => page(kind.title, `/${kind.place}`, kind.about)),
     page("Workers", "/workers", "Who runs the flows"),
     page("Settings", "/settings", "Effective settings and versions"),
+    ...(hasUsers ? access : []),
     ...KIND_LIST.map((kind) => ({
       ...page(`Create a ${kind.one}`, `/${kind.place}/new`),
       group: "Actions",

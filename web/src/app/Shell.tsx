@@ -20,6 +20,8 @@ import {
   IconBinaryTree2,
   IconDatabaseExport,
   IconDatabaseImport,
+  IconHistory,
+  IconKey,
   IconLayoutDashboard,
   IconMoon,
   IconSearch,
@@ -28,11 +30,13 @@ import {
   IconSun,
   IconTimeline,
   IconTransform,
+  IconUsers,
 } from "@tabler/icons-react";
-import { type ComponentType, Suspense, useEffect } from "react";
+import { type ComponentType, lazy, Suspense, useEffect } from "react";
 import { Link, Outlet, useLocation } from "react-router";
 import { useLive } from "#/api/live";
 import { usePulse } from "#/api/overview";
+import { useAllowed, useSession } from "#/api/session";
 import { Loading } from "#/components/Page";
 import { ConnectionBanner } from "./ConnectionBanner";
 import { openPalette, Palette } from "./Palette";
@@ -56,11 +60,19 @@ const ENTRIES: Entry[] = [
   { to: "/settings", label: "Settings", icon: IconSettings },
 ];
 
+const USERS: Entry = { to: "/users", label: "Users", icon: IconUsers };
+const TOKENS: Entry = { to: "/tokens", label: "Tokens", icon: IconKey };
+const AUDIT: Entry = { to: "/audit", label: "Audit log", icon: IconHistory };
+
+const UserMenu = lazy(() => import("#/access/UserMenu"));
+
 /** What every page has around it: navigation, the state of the connection, the command palette. */
 export function Shell() {
   useLive();
   const [opened, { toggle, close }] = useDisclosure();
   const { pathname } = useLocation();
+  const hasUsers = useSession().authentication === "on";
+  const isAdmin = useAllowed("admin");
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu of small screens
   useEffect(close, [pathname]);
   return (
@@ -97,22 +109,21 @@ export function Shell() {
               </Kbd>
             </UnstyledButton>
             <SchemeSwitch />
+            <Suspense>{hasUsers && <UserMenu />}</Suspense>
           </Group>
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p="xs" aria-label="Main">
         <AppShell.Section grow component={ScrollArea}>
-          {ENTRIES.map(({ to, label, icon: Icon }) => (
-            <NavLink
-              key={to}
-              component={Link}
-              to={to}
-              label={label}
-              leftSection={<Icon size={18} stroke={1.6} />}
-              active={isAt(pathname, to)}
-              aria-current={isAt(pathname, to) ? "page" : undefined}
-            />
-          ))}
+          <Entries entries={ENTRIES} pathname={pathname} />
+          {hasUsers && (
+            <section aria-labelledby="access">
+              <Text id="access" size="xs" fw={600} c="dimmed" px="xs" mt="sm" mb={4}>
+                Access
+              </Text>
+              <Entries entries={isAdmin ? [USERS, TOKENS, AUDIT] : [TOKENS]} pathname={pathname} />
+            </section>
+          )}
         </AppShell.Section>
         <AppShell.Section>
           <Version />
@@ -128,6 +139,20 @@ export function Shell() {
       <Palette />
     </AppShell>
   );
+}
+
+function Entries({ entries, pathname }: { entries: readonly Entry[]; pathname: string }) {
+  return entries.map(({ to, label, icon: Icon }) => (
+    <NavLink
+      key={to}
+      component={Link}
+      to={to}
+      label={label}
+      leftSection={<Icon size={18} stroke={1.6} />}
+      active={isAt(pathname, to)}
+      aria-current={isAt(pathname, to) ? "page" : undefined}
+    />
+  ));
 }
 
 const isAt = (pathname: string, to: string) =>

@@ -1,5 +1,7 @@
+import type { Role } from "#/access/types";
 import type { Verb } from "#/api/documents";
 import { type AnyDocument, KINDS, keyOf, pageOf } from "#/api/kinds";
+import { includes } from "#/api/session";
 import { verbsFor } from "#/flows/useControls";
 
 /** Something that the palette can do. */
@@ -28,10 +30,24 @@ export function remembered(recent: readonly Recent[], { id, label, about, to }: 
 /** What can be done with a document, in a word. */
 export type Deed = "open" | "edit" | "test" | Verb;
 
-/** What makes sense for a document as it is now. */
-export function deedsOf(document: AnyDocument): Deed[] {
+/** What makes sense for a document as it is now, of what a role may do. */
+export function deedsOf(document: AnyDocument, role: Role): Deed[] {
   const tested = document.kind === "Pipeline" || document.kind === "Task";
-  return ["open", "edit", ...(tested ? (["test"] as const) : []), ...verbsFor(document)];
+  const all: Deed[] = ["open", "edit", ...(tested ? (["test"] as const) : []), ...verbsFor(document)];
+  return all.filter((deed) => includes(role, neededFor(deed)));
+}
+
+function neededFor(deed: Deed): Role {
+  if (deed === "open") return "viewer";
+  return deed === "edit" ? "editor" : "operator";
+}
+
+/** The least role that may use a page, by its path. */
+export function neededAt(page: string): Role {
+  const [path = "", query] = page.split("?");
+  if (path === "/users" || path === "/audit") return "admin";
+  if (/^\/[^/]+\/(new|[^/]+\/edit)$/.test(path)) return "editor";
+  return query === "tab=test" ? "operator" : "viewer";
 }
 
 const DEEDS: Deed[] = ["open", "edit", "test", "pause", "resume", "stop", "start", "restart"];
@@ -50,10 +66,11 @@ const FEW = 3;
 export function commandsFor(
   documents: readonly AnyDocument[],
   deeds: readonly Deed[],
+  role: Role,
   run: (deed: Deed, document: AnyDocument) => void,
 ): Command[] {
   return documents.flatMap((document) => {
-    const possible = deedsOf(document);
+    const possible = deedsOf(document, role);
     const offered =
       deeds.length > 0
         ? possible.filter((deed) => deeds.includes(deed))

@@ -2,9 +2,11 @@ import { Button, Group } from "@mantine/core";
 import { useLocalStorage } from "@mantine/hooks";
 import { useMemo, useRef, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
+import { Allowed } from "#/access/Allowed";
 import { useDocuments } from "#/api/documents";
 import { type AnyDocument, type Kind, kindAt, type Place, pageOf } from "#/api/kinds";
 import { useSchemas } from "#/api/openapi";
+import { useAllowed } from "#/api/session";
 import { Empty, Loading, Page } from "#/components/Page";
 import { Failure } from "#/components/Problems";
 import type { RowAction } from "./cells";
@@ -32,6 +34,7 @@ function Documents({ kind }: { kind: Kind }) {
   const [doomed, setDoomed] = useState<readonly AnyDocument[] | null>(null);
   const [viewed, setViewed] = useState<AnyDocument | null>(null);
   const [uploading, setUploading] = useState(false);
+  const mayEdit = useAllowed("editor");
   const navigate = useNavigate();
   const open = ({ kind: name, id }: AnyDocument) => navigate(pageOf(name, id));
   const act = (action: RowAction, document: AnyDocument) => {
@@ -68,6 +71,7 @@ function Documents({ kind }: { kind: Kind }) {
           onSelected={setSelected}
           onOpen={open}
           onAct={act}
+          mayEdit={mayEdit}
           times={times}
           onTimes={setTimes}
         />
@@ -114,14 +118,16 @@ function Nothing({ kind, onUpload }: { kind: Kind; onUpload: () => void }) {
     <Empty
       title={`No ${kind.title.toLowerCase()} yet`}
       action={
-        <Group>
-          <Button component={Link} to={`/${kind.place}/new`}>
-            Create a {kind.one}
-          </Button>
-          <Button variant="default" onClick={onUpload}>
-            Upload a bundle
-          </Button>
-        </Group>
+        <Allowed needs="editor">
+          <Group>
+            <Button component={Link} to={`/${kind.place}/new`}>
+              Create a {kind.one}
+            </Button>
+            <Button variant="default" onClick={onUpload}>
+              Upload a bundle
+            </Button>
+          </Group>
+        </Allowed>
       }
     >
       {kind.about}

@@ -35,13 +35,17 @@ interface Props {
   onAct: (action: RowAction, document: AnyDocument) => void;
   times: boolean;
   onTimes: (shown: boolean) => void;
+  /** Whether rows can be edited, cloned and deleted, not only viewed. */
+  mayEdit: boolean;
 }
 
 const KEYS: Record<string, RowAction> = { v: "view", e: "edit", c: "clone", Delete: "delete" };
+const VIEW: readonly RowAction[] = ["view"];
+const ALL: readonly RowAction[] = ["view", "edit", "clone", "delete"];
 
 /** The documents of a kind as rows, with filters under the headers and pages below. */
 export function Grid(props: Props) {
-  const { kind, rows, isLoading, search, filters, times, onTimes } = props;
+  const { kind, rows, isLoading, search, filters, times, onTimes, mayEdit } = props;
   const api = useRef<GridApi<Row> | null>(null);
   const small = useMediaQuery("(max-width: 48em)") ?? false;
   const columns = useMemo(() => columnsOf(kind, { times, small }), [kind, times, small]);
@@ -49,10 +53,11 @@ export function Grid(props: Props) {
   latest.current = props;
   const context = useMemo<GridContext>(
     () => ({
+      actions: mayEdit ? ALL : VIEW,
       act: (action, document) => latest.current.onAct(action, document),
       toggleTimes: () => latest.current.onTimes(!latest.current.times),
     }),
-    [],
+    [mayEdit],
   );
   const [initial] = useState({ filter: { filterModel: filters } });
   useEffect(() => subscribe(() => refresh(api.current)), []);
@@ -171,7 +176,8 @@ function key(event: CellKeyDownEvent<Row> | FullWidthCellKeyDownEvent<Row>, prop
   const inActions = "column" in event && event.column.getColId() === "actions";
   if (pressed.key === "Enter" && inActions) target.querySelector("button")?.focus();
   else if (pressed.key === "Enter") props.onOpen(document);
-  else if (pressed.key in KEYS) props.onAct(KEYS[pressed.key]!, document);
+  const action = KEYS[pressed.key];
+  if (action === "view" || (action && props.mayEdit)) props.onAct(action, document);
 }
 
 /** Whether a click means the row, not something in it or a text that was marked. */

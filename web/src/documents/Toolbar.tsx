@@ -11,6 +11,7 @@ import {
 import { useEffect, useRef, useState } from "react";
 import { Link } from "react-router";
 import type { AnyDocument, Kind } from "#/api/kinds";
+import { useAllowed } from "#/api/session";
 import { bundleOf, saveFile, yamlOf } from "./content";
 
 interface Props {
@@ -26,6 +27,7 @@ interface Props {
 
 /** Search, create, download and upload, and what can be done with the rows that are selected. */
 export function Toolbar({ kind, search, onSearch, filtered, onClear, selected, onDelete, onUpload }: Props) {
+  const mayEdit = useAllowed("editor");
   return (
     <Group gap="xs" justify="space-between" role="toolbar" aria-label={kind.title}>
       <Group gap="xs" style={{ flex: "1 1 300px" }}>
@@ -35,7 +37,7 @@ export function Toolbar({ kind, search, onSearch, filtered, onClear, selected, o
             Clear filters
           </Button>
         )}
-        {selected.length > 0 && (
+        {mayEdit && selected.length > 0 && (
           <Button variant="light" color="red" onClick={onDelete} leftSection={<IconTrash size={16} />}>
             Delete {selected.length}
           </Button>
@@ -43,12 +45,16 @@ export function Toolbar({ kind, search, onSearch, filtered, onClear, selected, o
       </Group>
       <Group gap="xs">
         <Download kind={kind} selected={selected} />
-        <Button variant="default" onClick={onUpload} leftSection={<IconUpload size={16} />}>
-          Upload
-        </Button>
-        <Button component={Link} to={`/${kind.place}/new`} leftSection={<IconPlus size={16} />}>
-          Create
-        </Button>
+        {mayEdit && (
+          <>
+            <Button variant="default" onClick={onUpload} leftSection={<IconUpload size={16} />}>
+              Upload
+            </Button>
+            <Button component={Link} to={`/${kind.place}/new`} leftSection={<IconPlus size={16} />}>
+              Create
+            </Button>
+          </>
+        )}
       </Group>
     </Group>
   );

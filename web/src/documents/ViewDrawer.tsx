@@ -1,6 +1,7 @@
 import { Anchor, Button, Code, CopyButton, Drawer, Group, Stack, Text } from "@mantine/core";
 import { IconCheck, IconCopy, IconExternalLink, IconPencil } from "@tabler/icons-react";
 import { Link } from "react-router";
+import { Allowed } from "#/access/Allowed";
 import { useDocument } from "#/api/documents";
 import { type AnyDocument, KINDS, pageOf } from "#/api/kinds";
 import { moment } from "#/components/format";
@@ -41,15 +42,17 @@ function Body({ document }: { document: AnyDocument }) {
         <Button component={Link} to={page} size="xs" leftSection={<IconExternalLink size={14} />}>
           Open its page
         </Button>
-        <Button
-          component={Link}
-          to={`${page}/edit`}
-          size="xs"
-          variant="default"
-          leftSection={<IconPencil size={14} />}
-        >
-          Edit
-        </Button>
+        <Allowed needs="editor">
+          <Button
+            component={Link}
+            to={`${page}/edit`}
+            size="xs"
+            variant="default"
+            leftSection={<IconPencil size={14} />}
+          >
+            Edit
+          </Button>
+        </Allowed>
         <CopyButton value={text}>
           {({ copied, copy }) => (
             <Button

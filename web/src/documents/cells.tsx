@@ -17,6 +17,8 @@ import { type Row, stateOf } from "./rows";
 
 /** What the cells of a grid can ask of its page. */
 export interface GridContext {
+  /** What may be done with a row. */
+  actions: readonly RowAction[];
   act: (action: RowAction, document: AnyDocument) => void;
   toggleTimes: () => void;
 }
@@ -69,13 +71,15 @@ const ACTIONS: Action[] = [
   { action: "delete", label: "Delete", icon: IconTrash, color: "red" },
 ];
 
+const offered = ({ actions }: GridContext) => ACTIONS.filter(({ action }) => actions.includes(action));
+
 /** View, edit, clone and delete. */
 export function ActionsCell({ data, context }: CellProps) {
   if (!data) return null;
   const { document } = data;
   return (
     <div className={classes.actions}>
-      {ACTIONS.map(({ action, label, icon: Icon, color }) => (
+      {offered(context).map(({ action, label, icon: Icon, color }) => (
         // Plain buttons: a grid that is scrolled makes hundreds of them a second.
         <button
           key={action}
@@ -105,7 +109,7 @@ export function ActionsMenuCell({ data, context }: CellProps) {
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        {ACTIONS.map(({ action, label, icon: Icon, color }) => (
+        {offered(context).map(({ action, label, icon: Icon, color }) => (
           <Menu.Item
             key={action}
             color={color}

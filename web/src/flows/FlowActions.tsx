@@ -14,6 +14,7 @@ import { type ComponentType, useState } from "react";
 import { Link, useNavigate } from "react-router";
 import type { Verb } from "#/api/documents";
 import { type AnyDocument, type Kind, pageOf } from "#/api/kinds";
+import { useAllowed } from "#/api/session";
 import { DeleteDialog } from "#/documents/DeleteDialog";
 import { canReplay } from "./api";
 import { ReplayDialog } from "./ReplayDialog";
@@ -38,46 +39,60 @@ export function FlowActions({ kind, document, controls }: Props) {
   const navigate = useNavigate();
   const [replaying, setReplaying] = useState(false);
   const [deleting, setDeleting] = useState(false);
+  const mayOperate = useAllowed("operator");
+  const mayEdit = useAllowed("editor");
+  const mayReplay = mayOperate && canReplay(kind);
   const page = pageOf(kind.name, document.id);
   return (
     <>
-      {verbsFor(document).map((verb) => (
-        <VerbButton key={verb} verb={verb} controls={controls} />
-      ))}
-      <Button
-        component={Link}
-        to={`${page}/edit`}
-        variant="default"
-        leftSection={<IconPencil size={16} aria-hidden />}
-      >
-        Edit
-      </Button>
-      <Menu position="bottom-end">
-        <Menu.Target>
-          <ActionIcon variant="default" size={36} aria-label="More actions">
-            <IconDots size={18} />
-          </ActionIcon>
-        </Menu.Target>
-        <Menu.Dropdown>
-          {canReplay(kind) && (
-            <Menu.Item leftSection={<IconHistory size={16} />} onClick={() => setReplaying(true)}>
-              Replay events
-            </Menu.Item>
-          )}
-          <Menu.Item
-            leftSection={<IconCopy size={16} />}
-            component={Link}
-            to={`/${kind.place}/new?clone=${encodeURIComponent(document.id)}`}
-          >
-            Clone
-          </Menu.Item>
-          <Menu.Divider />
-          <Menu.Item color="red" leftSection={<IconTrash size={16} />} onClick={() => setDeleting(true)}>
-            Delete
-          </Menu.Item>
-        </Menu.Dropdown>
-      </Menu>
-      {canReplay(kind) && (
+      {mayOperate &&
+        verbsFor(document).map((verb) => <VerbButton key={verb} verb={verb} controls={controls} />)}
+      {mayEdit && (
+        <Button
+          component={Link}
+          to={`${page}/edit`}
+          variant="default"
+          leftSection={<IconPencil size={16} aria-hidden />}
+        >
+          Edit
+        </Button>
+      )}
+      {(mayReplay || mayEdit) && (
+        <Menu position="bottom-end">
+          <Menu.Target>
+            <ActionIcon variant="default" size={36} aria-label="More actions">
+              <IconDots size={18} />
+            </ActionIcon>
+          </Menu.Target>
+          <Menu.Dropdown>
+            {mayReplay && (
+              <Menu.Item leftSection={<IconHistory size={16} />} onClick={() => setReplaying(true)}>
+                Replay events
+              </Menu.Item>
+            )}
+            {mayEdit && (
+              <>
+                <Menu.Item
+                  leftSection={<IconCopy size={16} />}
+                  component={Link}
+                  to={`/${kind.place}/new?clone=${encodeURIComponent(document.id)}`}
+                >
+                  Clone
+                </Menu.Item>
+                <Menu.Divider />
+                <Menu.Item
+                  color="red"
+                  leftSection={<IconTrash size={16} />}
+                  onClick={() => setDeleting(true)}
+                >
+                  Delete
+                </Menu.Item>
+              </>
+            )}
+          </Menu.Dropdown>
+        </Menu>
+      )}
+      {mayReplay && (
         <ReplayDialog
           kind={kind}
           id={document.id}

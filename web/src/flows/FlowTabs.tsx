@@ -2,6 +2,7 @@ import { Group, ScrollArea, Tabs } from "@mantine/core";
 import { lazy, type ReactNode, Suspense } from "react";
 import { useSearchParams } from "react-router";
 import type { AnyDocument, Kind } from "#/api/kinds";
+import { useAllowed } from "#/api/session";
 import { Loading } from "#/components/Page";
 import { canReplay } from "./api";
 import { DefinitionTab } from "./DefinitionTab";
@@ -30,7 +31,7 @@ interface Tab {
 /** The parts of the page; the one that is shown stands in the address. */
 export function FlowTabs({ kind, document }: Props) {
   const [search, setSearch] = useSearchParams();
-  const tabs = tabsOf(kind, document);
+  const tabs = tabsOf(kind, document, useAllowed("operator"));
   const wanted = search.get("tab");
   const current = tabs.find((each) => each.value === wanted) ?? tabs[0]!;
   return (
@@ -60,7 +61,7 @@ export function FlowTabs({ kind, document }: Props) {
   );
 }
 
-function tabsOf(kind: Kind, document: AnyDocument): Tab[] {
+function tabsOf(kind: Kind, document: AnyDocument, mayTest: boolean): Tab[] {
   const given = { kind, document };
   const history: Tab[] = [
     { value: "revisions", label: "Revisions", content: <RevisionsTab {...given} /> },
@@ -68,7 +69,7 @@ function tabsOf(kind: Kind, document: AnyDocument): Tab[] {
   ];
   const steps: Tab[] = [
     { value: "story", label: "Story", content: <StoryTab {...given} /> },
-    { value: "test", label: "Test", content: <TestTab {...given} /> },
+    ...(mayTest ? [{ value: "test", label: "Test", content: <TestTab {...given} /> }] : []),
   ];
   if (!document.status) {
     return [{ value: "overview", label: "Overview", content: <DefinitionTab {...given} /> }, ...history];

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { useNavigate } from "react-router";
 import { problemsOf } from "#/api/client";
 import { type AnyDocument, pageOf } from "#/api/kinds";
+import { useAllowed } from "#/api/session";
 import { moment } from "#/components/format";
 import { Problems } from "#/components/Problems";
 import { type Controls, VERBS } from "./useControls";
@@ -16,8 +17,9 @@ interface Props {
 export function FlowTrouble({ document, controls }: Props) {
   const navigate = useNavigate();
   const { pending, refused } = controls;
-  const pick = (path: string) =>
+  const edit = (path: string) =>
     navigate(`${pageOf(document.kind, document.id)}/edit?at=${encodeURIComponent(path)}`);
+  const pick = useAllowed("editor") ? edit : undefined;
   const error = isTroubled(document) ? document.error : null;
   if (!pending && !refused && !error) return null;
   return (

@@ -1,5 +1,6 @@
 import { Badge, Button, Group, List, Paper, Stack, Text } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { Allowed } from "#/access/Allowed";
 import { api, body } from "#/api/client";
 import type { Kind } from "#/api/kinds";
 import { ago, count, moment } from "#/components/format";
@@ -63,7 +64,9 @@ export function SinkCard({ kind, id, sink }: Props) {
         )}
         {sink.gaps.length > 0 && <Gaps gaps={sink.gaps} />}
         {(sink.state === "behind" || sink.state === "catching_up") && (
-          <CatchUp kind={kind} id={id} sink={sink} />
+          <Allowed needs="operator">
+            <CatchUp kind={kind} id={id} sink={sink} />
+          </Allowed>
         )}
       </Stack>
     </Paper>

@@ -4,6 +4,7 @@ import { useNavigate } from "react-router";
 import { api, body } from "#/api/client";
 import { put } from "#/api/documents";
 import { type AnyDocument, type Kind, pageOf } from "#/api/kinds";
+import { useAllowed } from "#/api/session";
 import { done, failed } from "#/components/notify";
 import { contentOf } from "#/documents/content";
 import { below } from "./api";
@@ -23,12 +24,15 @@ export default function TestTab({ kind, document }: { kind: Kind; document: AnyD
     },
     onError: (error) => failed("The test cases were not saved", error),
   });
+  const mayEdit = useAllowed("editor");
+  const edit = (path: string) =>
+    navigate(`${pageOf(document.kind, document.id)}/edit?at=${encodeURIComponent(path)}`);
   return (
     <TestPanel
       document={content}
       place={kind.place}
-      onCases={save.mutate}
-      onPick={(path) => navigate(`${pageOf(document.kind, document.id)}/edit?at=${encodeURIComponent(path)}`)}
+      onCases={mayEdit ? save.mutate : undefined}
+      onPick={mayEdit ? edit : undefined}
     />
   );
 }

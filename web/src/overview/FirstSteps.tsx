@@ -2,13 +2,15 @@ import { Button, Code, Paper, SimpleGrid, Stack, Text, ThemeIcon, Title } from "
 import { IconArrowsRightLeft, IconFileImport, IconTimeline } from "@tabler/icons-react";
 import { type ComponentType, lazy, type ReactNode, Suspense, useState } from "react";
 import { Link } from "react-router";
+import { useAllowed } from "#/api/session";
 import classes from "./overview.module.css";
 
 const UploadDialog = lazy(async () => ({ default: (await import("#/documents/UploadDialog")).UploadDialog }));
 
-/** What an empty registry shows: three ways to begin. */
+/** What an empty registry shows: three ways to begin, to those who may. */
 export function FirstSteps() {
   const [uploading, setUploading] = useState(false);
+  if (!useAllowed("editor")) return <NothingYet />;
   return (
     <Stack component="section" aria-labelledby="first-steps" gap="md">
       <div>
@@ -50,6 +52,17 @@ export function FirstSteps() {
         </Suspense>
       )}
     </Stack>
+  );
+}
+
+function NothingYet() {
+  return (
+    <section aria-labelledby="first-steps">
+      <Title order={2} size="h3" id="first-steps">
+        Nothing flows yet
+      </Title>
+      <Text c="dimmed">There are no documents. Creating them needs the role editor.</Text>
+    </section>
   );
 }
 

@@ -1,30 +1,43 @@
 import { Alert, Code, Paper, Stack, Text, Title } from "@mantine/core";
 import { IconLock } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
+import { Allowed } from "#/access/Allowed";
 import { api, body, type Schemas } from "#/api/client";
 import { Loading, Page } from "#/components/Page";
 import { Failure, Problems } from "#/components/Problems";
+import { Access } from "./Access";
 import { Appearance } from "./Appearance";
 import { SettingsList } from "./SettingsList";
 import { Versions } from "./Versions";
 
 /** The settings in force and where each came from; and how the app looks here. */
 export default function SettingsPage() {
+  return (
+    <Page title="Settings">
+      <Appearance />
+      <Allowed needs="admin">
+        <Access />
+        <Server />
+      </Allowed>
+    </Page>
+  );
+}
+
+function Server() {
   const { data, error } = useQuery({
     queryKey: ["settings"],
     queryFn: () => body(api.GET("/settings")),
     staleTime: 60_000,
   });
   return (
-    <Page title="Settings">
-      <Appearance />
+    <>
       <Failure error={error} title="The settings of the server could not be loaded" />
-      {data === undefined ? !error && <Loading what="Loading the settings" /> : <Server view={data} />}
-    </Page>
+      {data === undefined ? !error && <Loading what="Loading the settings" /> : <View view={data} />}
+    </>
   );
 }
 
-function Server({ view }: { view: Schemas["SettingsView"] }) {
+function View({ view }: { view: Schemas["SettingsView"] }) {
   const { settings, file, warnings, versions } = view;
   return (
     <>

@@ -3,6 +3,7 @@ import { modals } from "@mantine/modals";
 import { Link } from "react-router";
 import { pageOfKey } from "#/api/kinds";
 import type { StreamPulse } from "#/api/overview";
+import { useAllowed } from "#/api/session";
 import { ago, count, duration, rate } from "#/components/format";
 import { done, failed } from "#/components/notify";
 import { Empty } from "#/components/Page";
@@ -16,6 +17,7 @@ interface Props {
 
 /** Who reads the stream, and how far each is. */
 export function ReadersTab({ id, stats, pulse }: Props) {
+  const mayForget = useAllowed("operator");
   const live = new Map(pulse?.readers.map((each) => [each.reader, each]));
   if (stats.readers.length === 0) {
     return (
@@ -54,7 +56,7 @@ export function ReadersTab({ id, stats, pulse }: Props) {
                 <Table.Td ta="right">{rate(found?.rate)}</Table.Td>
                 <Table.Td ta="right">{count(reader.skipped)}</Table.Td>
                 <Table.Td>{ago(reader.updated)}</Table.Td>
-                <Table.Td>{!found?.key && <Forget id={id} reader={reader} />}</Table.Td>
+                <Table.Td>{mayForget && !found?.key && <Forget id={id} reader={reader} />}</Table.Td>
               </Table.Tr>
             );
           })}

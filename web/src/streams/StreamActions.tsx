@@ -3,6 +3,7 @@ import { IconCopy, IconHistory, IconPencil, IconTrash } from "@tabler/icons-reac
 import { useState } from "react";
 import { Link, useNavigate } from "react-router";
 import { type AnyDocument, KINDS, pageOf } from "#/api/kinds";
+import { useAllowed } from "#/api/session";
 import { DeleteDialog } from "#/documents/DeleteDialog";
 import { ReplayDialog } from "#/flows/ReplayDialog";
 import { replayable, type User } from "./users";
@@ -13,48 +14,61 @@ export function StreamActions({ document, readers }: { document: AnyDocument; re
   const [deleting, setDeleting] = useState(false);
   const [through, setThrough] = useState<User | null>(null);
   const able = replayable(readers);
+  const mayOperate = useAllowed("operator");
+  const mayEdit = useAllowed("editor");
   const page = pageOf("Stream", document.id);
   return (
     <>
-      <Menu position="bottom-end" disabled={able.length === 0}>
-        <Menu.Target>
+      {mayOperate && (
+        <Menu position="bottom-end" disabled={able.length === 0}>
+          <Menu.Target>
+            <Button
+              variant="default"
+              leftSection={<IconHistory size={16} />}
+              disabled={able.length === 0}
+              title={able.length === 0 ? "No pipeline or task reads this stream" : undefined}
+            >
+              Replay
+            </Button>
+          </Menu.Target>
+          <Menu.Dropdown>
+            <Menu.Label>Events of this stream once more through</Menu.Label>
+            {able.map((reader) => (
+              <Menu.Item key={reader.page} onClick={() => setThrough(reader)}>
+                {KINDS[reader.kind].one} {reader.name}
+              </Menu.Item>
+            ))}
+          </Menu.Dropdown>
+        </Menu>
+      )}
+      {mayEdit && (
+        <>
           <Button
+            component={Link}
+            to={`${page}/edit`}
             variant="default"
-            leftSection={<IconHistory size={16} />}
-            disabled={able.length === 0}
-            title={able.length === 0 ? "No pipeline or task reads this stream" : undefined}
+            leftSection={<IconPencil size={16} />}
           >
-            Replay
+            Edit
           </Button>
-        </Menu.Target>
-        <Menu.Dropdown>
-          <Menu.Label>Events of this stream once more through</Menu.Label>
-          {able.map((reader) => (
-            <Menu.Item key={reader.page} onClick={() => setThrough(reader)}>
-              {KINDS[reader.kind].one} {reader.name}
-            </Menu.Item>
-          ))}
-        </Menu.Dropdown>
-      </Menu>
-      <Button component={Link} to={`${page}/edit`} variant="default" leftSection={<IconPencil size={16} />}>
-        Edit
-      </Button>
-      <Button
-        component={Link}
-        to={`/streams/new?clone=${encodeURIComponent(document.id)}`}
-        variant="default"
-        leftSection={<IconCopy size={16} />}
-      >
-        Clone
-      </Button>
-      <Button
-        variant="light"
-        color="red"
-        leftSection={<IconTrash size={16} />}
-        onClick={() => setDeleting(true)}
-      >
-        Delete
-      </Button>
+          <Button
+            component={Link}
+            to={`/streams/new?clone=${encodeURIComponent(document.id)}`}
+            variant="default"
+            leftSection={<IconCopy size={16} />}
+          >
+            Clone
+          </Button>
+          <Button
+            variant="light"
+            color="red"
+            leftSection={<IconTrash size={16} />}
+            onClick={() => setDeleting(true)}
+          >
+            Delete
+          </Button>
+        </>
+      )}
       <DeleteDialog
         documents={deleting ? [document] : null}
         onClose={() => setDeleting(false)}

@@ -5,6 +5,7 @@ import { ApiError } from "#/api/client";
 import { useDocument } from "#/api/documents";
 import { type AnyDocument, KINDS } from "#/api/kinds";
 import { useStreamPulse } from "#/api/overview";
+import { useAllowed } from "#/api/session";
 import { Loading, Page } from "#/components/Page";
 import { Failure } from "#/components/Problems";
 import { contentOf, yamlOf } from "#/documents/content";
@@ -56,6 +57,7 @@ interface Props {
 function Stream({ id, title, stats, document, failure }: Props) {
   const pulse = useStreamPulse(`Stream/${id}`);
   const { writers, readers } = useMemo(() => usersOf(document?.referrers ?? []), [document]);
+  const mayProduce = useAllowed("operator");
   const schema = document?.spec?.schema ?? null;
   const tabs: Tab[] = [
     {
@@ -71,11 +73,11 @@ function Stream({ id, title, stats, document, failure }: Props) {
     { value: "browse", label: "Browse", content: <BrowseTab {...{ id, stats, readers }} /> },
     { value: "readers", label: "Readers", content: <ReadersTab {...{ id, stats, pulse }} /> },
   ];
+  if (document && mayProduce) {
+    tabs.push({ value: "produce", label: "Produce", content: <ProduceTab id={id} schema={schema} /> });
+  }
   if (document) {
-    tabs.push(
-      { value: "produce", label: "Produce", content: <ProduceTab id={id} schema={schema} /> },
-      { value: "yaml", label: "YAML", content: <Code block>{yamlOf(contentOf(document))}</Code> },
-    );
+    tabs.push({ value: "yaml", label: "YAML", content: <Code block>{yamlOf(contentOf(document))}</Code> });
   }
   return (
     <Page

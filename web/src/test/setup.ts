@@ -1,7 +1,11 @@
 import "@testing-library/jest-dom/vitest";
-import { cleanup } from "@testing-library/react";
-import { afterEach, vi } from "vitest";
+import { cleanup, configure } from "@testing-library/react";
+import { afterEach, beforeEach, vi } from "vitest";
+import { OPEN, takeSession } from "#/api/session";
 
+configure({ asyncUtilTimeout: 10_000 }); // a busy machine may take its time to load a part of a page
+
+beforeEach(() => takeSession(OPEN)); // everybody may do everything, unless a test says otherwise
 afterEach(cleanup);
 
 // What Mantine asks of a browser and jsdom does not have.

@@ -1,6 +1,7 @@
 import { Alert, Button } from "@mantine/core";
 import { useCallback, useMemo, useState } from "react";
 import { Link } from "react-router";
+import { Allowed } from "#/access/Allowed";
 import { usePulse } from "#/api/overview";
 import { type Topology, useTopology } from "#/api/topology";
 import { Empty, Loading, Page } from "#/components/Page";
@@ -85,9 +86,11 @@ function Nothing() {
     <Empty
       title="Nothing is connected yet"
       action={
-        <Button component={Link} to="/pipelines/new">
-          Build a pipeline
-        </Button>
+        <Allowed needs="editor">
+          <Button component={Link} to="/pipelines/new">
+            Build a pipeline
+          </Button>
+        </Allowed>
       }
     >
       Sources, streams, tasks, pipelines and sinks are drawn here as soon as there are some, with the events

@@ -1,6 +1,7 @@
 import { Anchor, Badge, Code, Group, Table, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "react-router";
+import { Allowed } from "#/access/Allowed";
 import { pageOfKey } from "#/api/kinds";
 import type { FlowPulse, Overview } from "#/api/overview";
 import { ago, bytes, moment } from "#/components/format";
@@ -78,7 +79,9 @@ function Row({ worker, flows }: { worker: Worker; flows: Flows }) {
       <Table.Td title={moment(worker.started_at)}>{ago(worker.started_at)}</Table.Td>
       <Table.Td>
         {worker.alive && (worker.state === "ready" || worker.state === "standby") && (
-          <DrainButton worker={id} flows={worker.flow_keys.length} />
+          <Allowed needs="admin">
+            <DrainButton worker={id} flows={worker.flow_keys.length} />
+          </Allowed>
         )}
       </Table.Td>
     </Table.Tr>

@@ -1,4 +1,5 @@
 import { Badge, Code, Stack, Text } from "@mantine/core";
+import { Allowed } from "#/access/Allowed";
 import { usePulse } from "#/api/overview";
 import { Empty, Loading, Page } from "#/components/Page";
 import { WorkerTable } from "./WorkerTable";
@@ -19,11 +20,13 @@ export default function WorkersPage() {
       ) : (
         <>
           <WorkerTable workers={overview.workers} flows={flows} />
-          <Text size="sm" c="dimmed">
-            <Code>penstock worker</Code> starts another one on this machine. On another machine, use{" "}
-            <Code>penstock worker --server URL --token TOKEN</Code>; <Code>penstock worker token</Code> makes
-            a token here.
-          </Text>
+          <Allowed needs="admin">
+            <Text size="sm" c="dimmed">
+              <Code>penstock worker</Code> starts another one on this machine. On another machine, use{" "}
+              <Code>penstock worker --server URL --token TOKEN</Code>; <Code>penstock worker token</Code>{" "}
+              makes a token here.
+            </Text>
+          </Allowed>
         </>
       )}
     </Page>

@@ -1,6 +1,7 @@
 import { Button, Collapse, Group, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import type { Kind } from "#/api/kinds";
+import { useAllowed } from "#/api/session";
 import { done, failed } from "#/components/notify";
 import { Failure } from "#/components/Problems";
 import { LazyCodeEditor } from "#/editors/LazyCodeEditor";
@@ -27,6 +28,7 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
   const parsed = parseEvent(text);
   const changed = text !== pretty(letter.event);
   const gone = letter.state === "discarded";
+  const mayRepair = useAllowed("operator");
   const save = (event: Record<string, unknown>, message: string) =>
     edit.mutate({ offset: letter.offset, event }, { onSuccess: () => done(message) });
   return (
@@ -38,7 +40,7 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
         language="json"
         value={text}
         onChange={setText}
-        readOnly={gone}
+        readOnly={gone || !mayRepair}
         label="The event as JSON"
         problems={changed && parsed.problem ? [{ message: parsed.problem }] : []}
       />
@@ -49,38 +51,44 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
       )}
       <Failure error={edit.error} title="It was not saved" />
       <Group gap="xs">
-        {changed ? (
+        {mayRepair && (
           <>
-            <Button
-              disabled={parsed.event === null}
-              loading={edit.isPending}
-              onClick={() => parsed.event && save(parsed.event, `Letter ${letter.offset} was mended.`)}
-            >
-              Save
-            </Button>
-            <Button variant="default" onClick={() => setText(pretty(letter.event))}>
-              Take back
-            </Button>
+            {changed ? (
+              <>
+                <Button
+                  disabled={parsed.event === null}
+                  loading={edit.isPending}
+                  onClick={() => parsed.event && save(parsed.event, `Letter ${letter.offset} was mended.`)}
+                >
+                  Save
+                </Button>
+                <Button variant="default" onClick={() => setText(pretty(letter.event))}>
+                  Take back
+                </Button>
+              </>
+            ) : (
+              <Button disabled={gone} onClick={onReplay}>
+                {letter.state === "replayed" ? "Replay once more" : "Replay"}
+              </Button>
+            )}
+            {gone ? (
+              <Button
+                variant="default"
+                loading={restore.isPending}
+                onClick={() =>
+                  restore.mutate([letter.offset], {
+                    onError: (error) => failed("It was not restored", error),
+                  })
+                }
+              >
+                Restore
+              </Button>
+            ) : (
+              <Button variant="default" loading={pending} onClick={() => ask([letter.offset])}>
+                Discard
+              </Button>
+            )}
           </>
-        ) : (
-          <Button disabled={gone} onClick={onReplay}>
-            {letter.state === "replayed" ? "Replay once more" : "Replay"}
-          </Button>
-        )}
-        {gone ? (
-          <Button
-            variant="default"
-            loading={restore.isPending}
-            onClick={() =>
-              restore.mutate([letter.offset], { onError: (error) => failed("It was not restored", error) })
-            }
-          >
-            Restore
-          </Button>
-        ) : (
-          <Button variant="default" loading={pending} onClick={() => ask([letter.offset])}>
-            Discard
-          </Button>
         )}
         {letter.edited && (
           <Button variant="subtle" onClick={() => setOriginal(!original)} aria-expanded={original}>
@@ -97,17 +105,19 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
               readOnly
               label="The original event as JSON"
             />
-            <Button
-              variant="default"
-              size="xs"
-              w="fit-content"
-              loading={edit.isPending}
-              onClick={() =>
-                save(letter.original as Record<string, unknown>, `Letter ${letter.offset} is as it was.`)
-              }
-            >
-              Put the original back
-            </Button>
+            {mayRepair && (
+              <Button
+                variant="default"
+                size="xs"
+                w="fit-content"
+                loading={edit.isPending}
+                onClick={() =>
+                  save(letter.original as Record<string, unknown>, `Letter ${letter.offset} is as it was.`)
+                }
+              >
+                Put the original back
+              </Button>
+            )}
           </Stack>
         </Collapse>
       )}

@@ -6,7 +6,8 @@ import { LetterStateBadge } from "./LetterStateBadge";
 interface Props {
   letters: readonly Letter[];
   selected: ReadonlySet<number>;
-  onSelect: (selected: ReadonlySet<number>) => void;
+  /** Without it letters can be opened only. */
+  onSelect?: (selected: ReadonlySet<number>) => void;
   onOpen: (offset: number) => void;
 }
 
@@ -16,21 +17,23 @@ export function LetterTable({ letters, selected, onSelect, onOpen }: Props) {
   const toggle = (offset: number) => {
     const next = new Set(selected);
     if (!next.delete(offset)) next.add(offset);
-    onSelect(next);
+    onSelect?.(next);
   };
   return (
     <Table.ScrollContainer minWidth={820} scrollAreaProps={{ viewportProps: { tabIndex: 0 } }}>
       <Table highlightOnHover verticalSpacing={6} aria-label="Dead letters">
         <Table.Thead>
           <Table.Tr>
-            <Table.Th w={36}>
-              <Checkbox
-                aria-label="Choose all on this page"
-                checked={all}
-                indeterminate={!all && selected.size > 0}
-                onChange={() => onSelect(new Set(all ? [] : letters.map((each) => each.offset)))}
-              />
-            </Table.Th>
+            {onSelect && (
+              <Table.Th w={36}>
+                <Checkbox
+                  aria-label="Choose all on this page"
+                  checked={all}
+                  indeterminate={!all && selected.size > 0}
+                  onChange={() => onSelect(new Set(all ? [] : letters.map((each) => each.offset)))}
+                />
+              </Table.Th>
+            )}
             <Table.Th w={70}>Letter</Table.Th>
             <Table.Th w={160}>Kept at</Table.Th>
             <Table.Th w={120}>Step</Table.Th>
@@ -45,7 +48,7 @@ export function LetterTable({ letters, selected, onSelect, onOpen }: Props) {
               key={letter.offset}
               letter={letter}
               chosen={selected.has(letter.offset)}
-              onToggle={() => toggle(letter.offset)}
+              onToggle={onSelect && (() => toggle(letter.offset))}
               onOpen={() => onOpen(letter.offset)}
             />
           ))}
@@ -58,16 +61,18 @@ export function LetterTable({ letters, selected, onSelect, onOpen }: Props) {
 interface RowProps {
   letter: Letter;
   chosen: boolean;
-  onToggle: () => void;
+  onToggle?: () => void;
   onOpen: () => void;
 }
 
 function Row({ letter, chosen, onToggle, onOpen }: RowProps) {
   return (
     <Table.Tr bg={chosen ? "var(--mantine-primary-color-light)" : undefined}>
-      <Table.Td>
-        <Checkbox aria-label={`Choose letter ${letter.offset}`} checked={chosen} onChange={onToggle} />
-      </Table.Td>
+      {onToggle && (
+        <Table.Td>
+          <Checkbox aria-label={`Choose letter ${letter.offset}`} checked={chosen} onChange={onToggle} />
+        </Table.Td>
+      )}
       <Table.Td>
         <Anchor component="button" type="button" size="sm" onClick={onOpen}>
           {letter.offset}

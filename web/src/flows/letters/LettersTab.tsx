@@ -3,6 +3,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
 import type { AnyDocument, Kind } from "#/api/kinds";
+import { useAllowed } from "#/api/session";
 import { count } from "#/components/format";
 import { Empty, Loading } from "#/components/Page";
 import { Failure } from "#/components/Problems";
@@ -25,6 +26,7 @@ export default function LettersTab({ kind, document }: { kind: Kind; document: A
   const [replaying, setReplaying] = useState<Choice | null>(null);
   const found = useLetters(kind, id, asked, pages.at(-1)!);
   const opened = search.get("letter");
+  const mayRepair = useAllowed("operator");
   const open = (offset: number | null) =>
     setSearch(offset === null ? { tab: "letters" } : { tab: "letters", letter: String(offset) });
 
@@ -46,21 +48,28 @@ export default function LettersTab({ kind, document }: { kind: Kind; document: A
       ) : (
         <>
           <LetterFilters filter={filter} onChange={choose} found={found.data} />
-          <LettersToolbar
-            kind={kind}
-            id={id}
-            letters={letters}
-            selected={selected}
-            onReplay={setReplaying}
-            filter={asked}
-            onDone={() => setSelected(new Set())}
-          />
+          {mayRepair && (
+            <LettersToolbar
+              kind={kind}
+              id={id}
+              letters={letters}
+              selected={selected}
+              onReplay={setReplaying}
+              filter={asked}
+              onDone={() => setSelected(new Set())}
+            />
+          )}
           {letters.length === 0 ? (
             <Text c="dimmed" size="sm">
               No letter is like this. There are {count(total)} in all.
             </Text>
           ) : (
-            <LetterTable letters={letters} selected={selected} onSelect={setSelected} onOpen={open} />
+            <LetterTable
+              letters={letters}
+              selected={selected}
+              onSelect={mayRepair ? setSelected : undefined}
+              onOpen={open}
+            />
           )}
           <LetterPager
             pages={pages}

@@ -1,6 +1,7 @@
 import { Badge, Button, Group, Radio, Stack, Table, Text } from "@mantine/core";
 import { IconArrowBackUp } from "@tabler/icons-react";
 import { useState } from "react";
+import { Allowed } from "#/access/Allowed";
 import type { AnyDocument, Kind } from "#/api/kinds";
 import { ago, moment } from "#/components/format";
 import { Loading } from "#/components/Page";
@@ -109,15 +110,17 @@ function Row({ revision, current, isBefore, isAfter, onBefore, onAfter, onRollba
       <Table.Td title={moment(revision.created_at)}>{ago(revision.created_at)}</Table.Td>
       <Table.Td ta="right">
         {!current && (
-          <Button
-            size="compact-sm"
-            variant="default"
-            leftSection={<IconArrowBackUp size={14} aria-hidden />}
-            onClick={onRollback}
-            aria-label={`Roll back to revision ${number}`}
-          >
-            Roll back
-          </Button>
+          <Allowed needs="editor">
+            <Button
+              size="compact-sm"
+              variant="default"
+              leftSection={<IconArrowBackUp size={14} aria-hidden />}
+              onClick={onRollback}
+              aria-label={`Roll back to revision ${number}`}
+            >
+              Roll back
+            </Button>
+          </Allowed>
         )}
       </Table.Td>
     </Table.Tr>

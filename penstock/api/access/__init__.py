@@ -1,0 +1,1 @@
+"""Access over HTTP: the guard in front of every route, sessions, users, tokens and the audit trail."""

@@ -1,0 +1,109 @@
+"""The audit trail: who has changed what, from where, and what it was before and after."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import delete, insert, select
+
+from penstock.control.monitor.installation import masked
+from penstock.control.registry.content import storable
+from penstock.control.registry.store import Registry
+from penstock.control.registry.tables import audit
+
+PRUNE_S = 3600.0
+"""Between two removals of entries that are older than `audit.retention_days`."""
+
+LONGEST = 200
+"""Characters of a name that somebody sent, such as that of a failed log-in."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something that somebody has done, or was refused."""
+
+    id: int
+    at: datetime
+    user: str | None
+    via: str | None
+    address: str | None
+    action: str
+    target: str
+    status: int
+    """The HTTP status of the answer; that of the command line is 200."""
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class Audit:
+    """The audit trail of a registry. Secrets in it are masked."""
+
+    def __init__(self, registry: Registry, retention_days: int) -> None:
+        self._registry = registry
+        self._kept = timedelta(days=retention_days)
+        self._pruned = -PRUNE_S
+        self._mutex = threading.Lock()
+
+    def record(
+        self,
+        action: str,
+        target: str,
+        *,
+        user: str | None,
+        via: str | None,
+        address: str | None = None,
+        status: int = 200,
+        before: dict[str, Any] | None = None,
+        after: dict[str, Any] | None = None,
+    ) -> None:
+        """Add an entry."""
+        values = {
+            "at": datetime.now(UTC),
+            "user": None if user is None else storable(user[:LONGEST]),
+            "via": via,
+            "address": address,
+            "action": action,
+            "target": storable(target[:LONGEST]),
+            "status": status,
+            "before": _clean(before),
+            "after": _clean(after),
+        }
+        with self._registry.begin() as conn:
+            conn.execute(insert(audit).values(**values))
+            if self._is_due():
+                conn.execute(delete(audit).where(audit.c.at < datetime.now(UTC) - self._kept))
+
+    def entries(
+        self,
+        *,
+        user: str | None = None,
+        action: str | None = None,
+        target: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[Entry]:
+        """The newest entries that match, newest first; `before` is the id of the last one known."""
+        found = select(audit).order_by(audit.c.id.desc()).limit(limit)
+        for column, value in ((audit.c.user, user), (audit.c.action, action), (audit.c.target, target)):
+            if value is not None:
+                found = found.where(column == storable(value))
+        if before is not None:
+            found = found.where(audit.c.id < before)
+        with self._registry.engine.connect() as conn:
+            return [Entry(**row._mapping) for row in conn.execute(found)]
+
+    def _is_due(self) -> bool:
+        with self._mutex:
+            if time.monotonic() - self._pruned < PRUNE_S:
+                return False
+            self._pruned = time.monotonic()
+            return True
+
+
+def _clean(value: dict[str, Any] | None) -> dict[str, Any] | None:
+    cleaned: dict[str, Any] | None = masked("", value)
+    return cleaned
