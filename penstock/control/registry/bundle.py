@@ -58,12 +58,13 @@ def parse(documents: Sequence[JsonObject]) -> list[Entry]:
         try:
             entry = _entry(index, given)
         except Invalid as error:
-            problems.extend(_inside(index, problem) for problem in error.problems)
+            problems.extend(in_bundle(index, given, problem) for problem in error.problems)
             continue
         first = entries.setdefault((entry.kind, entry.id), entry)
         if first is not entry:
             message = f"the bundle has {entry.kind.lower()} '{entry.id}' already, as documents[{first.index}]"
-            problems.append(_inside(index, Problem(code="duplicate", message=message, path="metadata.name")))
+            problem = Problem(code="duplicate", message=message, path="metadata.name")
+            problems.append(in_bundle(index, given, problem))
     if problems:
         raise Invalid(*problems)
     return list(entries.values())
@@ -85,7 +86,14 @@ def plan(conn: Connection, entries: Sequence[Entry], mode: Mode) -> Plan:
     known["Stream"] |= {pipeline + INPUT for pipeline in known["Pipeline"]}
     saves = [(entry, present.pop((entry.kind, entry.id), None)) for entry in entries]
     active = [entry for entry, record in saves if _desired(entry, record) == "active"]
-    require_known([(f"documents[{entry.index}].", entry.document) for entry in active], known)
+    problems = []
+    for entry in active:
+        try:
+            require_known([("", entry.document)], known)
+        except Invalid as error:
+            problems += [in_bundle(entry.index, entry.document, problem) for problem in error.problems]
+    if problems:
+        raise Invalid(*problems)
     return Plan(saves, list(present.values()) if mode == "replace" else [])
 
 
@@ -154,6 +162,15 @@ def _exported(record: Record) -> JsonObject:
     return {**record.document, "status": record.flow.desired} if record.flow else record.document
 
 
-def _inside(index: int, problem: Problem) -> Problem:
+def in_bundle(index: int, given: object, problem: Problem) -> Problem:
+    """A problem of a document with the kind and name of the document, and its place in the bundle."""
     place = f"documents[{index}]"
-    return problem.model_copy(update={"path": f"{place}.{problem.path}" if problem.path else place})
+    path = f"{place}.{problem.path}" if problem.path else place
+    return problem.model_copy(update={"path": path, "message": f"{_title(given)}{problem.message}"})
+
+
+def _title(given: object) -> str:
+    """Kind and name of a document, such as `pipeline 'orders': `; empty if it has none."""
+    metadata = given.get("metadata") if isinstance(given, Mapping) else None
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return f"{str(given.get('kind')).lower()} '{name}': " if isinstance(given, Mapping) and name else ""
