@@ -13,8 +13,10 @@ from fastapi.responses import HTMLResponse, JSONResponse
 
 from penstock import __version__
 from penstock.api import errors
+from penstock.api.body_limit import BodyLimit
 from penstock.api.bundle import bundle_routes
 from penstock.api.catalogue import catalogue_routes
+from penstock.api.clients import client_routes
 from penstock.api.connections import connection_routes
 from penstock.api.documents import document_routes
 from penstock.api.edits import plan_routes
@@ -79,13 +81,15 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
     app.state.followers = Followers(pulse)
     app.state.moves = Moves(service)
     ingest = Ingest(service)
-    app.add_middleware(Shortcut, ingest=ingest)  # first, so that the checks of all others come before it
+    app.add_middleware(BodyLimit, limit=service.settings.limits.body_bytes)
+    app.add_middleware(Shortcut, ingest=ingest)  # nearly first: the checks of most others come before it
     errors.install(app)
     app.add_middleware(SameOrigin)
     app.add_middleware(Packing)
     app.add_middleware(Doorman)
     app.include_router(ingest_routes(ingest))  # first: routes are tried in order, and this one is busy
     app.include_router(health_routes(service))
+    app.include_router(client_routes())
     for kind in KINDS:
         app.include_router(document_routes(service, kind))
         app.include_router(revision_routes(service, kind))

@@ -9,8 +9,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect
 
+from penstock.api.bodies import read_body
 from penstock.control.documents.service import Service
 from penstock.control.fleet.control import Assignments
 from penstock.control.registry.documents import Documents
@@ -22,6 +22,9 @@ from penstock.specs.documents import RUNNABLE
 NEWS = {"join", "draining", "leave", "release"}
 """Methods after which flows may wait for a worker."""
 
+MOST_BYTES = 256 * 1024 * 1024
+"""A message of a worker: at most the events of a micro-batch that are appended at once."""
+
 
 def wire_routes(service: Service) -> APIRouter:
     """One route for each part of the control plane; the method is the last part of the path."""
@@ -32,8 +35,10 @@ def wire_routes(service: Service) -> APIRouter:
         "flows": (Assignments, service.flows),
     }
 
-    def answer(part: str, name: str, given: str, body: bytes) -> bytes:
-        tokens.require(given.removeprefix("Bearer "))
+    def authorise(request: Request) -> None:
+        tokens.require(request.headers.get("authorization", "").removeprefix("Bearer "))
+
+    def answer(part: str, name: str, body: bytes) -> bytes:
         protocol, target = parts.get(part, (None, None))
         method = methods_of(protocol).get(name) if protocol is not None else None
         if method is None:
@@ -43,8 +48,7 @@ def wire_routes(service: Service) -> APIRouter:
             service.coordinator.poke()
         return result
 
-    def directory_of(stream: str, life: str, given: str) -> Path:
-        tokens.require(given.removeprefix("Bearer "))
+    def directory_of(stream: str, life: str) -> Path:
         # Documents of two kinds can have the same id; the prefix identifies the kind.
         for kind in ("", *(f"{each.lower()}:" for each in RUNNABLE)):
             with contextlib.suppress(NotFound):
@@ -55,35 +59,25 @@ def wire_routes(service: Service) -> APIRouter:
 
     @router.post("/streams/{stream}/{life}/{name}")
     async def call_storage(stream: str, life: str, name: str, request: Request) -> Response:
-        given = request.headers.get("authorization", "")
-        if (message := await _body(request)) is None:
-            return Response(status_code=400)
-        directory = await run_in_threadpool(directory_of, stream, life, given)
+        await run_in_threadpool(authorise, request)  # before the body is read, which may be large
+        message = await read_body(request, MOST_BYTES)
+        directory = await run_in_threadpool(directory_of, stream, life)
         host = service.streams.host
         try:
             if name == "wait":
                 result = await host.wait(directory, message)
             else:
                 result = await run_in_threadpool(host.answer, directory, name, message)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
             problem = Problem(code="invalid_call", message=f"'{name}' is not understood: {error}")
             raise Invalid(problem) from None
         return Response(result, media_type="application/octet-stream")
 
     @router.post("/{part}/{name}")
     async def call(part: str, name: str, request: Request) -> Response:
-        given = request.headers.get("authorization", "")
-        if (body := await _body(request)) is None:
-            return Response(status_code=400)
-        result = await run_in_threadpool(answer, part, name, given, body)
+        await run_in_threadpool(authorise, request)
+        body = await read_body(request, MOST_BYTES)
+        result = await run_in_threadpool(answer, part, name, body)
         return Response(result, media_type="application/json")
 
     return router
-
-
-async def _body(request: Request) -> bytes | None:
-    """The body of a request; None if the client disconnected while sending it."""
-    try:
-        return await request.body()
-    except ClientDisconnect:
-        return None
