@@ -11,6 +11,9 @@ import sys
 import threading
 from typing import Protocol
 
+if sys.platform != "win32":
+    import resource
+
 SHARE = 3
 """Logs get a third of the descriptors of a process, connections of clients another (`api/traffic.py`)."""
 
@@ -85,8 +88,6 @@ def descriptors() -> int:
     """How many descriptors this process may have."""
     if sys.platform == "win32":
         return 8192
-    import resource
-
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if soft > 0 else 1 << 20  # no limit
 

@@ -46,8 +46,8 @@ class Plan:
 
 def export(conn: Connection) -> JsonObject:
     """Every document, each after the documents it refers to."""
-    records = sorted(_records(conn).values(), key=lambda record: (KINDS.index(record.kind), record.id))
-    return {"apiVersion": API_VERSION, "kind": "Bundle", "documents": [_exported(each) for each in records]}
+    found = sorted(records(conn).values(), key=lambda record: (KINDS.index(record.kind), record.id))
+    return {"apiVersion": API_VERSION, "kind": "Bundle", "documents": [_exported(each) for each in found]}
 
 
 def parse(documents: Sequence[JsonObject]) -> list[Entry]:
@@ -76,7 +76,7 @@ def plan(conn: Connection, entries: Sequence[Entry], mode: Mode) -> Plan:
     Invalid when an entry would refer to a document that does not exist after the import. As everywhere, a
     document with a flow that is not active may.
     """
-    present = _records(conn)
+    present = records(conn)
     known: dict[str, set[str]] = {kind: set() for kind in KINDS}
     for kind, document_id in present if mode == "merge" else ():
         known[kind].add(document_id)
@@ -153,9 +153,10 @@ def _desired(entry: Entry, record: Record | None) -> str:
     return entry.desired or (record.flow.desired if record and record.flow else "active")
 
 
-def _records(conn: Connection) -> dict[tuple[str, str], Record]:
-    records = [queries.to_record(row) for row in conn.execute(queries.select_records())]
-    return {(record.kind, record.id): record for record in records}
+def records(conn: Connection) -> dict[tuple[str, str], Record]:
+    """Every document by its kind and id."""
+    found = [queries.to_record(row) for row in conn.execute(queries.select_records())]
+    return {(record.kind, record.id): record for record in found}
 
 
 def _exported(record: Record) -> JsonObject:
