@@ -11,11 +11,13 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import OperationalError, TimeoutError
+from sqlalchemy.exc import DatabaseError, OperationalError, TimeoutError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from penstock.control.registry.faults import registry_problem
+from penstock.disk import refused_by_disk
 from penstock.errors import PenstockError, Problem
 
 log = structlog.get_logger()
@@ -92,14 +94,25 @@ def install(app: FastAPI) -> None:
             return _wrong_method(request)
         return error_response(error.status_code, [_http_problem(request, error)], error.headers)
 
-    @app.exception_handler(OperationalError)
+    @app.exception_handler(DatabaseError)
     @app.exception_handler(TimeoutError)
     def registry_down(request: Request, error: Exception) -> JSONResponse:
+        problem = registry_problem(error)
+        if problem is None:
+            if not isinstance(error, OperationalError | TimeoutError):
+                raise error
+            message, hint = "the registry does not answer", "try again in a moment"
+            problem = Problem(code="registry_down", message=message, hint=hint)
         log.warning("registry does not answer", error=str(error))
-        problem = Problem(
-            code="registry_down", message="the registry does not answer", hint="try again in a moment"
-        )
         return error_response(503, [problem])
+
+    @app.exception_handler(OSError)
+    def disk_failed(request: Request, error: OSError) -> JSONResponse:
+        found = refused_by_disk(error)
+        if found is None:
+            raise error
+        log.error("the disk has failed a request", path=request.url.path, error=str(error))
+        return refusal(found)
 
     app.add_middleware(LastResort)
 

@@ -9,15 +9,14 @@ from typing import Annotated, Any, Literal
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter
-from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import Field
 
 from penstock import __version__
 from penstock.api import feed as following
-from penstock.api.errors import Responses
 from penstock.api.health import WorkerStartView, WorkerView
 from penstock.api.pipes import RunError, Status
+from penstock.api.sse import EventStream, described
 from penstock.api.views import View
 from penstock.control.monitor.pulse import Changes, Pulse
 from penstock.engine.delivery.sink_states import State
@@ -26,10 +25,6 @@ _FOLLOW = """\
 The first message is `overview`, with all there is. About every two seconds a message `change` follows: an
 overview whose `flows` and `streams` hold only those that changed, and `gone` the keys of those that are no
 more. After a break the first message is again `overview`."""
-
-_STREAM: Responses = {
-    200: {"description": "The messages.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
-}
 
 Key = Annotated[str, Field(description="Kind and id, such as `Pipeline/orders`.")]
 Rate = Annotated[float, Field(description="Events per second over the last ten seconds or so.")]
@@ -226,13 +221,11 @@ def overview_routes(pulse: Pulse, followers: Followers) -> APIRouter:
         summary="Follow how everything is",
         description=_FOLLOW,
         operation_id="followOverview",
-        response_class=StreamingResponse,
-        responses=_STREAM,
+        response_class=EventStream,
+        responses=described("The messages."),
     )
-    async def follow() -> StreamingResponse:
-        # Without the last header nginx would hold the messages back.
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        return StreamingResponse(followers.follow(), media_type="text/event-stream", headers=headers)
+    async def follow() -> EventStream:
+        return EventStream(followers.follow())
 
     return router
 

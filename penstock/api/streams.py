@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Response
-from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from penstock.api.errors import Responses, failures
+from penstock.api.errors import failures
 from penstock.api.feed import Feed
 from penstock.api.ingest import StreamName
+from penstock.api.sse import EventStream, described
 from penstock.api.tail import Tails
 from penstock.api.views import View
 from penstock.control.documents.service import Service
@@ -31,11 +31,8 @@ _TAIL = """\
 Events as they come. Each message `events` has a list of them as data, as they are shown elsewhere, and as its
 id the offset after them, at which a reconnecting client continues (`Last-Event-ID`). A message `gap` with
 `{first, next, reason}` reports offsets whose events are gone. A slow client gets events later, and never
-makes the server keep them: what retention removes meanwhile is a gap."""
-
-_STREAM: Responses = {
-    200: {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
-}
+makes the server keep them: what retention removes meanwhile is a gap. A client that reads nothing for
+`limits.send_ms` is cut off, and there are at most `limits.followers`."""
 
 
 class AnyEvent(View):
@@ -159,8 +156,8 @@ def stream_routes(service: Service, feed: Feed) -> APIRouter:
         summary="Follow a stream",
         description=_TAIL,
         operation_id="tailStream",
-        response_class=StreamingResponse,
-        responses={**_STREAM, **failures(404, 422)},
+        response_class=EventStream,
+        responses={**described("The events."), **failures(404, 422)},
     )
     async def tail(
         name: StreamName,
@@ -173,7 +170,7 @@ def stream_routes(service: Service, feed: Feed) -> APIRouter:
             int | None,
             Header(ge=0, le=LAST_OFFSET, description="The offset to go on with, in place of `position`."),
         ] = None,
-    ) -> StreamingResponse:
+    ) -> EventStream:
         door = await to_thread.run_sync(doors.find, name)
         begin = last_event_id
         if begin is None:

@@ -45,12 +45,14 @@ def up(
     from penstock.cli.descriptors import allow_many_files
     from penstock.cli.lock import Lock
     from penstock.cli.logs import configure
+    from penstock.disk import require_home
     from penstock.spark.java import require_java
 
     loaded = load_settings(host=host, port=port, home=home, workers=workers)
     settings = settled(loaded)
     configure(settings.log)
     allow_many_files()
+    require_home(settings.home)
     if settings.workers:
         require_java()  # or each worker would say so, again and again, in its log only
     gc.disable()  # imported modules stay: looking for garbage among them again and again delays the start

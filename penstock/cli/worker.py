@@ -246,24 +246,24 @@ def _watch(stop: _Stop) -> None:
 
 def open_registry(settings: Settings) -> Registry:
     """The registry of the settings, or why it cannot be opened."""
+    import sqlite3
+
     from sqlalchemy.exc import SQLAlchemyError
 
     from penstock.control.monitor.installation import masked
+    from penstock.control.registry.faults import registry_problem
     from penstock.control.registry.store import Registry
     from penstock.errors import Unavailable
 
     try:
         return Registry.open(settings.registry_url)
-    except (SQLAlchemyError, OSError) as error:
-        why = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        url = masked("url", settings.registry_url)
-        raise Unavailable(
-            Problem(
-                code="registry_down",
-                message=f"the registry {url} cannot be opened: {why}",
-                path="registry.url",
-            )
-        ) from None
+    except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+        if (problem := registry_problem(error)) is None:
+            why = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+            url = masked("url", settings.registry_url)
+            message = f"the registry {url} cannot be opened: {why}"
+            problem = Problem(code="registry_down", message=message, path="registry.url")
+        raise Unavailable(problem) from None
 
 
 def _complain(error: Exception) -> None:

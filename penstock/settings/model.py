@@ -196,6 +196,59 @@ class AuditSettings(_Section):
     )
 
 
+class LimitSettings(_Section):
+    """What clients may ask of the server, so that none of them keeps the others from being served."""
+
+    connections: int = Field(
+        default=1_000,
+        gt=0,
+        description="Connections of clients at a time; at most a third of the file descriptors that the"
+        " system grants. Further ones are answered 503.",
+    )
+    followers: int = Field(
+        default=250,
+        ge=0,
+        description="Clients at a time that follow events, logs, streams or the overview. Further ones are"
+        " answered 503.",
+    )
+    header_ms: int = Field(
+        default=10_000,
+        gt=0,
+        description="How long a client may take to send the headers of a request, in milliseconds.",
+    )
+    body_ms: int = Field(
+        default=30_000,
+        gt=0,
+        description="How long a client may pause while it sends the body of a request, in milliseconds.",
+    )
+    idle_ms: int = Field(
+        default=5_000,
+        gt=0,
+        description="How long a connection stays open without a request, in milliseconds.",
+    )
+    send_ms: int = Field(
+        default=30_000,
+        gt=0,
+        description="How long a client may leave an answer unread, in milliseconds. Then it is cut off.",
+    )
+    headers: int = Field(default=100, gt=0, description="Headers that a request may have.")
+    header_bytes: int = Field(
+        default=32 * 1024, ge=1024, description="Size of the headers and the URL of a request, in bytes."
+    )
+    body_bytes: int = Field(
+        default=10 * 1024 * 1024,
+        gt=0,
+        description="Size of documents, bundles and test runs that are sent, in bytes. Sources of type `http`"
+        " have `max_body_bytes` of their own.",
+    )
+    unsent_bytes: int = Field(
+        default=256 * 1024 * 1024,
+        gt=0,
+        description="Bytes of answers that wait for clients to read them, in total. Beyond that, the clients"
+        " that have read nothing for the longest time are cut off.",
+    )
+
+
 class StreamSettings(_Section):
     """How the logs of streams use this machine."""
 
@@ -349,6 +402,7 @@ class Settings(_Section):
     tls: TlsSettings = Field(default_factory=TlsSettings)
     auth: AuthSettings = Field(default_factory=AuthSettings)
     audit: AuditSettings = Field(default_factory=AuditSettings)
+    limits: LimitSettings = Field(default_factory=LimitSettings)
     streams: StreamSettings = Field(default_factory=StreamSettings)
     storage: StorageSettings = Field(default_factory=StorageSettings)
     kafka: KafkaSettings = Field(default_factory=KafkaSettings)

@@ -235,6 +235,9 @@ class Storage(ABC):
     kind: ClassVar[str]
     """The value of `storage` in the settings of a stream."""
 
+    rests: ClassVar[bool] = False
+    """Whether it closes its files while it is not used, and opens them again (see `open_files.py`)."""
+
     directory: Path
     spec: StreamSpec
     _grown_at = 0.0

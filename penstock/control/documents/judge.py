@@ -11,13 +11,14 @@ from typing import Any, TypeVar
 
 import httpx
 
+from penstock.control.documents.context import context_of
 from penstock.control.documents.edits import FlowPlan
 from penstock.control.fleet.assignments import Flows, WorkerInfo
 from penstock.control.questions.rpc import RpcClient
-from penstock.control.registry.bundle import Mode
+from penstock.control.registry.bundle import Mode, in_bundle
 from penstock.control.registry.records import Record
 from penstock.control.registry.store import Registry
-from penstock.engine.plan.analysis import Analysis, analyse, offline
+from penstock.engine.plan.analysis import Analysis, analyse, needs_spark, offline
 from penstock.errors import Invalid, Problem, Unavailable
 from penstock.settings import Settings
 from penstock.specs.catalog import Role, catalog
@@ -34,6 +35,12 @@ POLL_S = 0.05
 A = TypeVar("A")
 
 
+class WorkerBusy(Unavailable):
+    """A worker is there, and has not answered in time."""
+
+    retry_after = 30.0
+
+
 class Judge:
     """Validates documents before they are saved."""
 
@@ -41,11 +48,29 @@ class Judge:
         self.settings, self.registry, self.flows, self.rpc = settings, registry, flows, rpc
         self._defaults = settings.defaults.model_dump()
 
-    def all(self, documents: Sequence[Any], *, alone: bool = False) -> list[Analysis]:
-        """Validate documents that may refer to each other, and to registered ones unless `alone`."""
+    def all(
+        self,
+        documents: Sequence[Any],
+        *,
+        alone: bool = False,
+        asks: Callable[[Any], bool] = needs_spark,
+    ) -> list[Analysis]:
+        """Validate documents that may refer to each other, and to registered ones unless `alone`.
+
+        Structure and references are checked here. If those are valid, a worker is asked, once, about the
+        documents that `asks` is true of.
+        """
         seen = [*documents, *self._made_with(documents, alone)]
-        judged = self.ask(lambda worker: self.rpc.analyse(worker, seen, alone=alone), _no_worker())
-        return [self._placed(raw, analysis) for raw, analysis in zip(documents, judged, strict=False)]
+        lookup, known = context_of(seen, self.registry, alone=alone)
+        found = [analyse(raw, lookup, known, self._defaults) for raw in documents]
+        only = [i for i, raw in enumerate(documents) if found[i].valid and asks(raw)]
+        if only:
+            judged = self.ask(
+                lambda worker: self.rpc.analyse(worker, seen, alone=alone, only=only), _no_worker()
+            )
+            for i, analysis in zip(only, judged, strict=True):
+                found[i] = analysis
+        return [self._placed(raw, analysis) for raw, analysis in zip(documents, found, strict=True)]
 
     def plans(self, documents: Sequence[Any]) -> list[FlowPlan]:
         """The effects on flows if these documents were saved."""
@@ -72,7 +97,7 @@ class Judge:
         return record.flow.home if record and record.flow else None
 
     def ask(self, question: Callable[[WorkerInfo], A], no_worker: Problem) -> A:
-        """The answer of a worker; `Unavailable` with `no_worker` if none could be reached.
+        """The answer of a worker; `Unavailable` with `no_worker` if none could be reached, or `WorkerBusy`.
 
         An unreachable worker may just have been killed while its lease is still valid, and one that is about
         to end refuses: then another worker, or its replacement, is asked.
@@ -82,8 +107,8 @@ class Judge:
         while (worker := self.worker(deadline - time.monotonic(), silent)) is not None:
             try:
                 return question(worker)
-            except httpx.ReadTimeout:
-                break  # the worker is computing the answer; another would be no faster
+            except httpx.ReadTimeout:  # the worker is computing the answer; another would be no faster
+                raise WorkerBusy(_busy(worker)) from None
             except httpx.HTTPError as error:
                 _require_silence(worker, error)
                 if time.monotonic() >= deadline:
@@ -101,19 +126,26 @@ class Judge:
         rests = _runs(raw) and desired not in (None, "active")
         active = _runs(raw) and not rests
         analysis = self._placed(raw, analyse(raw, lambda *_: None, self.registry.ids, self._defaults))
-        if analysis.valid and (active or self.worker(0.0 if rests else WORKER_WAIT_S) is not None):
+        if (
+            analysis.valid
+            and needs_spark(raw)
+            and (active or self.worker(0.0 if rests else WORKER_WAIT_S) is not None)
+        ):
             (analysis,) = self.all([raw])
         if not analysis.valid and not (rests and _has_identity(analysis)):
             raise Invalid(*analysis.errors)
         return analysis
 
     def bundle(self, documents: Sequence[Any], mode: Mode) -> list[Any]:
-        """The documents of a bundle with inferred settings; `Invalid` with the problems of all."""
+        """The documents of a bundle with inferred settings; `Invalid` with the problems of all.
+
+        What Spark has to say about flows that are not to run now is found out when they are resumed.
+        """
         if not documents:
             return []
-        judged = self.all(documents, alone=mode == "replace")
+        judged = self.all(documents, alone=mode == "replace", asks=_runs_at_once)
         problems = [
-            problem.model_copy(update={"path": f"documents[{i}].{problem.path or ''}".rstrip(".")})
+            in_bundle(i, raw, problem)
             for i, (raw, analysis) in enumerate(zip(documents, judged, strict=True))
             for problem in analysis.errors
             if desired_of(raw) in (None, "active") or not _has_identity(analysis)
@@ -178,6 +210,10 @@ def desired_of(raw: Any) -> str | None:
     return status if isinstance(status, str) else None
 
 
+def _runs_at_once(raw: Any) -> bool:
+    return needs_spark(raw) and desired_of(raw) in (None, "active")
+
+
 def _runs(raw: Any) -> bool:
     return isinstance(raw, Mapping) and runs(raw)
 
@@ -223,6 +259,14 @@ def _title(record: Record) -> str:
 def _has_identity(analysis: Analysis) -> bool:
     """Whether an invalid document can be saved: its envelope is valid, only its spec is not."""
     return all((problem.path or "").startswith("spec") for problem in analysis.errors)
+
+
+def _busy(worker: WorkerInfo) -> Problem:
+    return Problem(
+        code="worker_busy",
+        message=f"worker {worker.id} is busy and has not answered in time",
+        hint="try again later, or add workers; a document with status: paused needs none",
+    )
 
 
 def _no_worker() -> Problem:

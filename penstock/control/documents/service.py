@@ -301,17 +301,15 @@ class Service:
         judged = self.judge.bundle([versioned(raw) for raw in documents], mode)
         if dry_run:
             return self.registry.plan_import(judged, mode)
-        if judged and not accept_reset:
-            self.gate.require_accepted(judged)
-        before = {
-            (kind, record.id): record
-            for kind in (KINDS if mode == "replace" else ())
-            for record in self.registry.list(kind, limit=None).items
+        before = self.registry.records()
+        earlier = {
+            (raw["kind"], name): before.get((raw["kind"], derive_id(name))) for raw, name in _named(judged)
         }
-        for change in self.registry.plan_import(judged, mode) if before else ():
+        if any(earlier.values()) and not accept_reset:
+            self.gate.require_accepted(judged)
+        for change in self.registry.plan_import(judged, mode) if mode == "replace" and before else ():
             if change.action == "delete":
                 self.streams.require_at_rest(before[change.kind, change.id])
-        earlier = {(raw["kind"], name): self.registry.find(raw["kind"], name) for raw, name in _named(judged)}
         for raw, name in _named(judged):
             if (record := earlier[raw["kind"], name]) is not None:
                 self.streams.require_readable(record, raw)
@@ -320,12 +318,15 @@ class Service:
             gone = before.get((change.kind, change.id)) if change.action == "delete" else None
             if gone is not None and _at_rest(gone):
                 self._forget(gone)  # a worker that holds it does so when it has stopped
-        for (kind, name), record in earlier.items():
-            if kind == "Stream" and record is not None:
-                self.streams.ensure(self.registry.get(kind, name), record)
+        saved = self.registry.records()
+        now = [(saved.get((kind, derive_id(name))), record) for (kind, name), record in earlier.items()]
+        for each, record in now:
+            if each is not None and each.kind == "Stream" and record is not None:
+                self.streams.ensure(each, record)
         self.streams.ensure_all()
-        for (kind, name), record in earlier.items():
-            expect_reader(self.streams, self.registry.get(kind, name), self.document, record)
+        for each, record in now:
+            if each is not None:
+                expect_reader(self.streams, each, self.document, record)
         self._poke()
         return changes
 

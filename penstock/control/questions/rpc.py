@@ -17,6 +17,7 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
 
 from penstock.connectors.probe import Probe
+from penstock.control.documents.context import context_of
 from penstock.control.documents.edits import FlowPlan, Planner
 from penstock.control.events.letters_here import Letters, LettersHere
 from penstock.control.fleet.assignments import WorkerInfo
@@ -26,7 +27,7 @@ from penstock.control.questions.flow_files import FilesHere, FlowFiles
 from penstock.control.questions.letter_replay import ReplayAnswer, ReplayRequest, redelivery_routes
 from penstock.control.questions.trial_worker import TestAnswer, TestRequest, test_routes
 from penstock.control.wire.methods import methods_of, proxy
-from penstock.engine.plan.analysis import Analysis, analyse, offline
+from penstock.engine.plan.analysis import Analysis, analyse
 from penstock.engine.runtime.sql_queries import Queries, QueryResult
 from penstock.errors import Conflict, Invalid, NotFound, PenstockError, Problem, Unavailable
 from penstock.spark.driver import jvm_of
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 
-ANALYSE_TIMEOUT_S = 120.0
+ANALYSE_TIMEOUT_S, EACH_S = 120.0, 0.5
+"""Seconds to wait for the analysis of documents, and more for each of them."""
 POKE_TIMEOUT_S = 2.0
 REPLAY_S = 600.0
 TEST_S = 600.0
@@ -62,6 +64,8 @@ class AnalyseRequest(BaseModel):
 
     documents: list[Any]
     alone: bool = False
+    only: list[int] | None = None
+    """The places of the documents to validate; the others are there to be referred to. None: all of them."""
 
 
 class PlanRequest(BaseModel):
@@ -218,23 +222,13 @@ def _app(worker: Worker) -> FastAPI:
 
 
 def _analyse(worker: Worker, request: AnalyseRequest) -> list[Analysis]:
-    lookup, known = offline(request.documents)
-    registry, defaults = worker.registry, worker.settings.defaults.model_dump()
-
-    def look_up(kind: str, name: str) -> Any:
-        found = lookup(kind, name)
-        if found is not None or request.alone:
-            return found
-        record = registry.find(kind, name)
-        return record.document if record else None
-
-    def know(kind: str) -> set[str]:
-        return known(kind) if request.alone else known(kind) | registry.ids(kind)
-
-    allow_python = worker.settings.allow_python
+    lookup, known = context_of(request.documents, worker.registry, alone=request.alone)
+    defaults, allow_python = worker.settings.defaults.model_dump(), worker.settings.allow_python
+    session = worker.spark.newSession() if worker.spark is not None else None  # one for all of them
+    chosen = range(len(request.documents)) if request.only is None else request.only
     return [
-        analyse(raw, look_up, know, defaults, worker.spark, allow_python=allow_python)
-        for raw in request.documents
+        analyse(request.documents[i], lookup, known, defaults, session, allow_python=allow_python)
+        for i in chosen
     ]
 
 
@@ -246,10 +240,12 @@ class RpcClient:
         self._pinned: dict[str, httpx.Client] = {}
         """Clients for workers on other machines, by the certificate that each of them trusts."""
 
-    def analyse(self, worker: WorkerInfo, documents: list[Any], *, alone: bool) -> list[Analysis]:
-        """The analyses of documents by a worker."""
-        body = {"documents": documents, "alone": alone}
-        answer = self._post(worker, "/analyse", ANALYSE_TIMEOUT_S, body)
+    def analyse(
+        self, worker: WorkerInfo, documents: list[Any], *, alone: bool, only: list[int]
+    ) -> list[Analysis]:
+        """The analyses of the documents at the places `only` by a worker."""
+        body = {"documents": documents, "alone": alone, "only": only}
+        answer = self._post(worker, "/analyse", ANALYSE_TIMEOUT_S + len(only) * EACH_S, body)
         return [Analysis.model_validate(item) for item in answer.json()]
 
     def plan(self, worker: WorkerInfo, documents: list[Any]) -> list[FlowPlan]:

@@ -43,6 +43,10 @@ log = structlog.get_logger()
 
 MAINTAIN_S = 2.0
 
+ROUND = 200
+"""Streams that are maintained every `MAINTAIN_S`: more would be opened, and keep a core busy. With 10,000
+streams each has its turn every 100 seconds; appends apply the limits of size themselves."""
+
 STALE_S = 30.0
 """Streams for dead letters appear without a change of any document; they are looked after this much later."""
 
@@ -255,7 +259,7 @@ class Streams:
     def _maintain_all(self) -> None:
         places: list[StreamPlace] = []
         seen: Mark | None = None
-        listed_at = 0.0
+        listed_at, turn = 0.0, 0
         while not self._stop.wait(MAINTAIN_S):
             try:
                 mark = self._registry.mark()
@@ -264,7 +268,11 @@ class Streams:
             except Exception as error:  # the registry may be out of reach for a while
                 log.warning("streams are not looked after", error=str(error))
                 continue
-            for place in places:
+            turn = turn if turn < len(places) else 0
+            due, turn = places[turn : turn + ROUND], turn + ROUND
+            for place in due:
+                if self._stop.is_set():
+                    return
                 try:
                     self.log_at(place.directory).maintain()
                 except Exception as error:

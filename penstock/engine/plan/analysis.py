@@ -78,7 +78,10 @@ def analyse(
     *,
     allow_python: bool = False,
 ) -> Analysis:
-    """Analyse a document. Without `spark` only its structure and references are checked."""
+    """Analyse a document. Without `spark` only its structure and references are checked.
+
+    Documents may share a session: views that a step registers in it are dropped with the step.
+    """
     document_id = _id(raw)
     try:
         document = parse(raw, defaults, known)
@@ -91,9 +94,9 @@ def analyse(
             from penstock.streams.guarantee import guarantee
 
             analysis.guarantee = guarantee(document.spec)
-        if spark is not None:
+        if spark is not None and needs_spark(raw):
             site = declared_site(raw, lookup, defaults or {}, allow_python=allow_python)
-            _deepen(analysis, raw, lookup, site, defaults or {}, spark.newSession())
+            _deepen(analysis, raw, lookup, site, defaults or {}, spark)
         return analysis
     except PenstockError as error:
         kept = dict(raw) if isinstance(raw, Mapping) else None
@@ -132,6 +135,13 @@ def _id(raw: Any) -> str | None:
     return derive_id(name) or None if isinstance(name, str) else None
 
 
+def needs_spark(raw: Any) -> bool:
+    """Whether Spark has something to say about a document, besides its structure and its references."""
+    if not isinstance(raw, Mapping) or raw.get("kind") == "Stream":
+        return False
+    return raw.get("kind") not in ("Task", "Sink") or runs(raw)
+
+
 def _deepen(
     analysis: Analysis,
     raw: Any,
@@ -142,9 +152,6 @@ def _deepen(
 ) -> None:
     from penstock.engine.plan.plan import pinned, plan_flow
 
-    kind = raw["kind"]
-    if kind == "Stream" or (kind in ("Task", "Sink") and not runs(raw)):
-        return  # nothing about it needs Spark
     flow = resolve_flow(raw, lookup, site, defaults)
     if not flow.sinks:
         try:

@@ -148,6 +148,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/clients": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Count the clients of the server */
+        get: operations["getClients"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/pipelines": {
         parameters: {
             query?: never;
@@ -2058,7 +2075,8 @@ export interface paths {
          * @description Events as they come. Each message `events` has a list of them as data, as they are shown elsewhere, and as its
          *     id the offset after them, at which a reconnecting client continues (`Last-Event-ID`). A message `gap` with
          *     `{first, next, reason}` reports offsets whose events are gone. A slow client gets events later, and never
-         *     makes the server keep them: what retention removes meanwhile is a gap.
+         *     makes the server keep them: what retention removes meanwhile is a gap. A client that reads nothing for
+         *     `limits.send_ms` is cut off, and there are at most `limits.followers`.
          */
         get: operations["tailStream"];
         put?: never;
@@ -3040,6 +3058,43 @@ export interface components {
             spec: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * Clients
+         * @description The clients of this server, with the limits that apply, and counters since its start.
+         */
+        Clients: {
+            /** Connections */
+            connections: number;
+            /** Most Connections */
+            most_connections: number;
+            /**
+             * Followers
+             * @description Clients that follow events, logs, streams or the overview.
+             */
+            followers: number;
+            /** Most Followers */
+            most_followers: number;
+            /**
+             * Refused Connections
+             * @description Answered 503, because there were too many.
+             */
+            refused_connections: number;
+            /**
+             * Refused Followers
+             * @description Answered 503, because there were too many.
+             */
+            refused_followers: number;
+            /**
+             * Slow Senders
+             * @description Closed, because a request did not arrive in time.
+             */
+            slow_senders: number;
+            /**
+             * Slow Readers
+             * @description Closed, because an answer was not read in time.
+             */
+            slow_readers: number;
         };
         /**
          * Column
@@ -15119,6 +15174,29 @@ export interface operations {
             401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getClients: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Clients"];
+                };
+            };
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
