@@ -101,3 +101,15 @@ def test_beyond_its_memory_the_process_ends(monkeypatch: pytest.MonkeyPatch) -> 
         assert problem["code"] == "out_of_memory"
         assert "questions.memory_mb" in problem["hint"]
         assert stage.end.wait(10)
+
+
+def test_a_process_without_questions_ends(stage: Stage) -> None:
+    from penstock.cli.worker import _end_when_idle
+
+    ended = threading.Event()
+    with TestClient(stage.app) as client:
+        client.post("/quick")
+        assert stage.limits.idle_s < 10
+    worker: Any = SimpleNamespace(stop=ended.set)
+    _end_when_idle(worker, stage.limits, 0.2)
+    assert ended.wait(10)

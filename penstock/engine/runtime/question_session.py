@@ -5,11 +5,12 @@ from __future__ import annotations
 from penstock.engine.plan.reach import reach_of
 from penstock.engine.runtime.session import JAVA_OPTIONS
 from penstock.settings import Settings
+from penstock.spark.java import collector_chosen
 
 MASTER = "local[2]"
 """Questions are small, and a cluster may have no room for another application."""
 
-JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+COMPILER, COLLECTOR = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"
 """Questions are short: a JVM that starts fast, and needs little memory."""
 
 OUT_OF_MEMORY = "-XX:+ExitOnOutOfMemoryError"
@@ -18,11 +19,12 @@ OUT_OF_MEMORY = "-XX:+ExitOnOutOfMemoryError"
 
 def question_session(settings: Settings) -> Settings:
     """The settings of such a session. Documents are judged as for the workers, also for their cluster."""
+    java = settings.spark.get(JAVA_OPTIONS, COMPILER if collector_chosen() else f"{COMPILER} {COLLECTOR}")
     own = {
         **reach_of(settings),
         "spark.master": MASTER,
         "spark.driver.memory": f"{settings.questions.memory_mb // 2}m",
-        JAVA_OPTIONS: f"{settings.spark.get(JAVA_OPTIONS, JAVA)} {OUT_OF_MEMORY}",
+        JAVA_OPTIONS: f"{java} {OUT_OF_MEMORY}",
         "spark.ui.enabled": "false",
     }
     return settings.model_copy(update={"spark": {**settings.spark, **own}})
