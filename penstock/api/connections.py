@@ -15,8 +15,8 @@ from penstock.errors import NotFound, Problem, did_you_mean
 from penstock.specs.catalog import catalog
 
 _DESCRIPTION = """\
-A worker tries to connect, changes nothing, and answers within seconds. `problems` is empty if all is well.
-`${NAME}` in the spec is taken from the environment of the worker."""
+A process apart from the flows tries to connect, changes nothing, and answers within seconds. `problems` is
+empty if all is well. `${NAME}` in the spec is taken from the environment of that process."""
 
 
 class CheckBody(BaseModel):
@@ -37,7 +37,7 @@ def connection_routes(service: Service) -> APIRouter:
         summary="Test the connection of a connector",
         description=_DESCRIPTION,
         operation_id="checkConnector",
-        responses=failures(400, 404, 422),
+        responses=failures(400, 404, 408, 422),
     )
     def check(
         connector_type: Annotated[str, Path(alias="type", description="The type, as documents name it.")],
@@ -54,6 +54,6 @@ def connection_routes(service: Service) -> APIRouter:
             message="no worker is ready to test a connection",
             hint="wait a moment and try again",
         )
-        return service.judge.ask(lambda worker: service.rpc.probe(worker, request), no_worker)
+        return service.judge.ask(lambda worker: service.rpc.probe(worker, request), no_worker, by="apart")
 
     return router

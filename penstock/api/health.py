@@ -55,7 +55,8 @@ class WorkerView(View):
     host: str
     pid: int
     state: str = Field(
-        description="`ready`, `standby` (it gets flows when another is gone), `draining`, or `drained`."
+        description="`ready`, `standby` (it gets flows when another is gone), `draining`, `drained`, or"
+        " `questions` (it gets none, and answers test runs, queries, validation and connection tests)."
     )
     alive: bool
     flows: int

@@ -14,7 +14,7 @@ _DESCRIPTION = """\
 Spark SQL over what streams hold now. The id of a stream is the name of a table; one with a dot or a dash
 stands in backquotes. A raw stream has the columns `value`, `key` and `headers`, a typed one those of its
 schema, `_key` and `_headers`; both have `_offset` and `_time`. A query reads and changes nothing, and sees
-nothing but streams. Two run at once on a worker, beside its flows; more are sent away with 503."""
+nothing but streams. It runs in a process apart from the flows, two at a time; more are sent away with 503."""
 
 
 class QueryBody(BaseModel):

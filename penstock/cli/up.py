@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.cli.lock import Lock
     from penstock.control.documents.service import Service
     from penstock.control.fleet.processes import WorkerProcesses
+    from penstock.control.fleet.question_process import QuestionProcess
     from penstock.settings import Loaded
 
 BEGAN = time.monotonic()
@@ -66,6 +67,7 @@ def up(
 def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None:
     from penstock.api.listening import listen
     from penstock.control.fleet.processes import WorkerProcesses
+    from penstock.control.fleet.question_process import QuestionProcess
 
     settings = loaded.settings
     listener = listen(settings.host, settings.port)
@@ -73,6 +75,9 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None
     on_stop(stop.set)
     processes = WorkerProcesses(settings, arguments)
     processes.start()  # first of all: while Spark starts, the rest is loaded
+    questions = (
+        QuestionProcess(settings, arguments) if settings.questions.process and settings.workers else None
+    )
 
     from penstock.api.entrance import Entrance
     from penstock.api.server import Server
@@ -86,7 +91,7 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None
     _announce(server.url, processes)
     service: Service | None = None
     try:
-        service = _load(loaded, processes, demo)
+        service = _load(loaded, processes, questions, demo)
         entrance.open(_app(service))
         greeter = threading.Thread(
             target=_greet, args=(service, processes, stop, demo), name="greeter", daemon=True
@@ -104,6 +109,8 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None
         thread.join()
         if service is not None:
             service.coordinator.stop()
+        if questions is not None:
+            questions.stop()
         processes.stop()
         if service is not None:
             service.streams.stop()
@@ -127,20 +134,25 @@ def _announce(url: str, processes: WorkerProcesses) -> None:
         say("no worker is started here; `penstock worker` starts one")
 
 
-def _load(loaded: Loaded, processes: WorkerProcesses, demo: bool) -> Service:
+def _load(
+    loaded: Loaded, processes: WorkerProcesses, questions: QuestionProcess | None, demo: bool
+) -> Service:
     """The service, with all of it running."""
     from penstock.cli.worker import open_registry
     from penstock.control.documents.service import Service
     from penstock.control.fleet.server_start import take_up
 
     registry = open_registry(loaded.settings)
-    service = Service(loaded, registry, processes)
+    service = Service(loaded, registry, processes, questions)
     take_up(service)
     if demo:
         _add_demo(service)
     service.coordinator.start()
     processes.on_gone = service.coordinator.poke
     processes.flows = service.flows
+    if questions is not None:
+        questions.flows = service.flows
+        questions.start()
     return service
 
 

@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,8 +26,16 @@ if TYPE_CHECKING:
 
     from penstock.control.fleet.control import Control
     from penstock.control.fleet.worker import Worker
+    from penstock.control.questions.limits import Limits
     from penstock.control.registry.store import Registry
     from penstock.settings import Settings
+    from penstock.spark.heartbeat import Ailment
+
+
+QUESTIONS_NICE = 5
+"""How much lower the priority of a process for questions is."""
+
+IDLE_LOOK_S = 0.5
 
 
 def worker(
@@ -49,6 +58,12 @@ def worker(
     ] = None,
     standby: Annotated[
         bool, typer.Option("--standby", help="Take flows only when another worker is gone.")
+    ] = False,
+    questions: Annotated[
+        bool,
+        typer.Option(
+            "--questions", help="Take no flows: answer test runs, queries, validation and checks only."
+        ),
     ] = False,
     worker_id: Annotated[
         str | None,
@@ -84,6 +99,9 @@ def worker(
     from penstock.spark.archive import ClassArchive
     from penstock.spark.java import require_java
 
+    if standby and questions:
+        message = "--standby is for a worker that takes flows, and --questions for one that takes none"
+        raise Usage(Problem(code="conflicting_options", message=message))
     gc.disable()  # imported modules stay: looking for garbage among them again and again delays the start
     labels = dict(_label(each) for each in label) if label else None
     settings = settled(load_settings(home=home, worker__labels=labels, worker__capacity=capacity))
@@ -93,23 +111,34 @@ def worker(
     stop = _Stop()
     if leash:
         threading.Thread(target=_watch, args=(stop,), name="leash", daemon=True).start()
+        _guard(settings)
+    session = settings
+    if questions:
+        from penstock.engine.runtime.question_session import question_session
+
+        session = question_session(settings)
+        with contextlib.suppress(OSError):
+            os.nice(QUESTIONS_NICE)  # where both want a core, flows get it
     import pyspark.sql  # noqa: F401 (two threads must not be the first to import its modules)
 
     rest = _Rest(settings, far)
     rest.start()
     code = OK
-    with spark_session(settings, warm=True) as spark:
+    with spark_session(session, warm=not questions) as spark:
         _write_phase(phase_file, "connecting")
         control = rest.result()
         from penstock.control.fleet.worker import Worker
 
         if standby:
             _warm_up(spark)  # before it registers: a standby that is cold saves little time
+        elif questions:
+            _warm_up_questions(spark)  # before it registers: a question has a deadline
         else:
             threading.Thread(target=_warm_up, args=(spark,), name="warm up", daemon=True).start()
         if (archive := ClassArchive.of(settings)) is not None:
             archive.make_when_idle()
-        worker = Worker(settings, control, spark, standby=standby, worker_id=worker_id)
+        worker = Worker(settings, control, spark, standby=standby, questions=questions, worker_id=worker_id)
+        _watch_over(worker, leash)
         on_stop(stop.ask)
         stop.reaches(worker)
         gc.freeze()  # else a collection that comes now and then would hold up a micro-batch
@@ -149,6 +178,44 @@ def _label(given: str) -> tuple[str, str]:
         message = f"a label is KEY=VALUE, not '{given}'"
         raise Usage(Problem(code="invalid_label", message=message, hint="--label zone=a"))
     return key, value
+
+
+def _guard(settings: Settings) -> None:
+    """Have a process beside this one that kills what this one can no longer kill, however it ends."""
+    from penstock.spark.guard import start_guard
+
+    if os.getsid(0) == os.getpid():  # else processes of others are in the session, too
+        start_guard(settings.worker.drain_ms / 1000)
+
+
+def _watch_over(worker: Worker, leash: bool) -> None:
+    """End the worker when its JVM no longer gets on, and one for questions at its limits, too."""
+    from penstock.control.fleet.giving_up import give_up
+    from penstock.spark.heartbeat import SENTENCES, Heartbeat
+
+    stuck: Callable[[Ailment], object] = lambda ailment: give_up(worker, SENTENCES[ailment])  # noqa: E731
+    if worker.questions:
+        from penstock.control.questions.limits import Limits
+        from penstock.control.questions.rpc import BY_SPARK
+
+        about = worker.settings.questions
+        limits = Limits(BY_SPARK, about, worker.spark, worker.leave, lambda reason: give_up(worker, reason))
+        limits.start()
+        worker.limited, stuck = limits.around, limits.stuck
+        if leash:  # else nobody would start it again
+            _end_when_idle(worker, limits, about.idle_ms / 1000)
+    heartbeat = Heartbeat(worker.spark, worker.settings.worker.stuck_ms / 1000, stuck)
+    worker.ailment = lambda: SENTENCES[found] if (found := heartbeat.ailment()) else None
+    heartbeat.start()
+
+
+def _end_when_idle(worker: Worker, limits: Limits, idle_s: float) -> None:
+    def watch() -> None:
+        while limits.idle_s < idle_s:
+            time.sleep(IDLE_LOOK_S)
+        worker.stop()
+
+    threading.Thread(target=watch, name="idle", daemon=True).start()
 
 
 class _Rest(threading.Thread):
@@ -210,6 +277,13 @@ def _warm_up(spark: SparkSession) -> None:
             warm_up(spark, Path(directory))
     except Exception as error:  # the first flow is slower then, or the worker is stopping
         structlog.get_logger().warning("warm-up failed", error=str(error))
+
+
+def _warm_up_questions(spark: SparkSession) -> None:
+    """Make a small test run, so that the first question is not much slower than the next."""
+    from penstock.engine.trials.warm_up import warm_up
+
+    warm_up(spark)
 
 
 def _write_phase(file: Path | None, phase: str) -> None:

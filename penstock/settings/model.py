@@ -81,6 +81,12 @@ class WorkerSettings(_Section):
         ge=0,
         description="How long a stopping worker waits for running batches to finish, in milliseconds.",
     )
+    stuck_ms: int = Field(
+        default=20_000,
+        ge=5_000,
+        description="How long the JVM of a worker may give no answer, or do little but collect garbage, in"
+        " milliseconds. Then the worker is killed and replaced.",
+    )
     starts: int | None = Field(
         default=None,
         gt=0,
@@ -101,6 +107,34 @@ class WorkerSettings(_Section):
                 "heartbeat_ms must be at most half of lease_ms, or one late answer ends the lease"
             )
         return self
+
+
+class QuestionSettings(_Section):
+    """The process that answers questions apart from the flows: test runs, queries, validation, checks."""
+
+    process: bool = Field(
+        default=True,
+        description="Whether `penstock up` starts a process of its own for test runs, queries, validation and"
+        " connection tests, when the first of them comes. Otherwise workers answer, beside their flows.",
+    )
+    deadline_ms: int = Field(
+        default=60_000,
+        gt=0,
+        description="How long a test run, a validation or a connection test may take, in milliseconds; a"
+        " query has its own timeout. If it can't be cancelled then, the process is killed and replaced.",
+    )
+    memory_mb: int = Field(
+        default=2048,
+        ge=1024,
+        description="The most memory of the process with its JVM and Python processes, in MiB; half of it is"
+        " the heap of the JVM. With more, the process is killed and replaced.",
+    )
+    idle_ms: int = Field(
+        default=600_000,
+        gt=0,
+        description="The process ends after this many milliseconds without a question; the next one starts"
+        " it again.",
+    )
 
 
 class TlsSettings(_Section):
@@ -399,6 +433,7 @@ class Settings(_Section):
     )
     registry: RegistrySettings = Field(default_factory=RegistrySettings)
     worker: WorkerSettings = Field(default_factory=WorkerSettings)
+    questions: QuestionSettings = Field(default_factory=QuestionSettings)
     tls: TlsSettings = Field(default_factory=TlsSettings)
     auth: AuthSettings = Field(default_factory=AuthSettings)
     audit: AuditSettings = Field(default_factory=AuditSettings)

@@ -82,6 +82,7 @@ def judging(service: Service) -> Iterator[None]:
         poke=lambda: None,
         turns=Turns(),
         is_stopping=False,
+        limited=lambda app: app,
     )
     rpc, id = RpcServer(worker), str(uuid.uuid4())
     rpc.start()

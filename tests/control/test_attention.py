@@ -13,6 +13,7 @@ from penstock.control.monitor.attention import GIB, Scene, attention
 from penstock.control.monitor.snapshot import (
     Attention,
     FlowPulse,
+    GoneWorker,
     Lately,
     Look,
     ReaderPulse,
@@ -238,10 +239,18 @@ def test_a_worker_that_starts_or_cannot() -> None:
 
 
 def test_a_worker_that_is_gone() -> None:
-    told = only(flow(), gone=(("0123456789", 3, AT),))
+    told = only(flow(), gone=(GoneWorker("0123456789", 3, AT),))
     assert (told.severity, told.code, told.since) == ("warning", "worker_gone", NOW)
     assert "01234567 is gone" in told.message
     assert "3 flows" in told.message
+    told = only(flow(), gone=(GoneWorker("0123456789", 1, AT, "its JVM does not answer"),))
+    assert told.message.startswith("Worker 01234567 was ended because its JVM does not answer; another one")
+
+
+def test_a_worker_that_is_stuck() -> None:
+    told = only(flow(), workers=(worker(info={"ailment": "its JVM does not answer"}),))
+    assert (told.severity, told.code) == ("error", "worker_stuck")
+    assert told.message == "Worker w (1 flow) does not get on: its JVM does not answer"
 
 
 def test_the_most_urgent_comes_first() -> None:

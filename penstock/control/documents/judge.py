@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import httpx
 
 from penstock.control.documents.context import context_of
 from penstock.control.documents.edits import FlowPlan
 from penstock.control.fleet.assignments import Flows, WorkerInfo
-from penstock.control.questions.rpc import RpcClient
+from penstock.control.fleet.question_process import QuestionProcess
+from penstock.control.questions.rpc import QuestionFailed, RpcClient
 from penstock.control.registry.bundle import Mode, in_bundle
 from penstock.control.registry.records import Record
 from penstock.control.registry.store import Registry
@@ -32,6 +33,10 @@ WORKER_WAIT_S = 60.0
 
 POLL_S = 0.05
 
+By = Literal["any", "apart", "with_flows"]
+"""Who may answer: any worker, preferably one for questions only; only such a one, where there is one, because
+the question runs what a user wrote; or only one with flows, because the question delivers events."""
+
 A = TypeVar("A")
 
 
@@ -44,8 +49,16 @@ class WorkerBusy(Unavailable):
 class Judge:
     """Validates documents before they are saved."""
 
-    def __init__(self, settings: Settings, registry: Registry, flows: Flows, rpc: RpcClient) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        registry: Registry,
+        flows: Flows,
+        rpc: RpcClient,
+        process: QuestionProcess | None = None,
+    ) -> None:
         self.settings, self.registry, self.flows, self.rpc = settings, registry, flows, rpc
+        self._process = process
         self._defaults = settings.defaults.model_dump()
 
     def all(
@@ -77,7 +90,8 @@ class Judge:
         found = self.ask(lambda worker: self.rpc.plan(worker, list(documents)), _no_worker())
         elsewhere = {(plan.kind, plan.id): home for plan in found if (home := self._home(plan))}
         for home in set(elsewhere.values()):  # only there are the checkpoints of these flows
-            worker = next((each for each in self.flows.workers() if each.home == home and each.alive), None)
+            there = [each for each in self.flows.workers() if each.home == home and each.alive]
+            worker = min(there, key=lambda each: not each.answers_only, default=None)
             if worker is None:
                 message = (
                     "an edit of this flow cannot be judged: its progress is on a machine without a worker"
@@ -96,7 +110,7 @@ class Judge:
         record = self.registry.find(plan.kind, plan.id)
         return record.flow.home if record and record.flow else None
 
-    def ask(self, question: Callable[[WorkerInfo], A], no_worker: Problem) -> A:
+    def ask(self, question: Callable[[WorkerInfo], A], no_worker: Problem, by: By = "any") -> A:
         """The answer of a worker; `Unavailable` with `no_worker` if none could be reached, or `WorkerBusy`.
 
         An unreachable worker may just have been killed while its lease is still valid, and one that is about
@@ -104,18 +118,33 @@ class Judge:
         """
         deadline = time.monotonic() + WORKER_WAIT_S
         silent: set[str] = set()
-        while (worker := self.worker(deadline - time.monotonic(), silent)) is not None:
+        while (worker := self.worker(deadline - time.monotonic(), silent, by)) is not None:
             try:
                 return question(worker)
-            except httpx.ReadTimeout:  # the worker is computing the answer; another would be no faster
-                raise WorkerBusy(_busy(worker)) from None
+            except httpx.ReadTimeout:
+                if worker.answers_only:
+                    raise self._hung(worker) from None
+                raise WorkerBusy(_busy(worker)) from None  # another would be no faster
+            except QuestionFailed as error:
+                if error.problems[0].code != "interrupted" or time.monotonic() >= deadline:
+                    if by == "any":
+                        raise Unavailable(*error.problems) from None
+                    raise
             except httpx.HTTPError as error:
                 _require_silence(worker, error)
                 if time.monotonic() >= deadline:
                     break
-                silent.add(worker.id)
-                time.sleep(POLL_S)
+            silent.add(worker.id)
+            time.sleep(POLL_S)
         raise Unavailable(no_worker)
+
+    def _hung(self, worker: WorkerInfo) -> QuestionFailed:
+        """The process for questions hangs as a whole, so it is killed here."""
+        if self._process is not None:
+            self._process.kill(worker.id)
+        message = "the process that answers questions did not answer in time, and was ended"
+        hint = "give it less to do; questions.deadline_ms allows more time"
+        return QuestionFailed(408, [Problem(code="deadline_exceeded", message=message, hint=hint)])
 
     def for_saving(self, raw: Any, desired: str | None) -> Analysis:
         """Validate a document; `Invalid` unless it may be saved as it is.
@@ -169,16 +198,32 @@ class Judge:
         if problems:
             raise Invalid(*problems)
 
-    def worker(self, wait_s: float, silent: Collection[str] = ()) -> WorkerInfo | None:
+    def worker(self, wait_s: float, silent: Collection[str] = (), by: By = "any") -> WorkerInfo | None:
         """A worker that can answer, preferably not a `silent` one; waits for one that is starting."""
         deadline = time.monotonic() + wait_s
         while True:
-            able = [worker for worker in self.flows.workers() if worker.alive]
+            able = self._able(by)
             if able:
-                return min(able, key=lambda each: (each.id in silent, each.home != "", each.flows))
+                return min(
+                    able,
+                    key=lambda each: (each.id in silent, not each.answers_only, each.home != "", each.flows),
+                )
             if time.monotonic() >= deadline or self.settings.workers == 0:
                 return None
             time.sleep(POLL_S)
+
+    def _able(self, by: By) -> list[WorkerInfo]:
+        """The workers that may answer: without a process for questions, those with flows answer all."""
+        alive = [worker for worker in self.flows.workers() if worker.alive]
+        with_flows = [worker for worker in alive if not worker.answers_only]
+        if by == "with_flows":
+            return with_flows
+        apart = [worker for worker in alive if worker.answers_only]
+        if self._process is not None and not apart:
+            self._process.want(urgent=by == "apart")
+        if by == "apart" and (apart or self._process is not None):
+            return apart
+        return alive
 
     def _placed(self, raw: Any, analysis: Analysis) -> Analysis:
         """The analysis with the problems of documents that this installation has no place for."""
@@ -198,6 +243,11 @@ class Judge:
 
 def _require_silence(worker: WorkerInfo, error: httpx.HTTPError) -> None:
     """`Unavailable` if a worker has answered that it failed, and is not about to end."""
+    if worker.answers_only and not isinstance(error, httpx.HTTPStatusError | httpx.ConnectError):
+        # The question may be what has ended it, and must not end a worker with flows next.
+        message = "the process that answers questions has ended before it had an answer"
+        hint = "let the question read or make less; questions.memory_mb allows more memory"
+        raise QuestionFailed(503, [Problem(code="out_of_memory", message=message, hint=hint)]) from None
     status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else None
     if status not in (None, httpx.codes.SERVICE_UNAVAILABLE):
         message = f"worker {worker.id} could not answer: {status}"

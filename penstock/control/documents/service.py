@@ -14,6 +14,7 @@ from penstock.control.fleet.assignments import Flows, WorkerInfo
 from penstock.control.fleet.coordinator import Coordinator
 from penstock.control.fleet.processes import WorkerProcesses, WorkerStart
 from penstock.control.fleet.progress import flow_name, remove_state
+from penstock.control.fleet.question_process import QuestionProcess
 from penstock.control.questions.rpc import RpcClient
 from penstock.control.registry.bundle import Mode
 from penstock.control.registry.changes import require_current, require_same
@@ -77,14 +78,20 @@ class Readiness:
 class Service:
     """The operations of Penstock on one registry."""
 
-    def __init__(self, loaded: Loaded, registry: Registry, processes: WorkerProcesses | None = None) -> None:
+    def __init__(
+        self,
+        loaded: Loaded,
+        registry: Registry,
+        processes: WorkerProcesses | None = None,
+        questions: QuestionProcess | None = None,
+    ) -> None:
         self.loaded, self.settings, self.registry = loaded, loaded.settings, registry
         self._processes = processes
         settings = loaded.settings
         self.flows = Flows(registry)
-        self.rpc = RpcClient()
+        self.rpc = RpcClient(settings.questions.deadline_ms / 1000)
         self.coordinator = Coordinator(settings, self.flows, self.rpc)
-        self.judge = Judge(settings, registry, self.flows, self.rpc)
+        self.judge = Judge(settings, registry, self.flows, self.rpc, questions)
         self.streams = Streams(settings, registry)
         self.gate = Gate(self.judge, self.streams)
 

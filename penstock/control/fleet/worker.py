@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -47,6 +47,7 @@ from penstock.streams.home import StreamPlace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from starlette.types import ASGIApp
 
 log = structlog.get_logger()
 
@@ -90,9 +91,14 @@ class Worker:
         spark: SparkSession,
         *,
         standby: bool = False,
+        questions: bool = False,
         worker_id: str | None = None,
     ) -> None:
-        self.id, self._standby = worker_id or str(uuid.uuid4()), standby
+        self.id, self._standby, self.questions = worker_id or str(uuid.uuid4()), standby, questions
+        self.limited: Callable[[ASGIApp], ASGIApp] = lambda app: app
+        """Puts limits around what answers questions."""
+        self.ailment: Callable[[], str | None] = lambda: None
+        """What keeps this worker from getting on, to go on a sentence about it."""
         self.settings, self.control, self.spark = settings, control, spark
         self.registry, self.flows, self.streams = control.documents, control.flows, control.streams
         self._refused: Unauthorised | None = None
@@ -138,6 +144,7 @@ class Worker:
             home=self.control.home,
             certificate=rpc.certificate,
             standby=self._standby,
+            questions=self.questions,
         )
         self._lease.start(asked_at)
         log.info("worker ready", worker=self.id, url=rpc.url)
@@ -237,7 +244,8 @@ class Worker:
     def _info(self) -> JsonObject:
         """Public facts about this worker: versions, resource usage, and streams that its flows wait for."""
         full = {directory.parent.name: why for directory, why in LOGS.full().items()}  # see StreamHome
-        return {**self._about, **self._vitals.read(), "full_streams": full}
+        ailment = {"ailment": text} if (text := self.ailment()) else {}
+        return {**self._about, **self._vitals.read(), "full_streams": full, **ailment}
 
     def _reconcile(self, assigned: list[Record]) -> None:
         wanted = {record.uid: record for record in assigned}
@@ -409,6 +417,10 @@ class Worker:
 
     def _leave(self) -> None:
         self._lease.end()
+        self.leave()
+
+    def leave(self) -> None:
+        """Give up the registration, and with it all flows: nothing may write for this worker any more."""
         try:
             self.flows.leave(self.id)
         except Exception as error:  # then its lease ends by itself

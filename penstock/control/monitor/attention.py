@@ -86,15 +86,27 @@ def disk(scene: Scene) -> Iterator[Attention]:
     )
 
 
+def worker_stuck(scene: Scene) -> Iterator[Attention]:
+    """A worker that has a lease does not get on."""
+    for worker in scene.look.workers:
+        if worker.alive and (ailment := worker.info.get("ailment")):
+            flows = f" ({_count(worker.flows, 'flow')})" if worker.flows else ""
+            message = f"Worker {worker.id[:8]}{flows} does not get on: {ailment}"
+            advice = "Wait: if that lasts, it is killed and replaced (worker.stuck_ms says after how long)."
+            yield Attention("error", "worker_stuck", message, advice)
+
+
 def worker_gone(scene: Scene) -> Iterator[Attention]:
     """A worker has ended without signing off."""
-    for worker, flows, since in scene.look.lately.gone:
+    for gone in scene.look.lately.gone:
+        why = f"was ended because {gone.ailment}" if gone.ailment else "is gone"
+        flows = _count(gone.flows, "flow")
         yield Attention(
             "warning",
             "worker_gone",
-            f"Worker {worker[:8]} is gone; another one takes over the {_count(flows, 'flow')} that it had",
+            f"Worker {gone.id[:8]} {why}; another one takes over the {flows} that it had",
             "Look at the end of its log: a lack of memory is the usual cause.",
-            since=_moment(since),
+            since=_moment(gone.since),
         )
 
 
@@ -283,6 +295,7 @@ def resting(scene: Scene) -> Iterator[Attention]:
 
 RULES: tuple[Rule, ...] = (
     no_worker,
+    worker_stuck,
     disk,
     failed,
     unplaced,

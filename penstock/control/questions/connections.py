@@ -16,9 +16,6 @@ from penstock.engine.plan.declared_site import declared_site
 if TYPE_CHECKING:
     from penstock.control.fleet.worker import Worker
 
-PROBE_S = 60.0
-"""Seconds to wait for a connection test; the first one of a connector may have to download its jars."""
-
 
 class ProbeRequest(BaseModel):
     """A connector to test."""

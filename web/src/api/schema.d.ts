@@ -2165,7 +2165,7 @@ export interface paths {
          * @description Spark SQL over what streams hold now. The id of a stream is the name of a table; one with a dot or a dash
          *     stands in backquotes. A raw stream has the columns `value`, `key` and `headers`, a typed one those of its
          *     schema, `_key` and `_headers`; both have `_offset` and `_time`. A query reads and changes nothing, and sees
-         *     nothing but streams. Two run at once on a worker, beside its flows; more are sent away with 503.
+         *     nothing but streams. It runs in a process apart from the flows, two at a time; more are sent away with 503.
          */
         post: operations["query"];
         delete?: never;
@@ -2324,8 +2324,8 @@ export interface paths {
         put?: never;
         /**
          * Test the connection of a connector
-         * @description A worker tries to connect, changes nothing, and answers within seconds. `problems` is empty if all is well.
-         *     `${NAME}` in the spec is taken from the environment of the worker.
+         * @description A process apart from the flows tries to connect, changes nothing, and answers within seconds. `problems` is
+         *     empty if all is well. `${NAME}` in the spec is taken from the environment of that process.
          */
         post: operations["checkConnector"];
         delete?: never;
@@ -5746,7 +5746,7 @@ export interface components {
             pid: number;
             /**
              * State
-             * @description `ready`, `standby` (it gets flows when another is gone), `draining`, or `drained`.
+             * @description `ready`, `standby` (it gets flows when another is gone), `draining`, `drained`, or `questions` (it gets none, and answers test runs, queries, validation and connection tests).
              */
             state: string;
             /** Alive */
@@ -5838,7 +5838,7 @@ export interface components {
             pid: number;
             /**
              * State
-             * @description `ready`, `standby` (it gets flows when another is gone), `draining`, or `drained`.
+             * @description `ready`, `standby` (it gets flows when another is gone), `draining`, `drained`, or `questions` (it gets none, and answers test runs, queries, validation and connection tests).
              */
             state: string;
             /** Alive */
@@ -20887,6 +20887,7 @@ export interface operations {
             401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
+            408: components["responses"]["Error408"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];

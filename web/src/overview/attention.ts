@@ -1,9 +1,11 @@
 import { pageOfKey } from "#/api/kinds";
 import type { Attention } from "#/api/overview";
 
+const ABOUT_WORKERS = new Set(["no_worker", "worker_gone", "worker_stuck"]);
+
 /** Where a person can do something about it; null if nowhere in the app. */
 export function repairAt({ code, key }: Attention): string | null {
-  if (code === "no_worker" || code === "worker_gone") return "/workers";
+  if (ABOUT_WORKERS.has(code)) return "/workers";
   if (code === "disk_low") return "/streams";
   if (key === null) return null;
   return code === "dead_letters" ? `${pageOfKey(key)}?tab=letters` : pageOfKey(key);
@@ -11,7 +13,7 @@ export function repairAt({ code, key }: Attention): string | null {
 
 /** What the link there is called. */
 export function repairLabel({ code, name }: Attention): string {
-  if (code === "no_worker" || code === "worker_gone") return "Open workers";
+  if (ABOUT_WORKERS.has(code)) return "Open workers";
   if (code === "disk_low") return "Open streams";
   return code === "dead_letters" ? `Open the dead letters of ${name}` : `Open ${name}`;
 }

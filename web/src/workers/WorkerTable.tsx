@@ -104,6 +104,7 @@ function Labels({ labels }: { labels: Worker["labels"] }) {
 
 const STATES: Record<string, string> = {
   standby: "Spark is running. It takes over the flows of a worker that is lost.",
+  questions: "It takes no flows. It answers test runs, queries, validation and connection tests.",
   draining: "Its flows finish the current batch and move to other workers.",
   drained: "It has no flows and takes none until it is restarted.",
 };
