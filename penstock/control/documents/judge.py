@@ -19,6 +19,7 @@ from penstock.control.registry.records import Record
 from penstock.control.registry.store import Registry
 from penstock.engine.plan.analysis import Analysis, analyse, offline
 from penstock.errors import Invalid, Problem, Unavailable
+from penstock.policy import Policy
 from penstock.settings import Settings
 from penstock.specs.catalog import Role, catalog
 from penstock.specs.documents import StreamDocument, derive_id, runs
@@ -100,7 +101,9 @@ class Judge:
         """
         rests = _runs(raw) and desired not in (None, "active")
         active = _runs(raw) and not rests
-        analysis = self._placed(raw, analyse(raw, lambda *_: None, self.registry.ids, self._defaults))
+        policy = Policy.of(self.settings)
+        analysis = analyse(raw, lambda *_: None, self.registry.ids, self._defaults, policy=policy)
+        analysis = self._placed(raw, analysis)
         if analysis.valid and (active or self.worker(0.0 if rests else WORKER_WAIT_S) is not None):
             (analysis,) = self.all([raw])
         if not analysis.valid and not (rests and _has_identity(analysis)):

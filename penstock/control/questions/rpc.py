@@ -29,6 +29,7 @@ from penstock.control.wire.methods import methods_of, proxy
 from penstock.engine.plan.analysis import Analysis, analyse, offline
 from penstock.engine.runtime.sql_queries import Queries, QueryResult
 from penstock.errors import Conflict, Invalid, NotFound, PenstockError, Problem, Unavailable
+from penstock.policy import Policy
 from penstock.spark.driver import jvm_of
 from penstock.sql.described import FunctionInfo, described
 
@@ -231,9 +232,9 @@ def _analyse(worker: Worker, request: AnalyseRequest) -> list[Analysis]:
     def know(kind: str) -> set[str]:
         return known(kind) if request.alone else known(kind) | registry.ids(kind)
 
-    allow_python = worker.settings.allow_python
+    policy, allow_python = Policy.of(worker.settings), worker.settings.allow_python
     return [
-        analyse(raw, look_up, know, defaults, worker.spark, allow_python=allow_python)
+        analyse(raw, look_up, know, defaults, worker.spark, policy=policy, allow_python=allow_python)
         for raw in request.documents
     ]
 

@@ -17,6 +17,7 @@ from penstock.engine.trials.result import TestResult
 from penstock.engine.trials.samples import Text
 from penstock.engine.trials.trial import Bench, try_out
 from penstock.errors import PenstockError, Problem, Unavailable
+from penstock.policy import Policy
 
 if TYPE_CHECKING:
     from penstock.control.fleet.worker import Worker
@@ -89,7 +90,8 @@ def _tested(worker: Worker, request: TestRequest) -> Tested:
         record = registry.find(kind, name)
         return record.document if record else None
 
-    bench = Bench(worker.spark, lookup, registry.ids, settings.defaults.model_dump(), settings.allow_python)
+    defaults, policy = settings.defaults.model_dump(), Policy.of(settings)
+    bench = Bench(worker.spark, lookup, registry.ids, defaults, settings.allow_python, policy)
     if request.cases is not None:
         cases = [_in_time(bench, request, name) for name in cases_of(request.document, request.cases)]
         return Tested(ok=all(case.passed for case in cases), cases=cases)
