@@ -18,6 +18,7 @@ from penstock.engine.measure.run import measure
 from penstock.engine.plan.analysis import analyse, offline
 from penstock.engine.plan.flow import Flow
 from penstock.errors import Invalid, Problem
+from penstock.policy import Policy
 from penstock.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,7 +36,13 @@ class Version:
 
     def __init__(self, target: Target, settings: Settings, directory: Path, requests: bool) -> None:
         lookup, known = offline(target.documents)
-        analysis = analyse(target.raw, lookup, known, settings.defaults.model_dump())
+        analysis = analyse(
+            target.raw,
+            lookup,
+            known,
+            settings.defaults.model_dump(),
+            policy=Policy.of(settings, all_variables=True),
+        )
         if not analysis.valid:
             raise Invalid(*analysis.errors)
         self.label, self._raw, self._requests = target.label, target.raw, requests

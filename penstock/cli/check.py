@@ -89,9 +89,11 @@ def _here(documents: Sequence[Found], settings: Settings) -> list[Checked]:
     from penstock.engine.plan.analysis import offline
     from penstock.engine.plan.connections import probe_connector
     from penstock.engine.plan.declared_site import declared_site
+    from penstock.policy import Policy
 
     lookup, _ = offline([document.raw for document in documents])
-    site = declared_site({}, lookup, settings.defaults.model_dump())
+    policy = Policy.of(settings, all_variables=True)
+    site = declared_site({}, lookup, settings.defaults.model_dump(), policy)
     found = list(_declared(documents))
     if not found:
         return []

@@ -165,9 +165,11 @@ def _preview(
 def _bench(spark: Any, documents: Sequence[Found], settings: Settings) -> Bench:
     from penstock.engine.plan.analysis import offline
     from penstock.engine.trials.trial import Bench
+    from penstock.policy import Policy
 
     lookup, known = offline([document.raw for document in documents])
-    return Bench(spark, lookup, known, settings.defaults.model_dump(), settings.allow_python)
+    defaults, policy = settings.defaults.model_dump(), Policy.of(settings, all_variables=True)
+    return Bench(spark, lookup, known, defaults, settings.allow_python, policy)
 
 
 def _chosen(documents: Sequence[Found], name: str | None) -> Found:

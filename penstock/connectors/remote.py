@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field
 from penstock.connectors.probe import unreachable
 from penstock.errors import Invalid, PenstockError, Problem, Unavailable
 from penstock.specs.base import Spec
+from penstock.specs.reach import Reach
 from penstock.specs.tls import Tls, reason_of
 
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\],]+):[0-9]{1,5}")
@@ -26,7 +27,7 @@ def _is_address(text: str) -> str:
     return text
 
 
-Address = Annotated[str, AfterValidator(_is_address)]
+Address = Annotated[str, AfterValidator(_is_address), Reach("address")]
 """A server as `host:port`."""
 
 

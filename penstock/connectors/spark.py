@@ -16,6 +16,7 @@ from penstock.frames.known import event_from
 from penstock.frames.site import Site
 from penstock.spark.driver import java_errors
 from penstock.specs.policies import Batch
+from penstock.specs.reach import ClientOptions, SparkFormat
 from penstock.sql.names import quote
 from penstock.sql.schemas import parse_schema
 
@@ -31,8 +32,8 @@ class SparkSource(Source):
     """
 
     type: Literal["spark"] = "spark"
-    format: str = Field(min_length=1, description="Name of the data source.")
-    options: dict[str, str] = Field(default_factory=dict, description="Its options.")
+    format: SparkFormat = Field(min_length=1, description="Name of the data source.")
+    options: ClientOptions = Field(default_factory=dict, description="Its options.")
     schema_: str | None = Field(default=None, alias="schema", description="Columns as Spark DDL, if it asks.")
     finite: bool = Field(default=False, description="End as `completed` when all there is was read.")
 
@@ -70,8 +71,8 @@ class SparkSink(Sink):
     """
 
     type: Literal["spark"] = "spark"
-    format: str = Field(min_length=1, description="Name of the data source.")
-    options: dict[str, str] = Field(default_factory=dict, description="Its options; `path` is one of them.")
+    format: SparkFormat = Field(min_length=1, description="Name of the data source.")
+    options: ClientOptions = Field(default_factory=dict, description="Its options; `path` is one of them.")
 
     guarantee: ClassVar = "at-least-once"
     example: ClassVar = "type: spark\nformat: noop\n"

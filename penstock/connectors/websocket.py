@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import ssl
 import time
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
@@ -19,6 +21,7 @@ from penstock.connectors.remote import library
 from penstock.errors import Invalid, PenstockError, Problem, Unavailable
 from penstock.frames.http.answers import shown
 from penstock.frames.site import Site
+from penstock.policy import Policy
 from penstock.specs.http import Auth, Headers, WebsocketUrl
 from penstock.specs.tls import Tls
 
@@ -103,10 +106,10 @@ schema: symbol STRING, price DECIMAL(18, 8), at TIMESTAMP
         return self
 
     def receiver(self, site: Site) -> Receiver:
-        return _Receiver(self)
+        return _Receiver(self, site.policy)
 
     def probe(self, spark: SparkSession, site: Site) -> Probe:
-        receiver = _Receiver(self)
+        receiver = _Receiver(self, site.policy)
         sample: list[dict[str, Any]] = []
         try:
             receiver.open(None)
@@ -124,15 +127,15 @@ schema: symbol STRING, price DECIMAL(18, 8), at TIMESTAMP
 class _Receiver(Receiver):
     """One connection."""
 
-    def __init__(self, source: WebsocketSource) -> None:
-        self.source = source
+    def __init__(self, source: WebsocketSource, policy: Policy) -> None:
+        self.source, self.policy = source, policy
         self._key = None if source.key is None else steps_of(source.key)
         self._connection: ClientConnection | None = None
         self._closing = contextlib.ExitStack()
 
     def open(self, position: str | None) -> None:
         try:
-            self._connection = self._closing.enter_context(_connect(self.source))
+            self._connection = self._closing.enter_context(_connect(self.source, self.policy))
             for message in self.source.subscribe:
                 self._connection.send(message if isinstance(message, str) else json.dumps(message))
         except PenstockError:
@@ -178,7 +181,7 @@ class _Receiver(Receiver):
         return None if found is None else found.encode(errors="replace")
 
 
-def _connect(source: WebsocketSource) -> contextlib.AbstractContextManager[ClientConnection]:
+def _connect(source: WebsocketSource, policy: Policy) -> contextlib.AbstractContextManager[ClientConnection]:
     """A connection that lasts as long as its context."""
     connect = library("websockets.sync.client", "websocket").connect
     headers = dict(source.headers)
@@ -187,12 +190,13 @@ def _connect(source: WebsocketSource) -> contextlib.AbstractContextManager[Clien
     if source.auth is not None:
         from penstock.frames.http.clients import authorization
 
-        headers["Authorization"] = authorization(source.auth, timeout_s)
+        headers["Authorization"] = authorization(policy, source.auth, timeout_s)
     if source.tls is not None and source.url.startswith("wss:"):
         context = source.tls.context()
     ping_s = source.ping_ms / 1000 or None
     made: contextlib.AbstractContextManager[ClientConnection] = connect(
         source.url,
+        sock=_socket(source.url, policy, timeout_s),
         ssl=context,
         subprotocols=source.subprotocols or None,
         additional_headers=headers,
@@ -202,6 +206,19 @@ def _connect(source: WebsocketSource) -> contextlib.AbstractContextManager[Clien
         close_timeout=CLOSE_S,
         max_size=source.max_message_bytes,
     )
+    return made
+
+
+def _socket(url: str, policy: Policy, timeout_s: float) -> socket.socket | None:
+    """A connection to the address that was checked; None if a proxy makes it."""
+    from penstock.frames.http.transport import connected, proxy_for
+
+    parts = urlsplit(url)
+    host, secure = parts.hostname or "", parts.scheme == "wss"
+    if proxy_for("https" if secure else "http", host) is not None:
+        return None
+    made = connected(policy, host, parts.port or (443 if secure else 80), timeout_s)
+    made.settimeout(None)  # the client has timeouts of its own
     return made
 
 

@@ -35,6 +35,7 @@ from penstock.processors.support.http_client import (
 )
 from penstock.processors.support.rates import bucket, bucket_file
 from penstock.specs.http import Auth
+from penstock.specs.reach import ServerUrl
 from penstock.specs.templates import Event, checked, filled, filled_json
 from penstock.specs.tls import Tls
 
@@ -79,7 +80,9 @@ rate: 50
 """
 
     type: Literal["http"] = "http"
-    url: str = Field(min_length=1, description="Address to call, with `{column}` where a value shall stand.")
+    url: ServerUrl = Field(
+        min_length=1, description="Address to call, with `{column}` where a value shall stand."
+    )
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = Field(
         default="GET", description="How to call."
     )
@@ -157,7 +160,7 @@ rate: 50
 
         key = (desk.flow, desk.step, self.model_dump_json())
         if key not in _SERVICES:
-            client = client_of(self.auth, self.tls, self.timeout_ms / 1000, self.concurrency)
+            client = client_of(desk.policy, self.auth, self.tls, self.timeout_ms / 1000, self.concurrency)
             limit = bucket(self._file, self.rate, 1) if self.rate is not None else None
             _SERVICES[key] = Service(client, self.headers, self.retry, limit, self.cache)
         return _SERVICES[key]

@@ -12,6 +12,7 @@ from penstock.frames.columns import as_arrow, as_struct, declared
 from penstock.processors.base import BatchProcessor, Desk, Stage, Work
 from penstock.processors.js.sandbox import META, Limits, Program, Sandbox, Unloadable, make_program
 from penstock.processors.support.files import read_file
+from penstock.specs.reach import FilePath
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,10 +62,10 @@ limits: {cpu_ms: 200, mem_mb: 64}
 
     type: Literal["javascript"] = "javascript"
     inline: str | None = Field(default=None, min_length=1, description="The script.")
-    file: str | None = Field(
+    file: FilePath | None = Field(
         default=None, min_length=1, description="Path of the script, instead of `inline`."
     )
-    modules: dict[str, str] = Field(
+    modules: dict[str, FilePath] = Field(
         default_factory=dict, description="Name → path of scripts that this one can `require`."
     )
     schema_: str | None = Field(

@@ -191,6 +191,7 @@ refresh_ms: 60000
             self.refresh_ms / 1000 if self.refresh_ms is not None else None,
             self._planned,
             self._shared() / name if self._state and self.database else None,
+            desk.policy,
         )
         table = _TABLES.get((desk.flow, desk.step))
         if table is None or table.wanted != wanted:

@@ -10,6 +10,7 @@ from penstock.errors import Invalid, Problem
 from penstock.frames.columns import as_arrow, as_struct, declared
 from penstock.processors.base import BatchProcessor, Desk, Stage, Work
 from penstock.processors.support.files import read_file
+from penstock.specs.reach import FilePath
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +45,7 @@ inline: |
 
     type: Literal["python"] = "python"
     inline: str | None = Field(default=None, min_length=1, description="The code.")
-    file: str | None = Field(
+    file: FilePath | None = Field(
         default=None, min_length=1, description="Path of a file with the code, read when the pipeline starts."
     )
     schema_: str | None = Field(

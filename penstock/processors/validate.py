@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -16,6 +16,7 @@ from penstock.processors.base import FrameProcessor, Stage
 from penstock.processors.support import json_schemas
 from penstock.processors.support.files import read_file
 from penstock.specs.base import Spec
+from penstock.specs.reach import Reach
 from penstock.sql.frames import condition
 from penstock.sql.names import quote
 from penstock.sql.tries import tried
@@ -59,7 +60,7 @@ on_fail: tag
     expectations: list[Expectation] | None = Field(
         default=None, min_length=1, description="Conditions that each event shall satisfy."
     )
-    json_schema: dict[str, Any] | str | None = Field(
+    json_schema: Annotated[dict[str, Any] | str | None, Reach("path")] = Field(
         default=None, description="A JSON Schema, or the path of a file that has it."
     )
     field: str | None = Field(

@@ -36,6 +36,9 @@ NOT_SETTINGS = frozenset(
     }
 )
 
+FOR_DOCUMENTS = f"{PREFIX}VAR_"
+"""The prefix of variables that are there for documents."""
+
 Layer = Literal["built-in", "file", "environment", "command line"]
 
 
@@ -170,7 +173,7 @@ class _Layers:
                 if isinstance(known[variable].default, dict):
                     value = self._table(path, variable, text)
             else:
-                if variable not in NOT_SETTINGS:
+                if variable not in NOT_SETTINGS and not variable.startswith(FOR_DOCUMENTS):
                     self.warnings.append(_unknown_variable(variable, known))
                 continue
             self.add(_nest(path, value), "environment", variable)

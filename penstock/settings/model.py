@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -376,6 +377,47 @@ class JarSettings(_Section):
     )
 
 
+def _words(value: object) -> object:
+    return [word for word in re.split(r"[,\s]+", value) if word] if isinstance(value, str) else value
+
+
+SAFE_FORMATS = (
+    "rate", "rate-micro-batch", "noop", "parquet", "orc", "json", "csv", "text", "avro", "delta", "iceberg",
+)  # fmt: skip
+"""Data sources of Spark that reach nothing but the paths in their options."""
+
+
+class PolicySettings(_Section):
+    """What documents may reach from the server and its workers."""
+
+    paths: Annotated[list[str], BeforeValidator(_paths)] = Field(
+        default_factory=list,
+        description="Directories below which documents may name files, wherever links lead. Penstock's own"
+        " files in `home` are never among them. In the variable, separated by `:`. Empty: `home`, and the"
+        " directory in which the process was started.",
+    )
+    addresses: Annotated[list[str], BeforeValidator(_words)] = Field(
+        default_factory=list,
+        description="Addresses that documents may connect to although they are link-local or private:"
+        " networks such as `10.0.0.0/8`, names such as `db.internal` or `*.internal`. In the variable,"
+        " separated by commas.",
+    )
+    private_addresses: Annotated[Literal["auto", "allow", "refuse"], BeforeValidator(_lower)] = Field(
+        default="auto",
+        description="Whether documents may connect to loopback and private addresses. `auto`: unless people"
+        " log in. Link-local addresses, where clouds have their metadata, need an entry in `addresses`.",
+    )
+    spark_formats: Annotated[list[str], BeforeValidator(_words)] = Field(
+        default=list(SAFE_FORMATS),
+        description="Data sources that the `spark` connector may use. In the variable, separated by commas.",
+    )
+    variables: Annotated[list[str], BeforeValidator(_words)] = Field(
+        default_factory=list,
+        description="Environment variables that documents may use as `${NAME}`, beside `PENSTOCK_HOME` and"
+        " those that begin with `PENSTOCK_VAR_`. In the variable, separated by commas.",
+    )
+
+
 class LogSettings(_Section):
     """What the processes say about themselves."""
 
@@ -442,6 +484,7 @@ class Settings(_Section):
     storage: StorageSettings = Field(default_factory=StorageSettings)
     kafka: KafkaSettings = Field(default_factory=KafkaSettings)
     jars: JarSettings = Field(default_factory=JarSettings)
+    policy: PolicySettings = Field(default_factory=PolicySettings)
     log: LogSettings = Field(default_factory=LogSettings)
     spark: dict[str, str] = Field(
         default={"spark.master": "local[*]"},

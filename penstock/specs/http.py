@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, model_validator
 
 from penstock.specs.base import Spec
+from penstock.specs.reach import Reach
 
 NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 """Names of headers that HTTP allows."""
@@ -59,8 +60,8 @@ def _address(url: str, *schemes: str) -> str:
 
 HeaderName = Annotated[str, AfterValidator(_name)]
 Headers = Annotated[dict[str, str], AfterValidator(_headers)]
-Url = Annotated[str, AfterValidator(_url)]
-WebsocketUrl = Annotated[str, AfterValidator(_websocket_url)]
+Url = Annotated[str, AfterValidator(_url), Reach("url")]
+WebsocketUrl = Annotated[str, AfterValidator(_websocket_url), Reach("url")]
 
 
 class Basic(Spec):

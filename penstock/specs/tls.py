@@ -8,17 +8,18 @@ from pydantic import Field
 
 from penstock.errors import Invalid, Problem
 from penstock.specs.base import Spec
+from penstock.specs.reach import FilePath
 
 
 class Tls(Spec):
     """Encrypted connections. Files are read where the flow runs."""
 
-    ca_file: str | None = Field(
+    ca_file: FilePath | None = Field(
         default=None,
         min_length=1,
         description="PEM file of trusted authorities. Absent: those of the system.",
     )
-    certificate_file: str | None = Field(
+    certificate_file: FilePath | None = Field(
         default=None,
         min_length=1,
         description="PEM file with the client's private key and certificates, if the server asks for one.",

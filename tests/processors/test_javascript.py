@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from penstock.frames.hidden import EVENT
+from penstock.policy import UNRESTRICTED
 from penstock.processors.base import Desk, Refused
 from penstock.processors.javascript import JavascriptProcessor
 from tests.processors.scripts import EVENT_FIELD, Script, ids, no_processes_left, refusals, run
@@ -165,7 +166,7 @@ def test_bytes_that_are_not_text_are_refused() -> None:
     values = pa.array([b"good", b"\xff"], pa.binary()).view(pa.string())
     events = pa.array([{"offset": 0}, {"offset": 1}], EVENT_FIELD.type)
     batch = pa.RecordBatch.from_arrays([values, events], names=["value", EVENT])
-    work = script.steps.steps[0].processor.open(Desk("step", "flow"))
+    work = script.steps.steps[0].processor.open(Desk("step", "flow", policy=UNRESTRICTED))
     assert work(batch.slice(0, 1)).batch.column("value").to_pylist() == ["good"]
     assert [(bad.row, bad.code) for bad in work(batch.slice(1)).bad] == [(0, "invalid_utf8")]
     with pytest.raises(Refused):

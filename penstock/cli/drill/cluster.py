@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from penstock.cli.client import Client
 from penstock.cli.drill.proxy import Proxy
 from penstock.errors import PenstockError, Problem
+from penstock.policy import Policy
 from penstock.settings import Settings
 
 START_S = 300.0
@@ -254,6 +255,9 @@ def settings_file(settings: Settings, root: Path) -> str:
     lines += [f"{name} = {json.dumps(value)}" for name, value in given.items() if value is not None]
     if settings.spark.get("spark.master", "local").startswith("local") is False:
         lines += ["[storage]", f"shared = [{json.dumps(str(root))}]"]
+    lines.append("[policy]")
+    allowed = {**settings.policy.model_dump(), "paths": [str(root), *(Policy.of(settings).paths.roots or ())]}
+    lines += [f"{name} = {json.dumps(value)}" for name, value in allowed.items()]
     lines.append("[spark]")
     lines += [f"{json.dumps(name)} = {json.dumps(value)}" for name, value in settings.spark.items()]
     return "\n".join(lines) + "\n"

@@ -14,6 +14,7 @@ from penstock.connectors.file.paths import is_local, qualified
 from penstock.connectors.probe import Probe
 from penstock.errors import Invalid, PenstockError, Problem, Retryable, Unavailable
 from penstock.specs.base import Component
+from penstock.specs.reach import ClientOptions, FilePath
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -37,10 +38,10 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 class DeltaEnd(Component):
     """The place of a Delta table."""
 
-    path: str = Field(
+    path: FilePath = Field(
         min_length=1, description="The table's directory, or its URL in an object store, such as `s3://…`."
     )
-    options: dict[str, str] = Field(
+    options: ClientOptions = Field(
         default_factory=dict,
         description="Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; "
         "write `${NAME}` to take a value from a variable.",

@@ -34,6 +34,7 @@ from penstock.connectors.probe import Probe
 from penstock.errors import Problem, did_you_mean
 from penstock.frames.site import Site
 from penstock.spark.driver import error_text, java_errors
+from penstock.specs.reach import ClientOptions, FilePath
 from penstock.sql.names import quote
 from penstock.sql.rows import to_json
 
@@ -66,7 +67,7 @@ class FileSink(Sink):
     """
 
     type: Literal["file"] = "file"
-    path: str = Field(min_length=1, description="The directory; any URL that Spark can write to.")
+    path: FilePath = Field(min_length=1, description="The directory; any URL that Spark can write to.")
     format: Format = Field(description="`json` is one JSON object per line.")
     partition_by: list[str] = Field(
         default_factory=list, description="Columns that become directories below each batch."
@@ -74,7 +75,7 @@ class FileSink(Sink):
     max_file_bytes: int | None = Field(
         default=None, ge=1, description="Roll to a new file at about this size; absent: one file per task."
     )
-    options: dict[str, str] = Field(
+    options: ClientOptions = Field(
         default_factory=dict, description="Further options of Spark's writer, such as `compression`."
     )
     store: Store | None = Field(default=None, description="Access to the object store of `path`.")

@@ -24,6 +24,7 @@ from penstock.frames.known import event_from
 from penstock.frames.site import Site
 from penstock.spark.driver import error_text, java_errors
 from penstock.specs.policies import Batch
+from penstock.specs.reach import ClientOptions, FilesPath
 from penstock.specs.stream import TIMESTAMPS, Timestamps
 from penstock.sql.names import quote
 from penstock.sql.schemas import parse_schema
@@ -73,7 +74,9 @@ class FileSource(Source):
     """
 
     type: Literal["file"] = "file"
-    path: str = Field(min_length=1, description="A file, a directory or a glob; any URL that Spark can read.")
+    path: FilesPath = Field(
+        min_length=1, description="A file, a directory or a glob; any URL that Spark can read."
+    )
     format: Format = Field(description="`json` is one JSON object per line.")
     schema_: str | None = Field(
         default=None,
@@ -88,7 +91,7 @@ class FileSource(Source):
     )
     timestamps: Timestamps = Field(default="iso", description=TIMESTAMPS)
     poll_ms: int = Field(default=1_000, ge=10, description="How often to look for new files.")
-    options: dict[str, str] = Field(
+    options: ClientOptions = Field(
         default_factory=dict, description="Further options of Spark's reader, such as `sep` for csv."
     )
     store: Store | None = Field(default=None, description="Access to the object store of `path`.")

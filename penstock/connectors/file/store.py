@@ -18,6 +18,7 @@ from penstock.spark.driver import file_system_class
 from penstock.spark.jars import use_jars
 from penstock.spark.java_classes import java_class
 from penstock.specs.base import Spec
+from penstock.specs.reach import ClientOptions, ServerUrl
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +53,7 @@ AMAZON = "s3.amazonaws.com"
 class Store(Spec):
     """Access to an object store. Fields are those of S3; another store is set up with `options`."""
 
-    endpoint: str | None = Field(
+    endpoint: ServerUrl | None = Field(
         default=None,
         pattern=r"^(https?://[^\s/]+/?|.*\$\{.*)$",
         description="URL of a store other than Amazon's, such as `http://minio.example:9000`.",
@@ -74,7 +75,7 @@ class Store(Spec):
         description="Whether the bucket is part of the URL's path rather than of its host. Absent: with "
         "`endpoint` only.",
     )
-    options: dict[str, str] = Field(
+    options: ClientOptions = Field(
         default_factory=dict,
         description="Further settings of Hadoop's file system, such as `fs.azure.account.key`; write "
         "`${NAME}` for secrets.",

@@ -110,9 +110,9 @@ schema: id BIGINT, customer STRING, amount DOUBLE
     def receiver(self, site: Site) -> Receiver:
         from penstock.connectors.http.poller import Poller
 
-        return Poller(self)
+        return Poller(self, site.policy)
 
     def probe(self, spark: SparkSession, site: Site) -> Probe:
         from penstock.connectors.http.check import probe_poll
 
-        return probe_poll(self)
+        return probe_poll(self, site.policy)

@@ -20,6 +20,7 @@ from penstock.connectors.received import Ended, Received, Receiver
 from penstock.errors import Backpressure, Invalid, Problem, Unavailable
 from penstock.frames.http.answers import shown
 from penstock.frames.http.clients import client_of
+from penstock.policy import Policy
 
 if TYPE_CHECKING:
     from penstock.connectors.http.poll import HttpPollSource
@@ -40,8 +41,8 @@ class Asking(NamedTuple):
 class Poller(Receiver):
     """Reads the pages of an answer, waits, and begins again."""
 
-    def __init__(self, source: HttpPollSource) -> None:
-        self.source = source
+    def __init__(self, source: HttpPollSource, policy: Policy) -> None:
+        self.source, self.policy = source, policy
         self.position = Position(source.identity)
         self._items = steps_of(source.items or "")
         self._key = None if source.key is None else steps_of(source.key)
@@ -164,7 +165,7 @@ class Poller(Receiver):
     def _answer(self, asking: Asking, headers: dict[str, str]) -> Answer:
         source = self.source
         if self._client is None:
-            self._client = client_of(source.auth, source.tls, source.timeout_ms / 1000, 1)
+            self._client = client_of(self.policy, source.auth, source.tls, source.timeout_ms / 1000, 1)
         sent = {"Accept": "application/json", **source.headers, **headers}
         if asking.body is not None:
             sent.setdefault("Content-Type", "application/json")

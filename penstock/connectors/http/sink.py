@@ -181,12 +181,12 @@ auth: {bearer: '${API_TOKEN:-none}'}
     def probe(self, spark: SparkSession, site: Site) -> Probe:
         from penstock.connectors.http.check import probe_sink
 
-        return probe_sink(self)
+        return probe_sink(self, site.policy)
 
     def open(self, site: Site) -> SinkWriter:
         from penstock.connectors.http.writer import HttpWriter
 
-        return HttpWriter(self)
+        return HttpWriter(self, site.policy)
 
     def done(self, delivery: DeliveryId) -> Done:
         """The requests of a batch that this run has acknowledged.

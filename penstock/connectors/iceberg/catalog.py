@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
 from penstock.connectors.probe import Probe, unreachable
 from penstock.errors import Fatal, Invalid, PenstockError, Problem, Retryable, Unavailable, did_you_mean
 from penstock.specs.base import Component, Spec
+from penstock.specs.reach import ClientOptions, DatabaseUrl, Reach
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,12 +41,12 @@ class CatalogSpec(Spec):
     type: Literal["rest", "sql"] = Field(
         description="A server that speaks Iceberg's REST protocol, or tables of a database."
     )
-    uri: str = Field(
+    uri: DatabaseUrl = Field(
         min_length=1,
         description="URL of the server, or of the database, such as `sqlite:////var/lib/lake.db` or "
         "`postgresql+psycopg://user:${PASSWORD}@host/lake`.",
     )
-    warehouse: str | None = Field(
+    warehouse: Annotated[str | None, Reach("options")] = Field(
         default=None,
         min_length=1,
         description="Where new tables are: a directory as `file:///…`, a place in an object store such as "
@@ -56,7 +57,7 @@ class CatalogSpec(Spec):
         min_length=1,
         description="`sql`: name of the catalog in the database, which may hold several.",
     )
-    options: dict[str, str] = Field(
+    options: ClientOptions = Field(
         default_factory=dict,
         description="Further properties of PyIceberg's catalog and its storage, such as `credential`, "
         "`token` or `s3.endpoint`.",

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 
 from penstock.connectors.remote import ADDRESS
 from penstock.specs.base import Component, Spec
+from penstock.specs.reach import ClientOptions, FilePath, ServerAddress
 from penstock.specs.tls import Tls as AnyTls
 from penstock.streams.kafka.cluster import jaas
 
@@ -35,10 +36,10 @@ class Sasl(Spec):
 class KafkaTls(AnyTls):
     """Encrypted connections. Files are read where the flow runs."""
 
-    ca_file: str | None = Field(
+    ca_file: FilePath | None = Field(
         default=None, min_length=1, description="PEM file of trusted authorities. Absent: those of Java."
     )
-    certificate_file: str | None = Field(
+    certificate_file: FilePath | None = Field(
         default=None,
         min_length=1,
         description="PEM file with the client's private key (PKCS #8) and certificates, if brokers ask.",
@@ -72,13 +73,13 @@ class KafkaSecurity(Spec):
 class KafkaEnd(Component):
     """A connection to a Kafka cluster."""
 
-    brokers: list[str] = Field(
+    brokers: list[ServerAddress] = Field(
         min_length=1,
         description="Brokers to begin with, as `host:port`; the others are found through them. An entry may "
         "name several, separated by commas.",
     )
     security: KafkaSecurity | None = Field(default=None, description="TLS, and how to log in.")
-    options: dict[str, str] = Field(
+    options: ClientOptions = Field(
         default_factory=dict,
         description="Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.",
     )

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from penstock.errors import Invalid, PenstockError, Problem, Unavailable
 from penstock.specs.base import Component, Spec
+from penstock.specs.reach import DatabaseUrl, FilePath, ServerAddress
 
 if TYPE_CHECKING:
     import pymysql
@@ -31,7 +32,7 @@ GONE = 1236
 class MySqlTls(Spec):
     """Encrypted connections. Files are read where the flow runs."""
 
-    ca_file: str | None = Field(
+    ca_file: FilePath | None = Field(
         default=None,
         min_length=1,
         description="PEM file of trusted authorities. Absent: those of the system.",
@@ -50,14 +51,16 @@ class MySqlTls(Spec):
 class MySqlServer(Component):
     """A server of MySQL or MariaDB."""
 
-    url: str | None = Field(
+    url: DatabaseUrl | None = Field(
         default=None,
         min_length=1,
         description="Address of the server, such as `mysql://reader:${PASSWORD}@db.example:3306`. Characters "
         "of the password that have a meaning in a URL are written as `%40`. A database at its end is that of "
         "`tables` without one. Or name `host` and the others.",
     )
-    host: str | None = Field(default=None, min_length=1, description="Instead of `url`: name of the host.")
+    host: ServerAddress | None = Field(
+        default=None, min_length=1, description="Instead of `url`: name of the host."
+    )
     port: int | None = Field(default=None, ge=1, le=65535, description="Its port; absent: 3306.")
     user: str | None = Field(default=None, min_length=1, description="Name of the user.")
     password: str | None = Field(

@@ -17,6 +17,7 @@ from penstock.connectors.probe import Probe
 from penstock.connectors.received import ReceivedSource, Receiver
 from penstock.frames.site import Site
 from penstock.specs.policies import Batch
+from penstock.specs.reach import ClientOptions, DatabaseUrl, ServerAddress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,19 +49,19 @@ class PostgresCdcSource(ReceivedSource):
     """
 
     type: Literal["postgres_cdc"] = "postgres_cdc"
-    url: str | None = Field(
+    url: DatabaseUrl | None = Field(
         default=None,
         description="Address of the database: postgresql://user:password@host:5432/database. Or give `host` "
         "and the fields after it.",
     )
-    host: str | None = Field(default=None, min_length=1, description="Host of the server.")
+    host: ServerAddress | None = Field(default=None, min_length=1, description="Host of the server.")
     port: int = Field(default=5432, ge=1, le=65535, description="Port of the server.")
     database: str = Field(default="postgres", min_length=1, description="Name of the database.")
     user: str | None = Field(default=None, min_length=1, description="Name of the user.")
     password: str | None = Field(
         default=None, description="Its password; write `${NAME}` to take it from a variable."
     )
-    options: dict[str, str] = Field(
+    options: ClientOptions = Field(
         default_factory=dict,
         description="Further parameters of the connection by libpq's names, such as `sslmode`.",
     )

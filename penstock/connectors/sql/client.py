@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from penstock.specs.base import Component
+from penstock.specs.reach import DatabaseUrl
 
 Engine = Literal["postgresql", "mysql", "sqlite"]
 
@@ -108,7 +109,7 @@ def place_of(url: str, password: str | None = None) -> Place:
 class SqlEnd(Component):
     """How a database is reached."""
 
-    url: str = Field(
+    url: DatabaseUrl = Field(
         min_length=1,
         description="Address of the database: `postgresql://user@host/database`, `mysql://…`, `mariadb://…` "
         "or `sqlite:///path`. Options of the client follow a `?`, such as `?sslmode=require`.",

@@ -79,6 +79,8 @@ class SQLite(Database):
                 check_same_thread=False,
                 uri=True,
             )
+            # ATTACH in a user's query would open any other file.
+            self._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
             self.run("PRAGMA foreign_keys = ON")
             self.rows("SELECT count(*) FROM sqlite_master")
         except sqlite3.Error as error:

@@ -6,7 +6,7 @@ import errno
 import ssl
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
@@ -21,6 +21,7 @@ from penstock.errors import Invalid, PenstockError, Problem, Unavailable
 from penstock.frames.logs import LOGS, place_of
 from penstock.frames.site import Site
 from penstock.specs.base import Spec
+from penstock.specs.reach import FilePath, Reach
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,11 +33,11 @@ MOST = 1000
 class ServerTls(Spec):
     """The identity of the server. Files are read where the flow runs."""
 
-    certificate_file: str = Field(
+    certificate_file: FilePath = Field(
         min_length=1, description="PEM file with the server's private key and certificates."
     )
     key_password: str | None = Field(default=None, description="Password of the private key.")
-    client_ca_file: str | None = Field(
+    client_ca_file: FilePath | None = Field(
         default=None,
         min_length=1,
         description="PEM file of authorities: senders must have a certificate of one. Absent: need none.",
@@ -77,7 +78,9 @@ class SyslogSource(ReceivedSource):
     """
 
     type: Literal["syslog"] = "syslog"
-    listen: Address = Field(description="Where the worker listens, as `host:port`, such as 0.0.0.0:5514.")
+    listen: Annotated[Address, Reach("listen")] = Field(
+        description="Where the worker listens, as `host:port`, such as 0.0.0.0:5514."
+    )
     transport: Transport = Field(default="tcp", description="How messages come.")
     tls: ServerTls | None = Field(default=None, description="Transport `tls`: the identity of the server.")
     framing: Framing = Field(

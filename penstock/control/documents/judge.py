@@ -21,6 +21,7 @@ from penstock.control.registry.records import Record
 from penstock.control.registry.store import Registry
 from penstock.engine.plan.analysis import Analysis, analyse, needs_spark, offline
 from penstock.errors import Invalid, Problem, Unavailable
+from penstock.policy import Policy
 from penstock.settings import Settings
 from penstock.specs.catalog import Role, catalog
 from penstock.specs.documents import StreamDocument, derive_id, runs
@@ -75,7 +76,8 @@ class Judge:
         """
         seen = [*documents, *self._made_with(documents, alone)]
         lookup, known = context_of(seen, self.registry, alone=alone)
-        found = [analyse(raw, lookup, known, self._defaults) for raw in documents]
+        policy = Policy.of(self.settings)
+        found = [analyse(raw, lookup, known, self._defaults, policy=policy) for raw in documents]
         only = [i for i, raw in enumerate(documents) if found[i].valid and asks(raw)]
         if only:
             judged = self.ask(
@@ -154,7 +156,9 @@ class Judge:
         """
         rests = _runs(raw) and desired not in (None, "active")
         active = _runs(raw) and not rests
-        analysis = self._placed(raw, analyse(raw, lambda *_: None, self.registry.ids, self._defaults))
+        policy = Policy.of(self.settings)
+        analysis = analyse(raw, lambda *_: None, self.registry.ids, self._defaults, policy=policy)
+        analysis = self._placed(raw, analysis)
         if (
             analysis.valid
             and needs_spark(raw)

@@ -31,6 +31,7 @@ from penstock.control.wire.methods import methods_of, proxy
 from penstock.engine.plan.analysis import Analysis, analyse
 from penstock.engine.runtime.sql_queries import Queries, QueryResult
 from penstock.errors import Conflict, Invalid, NotFound, PenstockError, Problem, Unavailable
+from penstock.policy import Policy
 from penstock.spark.driver import jvm_of
 from penstock.sql.described import FunctionInfo, described
 
@@ -216,11 +217,14 @@ def _app(worker: Worker) -> FastAPI:
 
 def _analyse(worker: Worker, request: AnalyseRequest) -> list[Analysis]:
     lookup, known = context_of(request.documents, worker.registry, alone=request.alone)
-    defaults, allow_python = worker.settings.defaults.model_dump(), worker.settings.allow_python
+    settings, policy = worker.settings, Policy.of(worker.settings)
+    defaults, allow_python = settings.defaults.model_dump(), settings.allow_python
     session = worker.spark.newSession() if worker.spark is not None else None  # one for all of them
     chosen = range(len(request.documents)) if request.only is None else request.only
     return [
-        analyse(request.documents[i], lookup, known, defaults, session, allow_python=allow_python)
+        analyse(
+            request.documents[i], lookup, known, defaults, session, policy=policy, allow_python=allow_python
+        )
         for i in chosen
     ]
 

@@ -18,6 +18,7 @@ from penstock.engine.trials.result import TestResult
 from penstock.engine.trials.samples import Text
 from penstock.engine.trials.trial import Bench, try_out
 from penstock.errors import PenstockError, Problem, Unavailable
+from penstock.policy import Policy
 from penstock.settings import Settings
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ def _tested(worker: Worker, request: TestRequest) -> Tested:
         record = registry.find(kind, name)
         return record.document if record else None
 
-    bench = Bench(worker.spark, lookup, registry.ids, settings.defaults.model_dump(), settings.allow_python)
+    defaults, policy = settings.defaults.model_dump(), Policy.of(settings)
+    bench = Bench(worker.spark, lookup, registry.ids, defaults, settings.allow_python, policy)
     seconds = settings.questions.deadline_ms / 1000
     until = time.monotonic() + seconds
     if request.cases is not None:

@@ -270,6 +270,8 @@ class SinkRunner:
     def _write(self, events: ComputedEvents, delivery: DeliveryId, attempts: Attempts) -> Delivered:
         context = self.context
         context.permitted()
+        # Links may have changed since the last batch. Names are looked up when a connection is opened.
+        context.flow.site.policy.require(self.sink.component, resolve=self._writer is None)
         if self._writer is None:
             self._writer = self.sink.component.open(context.flow.site)
             self._writer.permitted = context.permitted

@@ -191,6 +191,7 @@ class Redelivery:
         if output.num_rows:
             site = self._flow.site
             events = FrameEvents(plan.shaped(self._entries.frame(output), sink))
+            site.policy.require(sink.component)
             writer = sink.component.open(site)
             writer.permitted = self._permitted
 

@@ -17,6 +17,7 @@ from penstock.engine.plan.flow import Flow, Lookup, resolve_flow
 from penstock.engine.runtime.failures import failure_of
 from penstock.errors import Invalid, PenstockError, Problem
 from penstock.frames.site import Site
+from penstock.policy import UNRESTRICTED, Policy
 from penstock.specs.documents import (
     Document,
     PipelineDocument,
@@ -25,10 +26,12 @@ from penstock.specs.documents import (
     StreamDocument,
     derive_id,
     runs,
+    what_runs,
 )
 from penstock.specs.references import INPUT, made_stream
 from penstock.specs.stream import StreamSpec
 from penstock.specs.validation import Known, parse
+from penstock.specs.variables import refused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,9 +79,10 @@ def analyse(
     defaults: Mapping[str, Any] | None = None,
     spark: SparkSession | None = None,
     *,
+    policy: Policy = UNRESTRICTED,
     allow_python: bool = False,
 ) -> Analysis:
-    """Analyse a document. Without `spark` only its structure and references are checked.
+    """Analyse a document. Without `spark` only its structure, references and reach are checked.
 
     Documents may share a session: views that a step registers in it are dropped with the step.
     """
@@ -87,6 +91,7 @@ def analyse(
         document = parse(raw, defaults, known)
         if isinstance(document, StreamDocument):
             _check_stream(document.spec)
+        _check_reach(raw, document, policy)
         analysis = Analysis(
             valid=True, document=dict(raw), warnings=list(_warnings(raw, document)), id=document_id
         )
@@ -95,7 +100,7 @@ def analyse(
 
             analysis.guarantee = guarantee(document.spec)
         if spark is not None and needs_spark(raw):
-            site = declared_site(raw, lookup, defaults or {}, allow_python=allow_python)
+            site = declared_site(raw, lookup, defaults or {}, policy, allow_python=allow_python)
             _deepen(analysis, raw, lookup, site, defaults or {}, spark)
         return analysis
     except PenstockError as error:
@@ -107,6 +112,14 @@ def analyse(
         structlog.get_logger().warning("not judged to the end", error=str(error))
         problem = failure_of(error).problem.model_copy(update={"path": "spec"})
         return Analysis(valid=False, errors=[problem], document=dict(raw), id=document_id)
+
+
+def _check_reach(raw: Mapping[str, Any], document: Any, policy: Policy) -> None:
+    """Refuse what the document itself names and must not reach, as far as it is written there."""
+    problems = refused(what_runs(raw).get("spec"), policy.allows_variable, "spec")
+    problems += policy.problems(document.spec, "spec")
+    if problems:
+        raise Invalid(*problems)
 
 
 def offline(documents: Sequence[Any]) -> tuple[Lookup, Known]:
@@ -273,7 +286,7 @@ def _plain_secrets(node: Any, path: str) -> Iterator[Problem]:
                     code="plain_secret",
                     message=f"'{key}' is stored and shown as it is written",
                     path=f"{path}.{key}",
-                    hint="write ${NAME} and set that variable where the worker runs",
+                    hint="write ${PENSTOCK_VAR_NAME} and set that variable where the worker runs",
                 )
             yield from _plain_secrets(value, f"{path}.{key}")
     elif isinstance(node, list):

@@ -254,10 +254,14 @@ class _Resolver:
 
     def document(self, raw: Mapping[str, Any]) -> Any:
         raw = what_runs(raw)  # a sample event may hold anything, "${" too
-        spec, problems = resolve(raw.get("spec"), self.environment, "spec")
+        policy = self.site.policy
+        spec, problems = resolve(raw.get("spec"), self.environment, policy.allows_variable, "spec")
         if problems:
             raise Invalid(*problems)
-        return parse({**raw, "spec": spec}, self.defaults)
+        document: Any = parse({**raw, "spec": spec}, self.defaults)
+        if problems := list(policy.problems(document.spec, "spec")):
+            raise Invalid(*problems)
+        return document
 
     def referred(self, kind: str, name: str, place: Place) -> Any:
         """The model of a document that the pipeline refers to; None if it is missing or invalid."""

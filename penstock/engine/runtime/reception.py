@@ -104,6 +104,7 @@ class Reception:
         receiver.warn = flow_log(self._flow.site).warning
         number = progress.following
         try:
+            self._flow.site.policy.require(self._source)
             receiver.open(progress.position)
             self._established = True
             while not self._stopped.is_set():

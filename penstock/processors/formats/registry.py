@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from penstock.errors import Retryable
+from penstock.errors import Invalid, Retryable
 from penstock.frames.faults import Fault
+from penstock.policy import Policy
 from penstock.processors.base import Desk
 from penstock.specs.base import Spec
+from penstock.specs.reach import ServerUrl
 
 if TYPE_CHECKING:
     import httpx
@@ -29,7 +31,7 @@ MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 class RegistrySpec(Spec):
     """Where schemas are kept."""
 
-    url: str = Field(
+    url: ServerUrl = Field(
         min_length=1, description="Address of the registry, such as `http://registry.example:8081`."
     )
     username: str | None = Field(default=None, description="User for basic authentication.")
@@ -43,14 +45,14 @@ class RegistrySpec(Spec):
 class Registry:
     """Asks a registry, once for each schema: an id never gets another meaning."""
 
-    def __init__(self, spec: RegistrySpec) -> None:
-        import httpx
+    def __init__(self, spec: RegistrySpec, policy: Policy) -> None:
+        from penstock.frames.http.clients import client_of
 
-        auth = (spec.username, spec.password or "") if spec.username is not None else None
         self.url = spec.url.rstrip("/")
-        self.client: httpx.Client = httpx.Client(
-            auth=auth, timeout=spec.timeout_ms / 1000, headers={"Accept": MEDIA_TYPE}
-        )
+        self.client: httpx.Client = client_of(policy, None, None, spec.timeout_ms / 1000, 1)
+        self.client.headers["Accept"] = MEDIA_TYPE
+        if spec.username is not None:
+            self.client.auth = (spec.username, spec.password or "")
         self._schemas: dict[int, str] = {}
 
     def schema(self, schema_id: int) -> str:
@@ -77,6 +79,8 @@ class Registry:
 
         try:
             response = self.client.request(method, self.url + path)
+        except Invalid as error:  # the address is not allowed
+            raise Fault(error.problems[0].code, error.problems[0].message) from None
         except httpx.TransportError as error:
             raise Retryable(f"the schema registry {self.url} is out of reach: {error}") from error
         if response.status_code == 404:
@@ -114,7 +118,7 @@ class GivenRegistry(Registry):
 
 def registry_for(spec: RegistrySpec, desk: Desk) -> Registry:
     """The registry of a task: the real one, or in a test run the given one."""
-    return GivenRegistry(desk.given) if desk.testing else _shared(spec)
+    return GivenRegistry(desk.given) if desk.testing else _shared(spec, desk.policy)
 
 
 def unframed(value: bytes) -> tuple[int, bytes]:
@@ -132,9 +136,9 @@ def framed(schema_id: int, body: bytes) -> bytes:
 
 
 @lru_cache(maxsize=32)
-def _shared(spec: RegistrySpec) -> Registry:
+def _shared(spec: RegistrySpec, policy: Policy) -> Registry:
     """One client per process, so that schemas are asked for once."""
-    return Registry(spec)
+    return Registry(spec, policy)
 
 
 def _text(schema: Any) -> str:

@@ -10,6 +10,7 @@ from penstock.errors import Invalid, Problem
 from penstock.processors.base import BatchProcessor
 from penstock.processors.formats.registry import RegistrySpec
 from penstock.processors.support.files import read_file
+from penstock.specs.reach import FilePath
 
 OPTIONS = {
     "delimiter": ("csv",),
@@ -47,7 +48,7 @@ class FormatProcessor(BatchProcessor):
     key_separator: str = Field(
         default="=", min_length=1, description="`kv`: what stands between a name and its value."
     )
-    schema_file: str | None = Field(
+    schema_file: FilePath | None = Field(
         default=None,
         min_length=1,
         description="`avro`: a schema (`.avsc`). `protobuf`: a descriptor set, as `protoc --include_imports"

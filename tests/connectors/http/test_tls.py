@@ -13,6 +13,7 @@ from penstock.connectors.http.sink import HttpSink
 from penstock.connectors.messages.sink import Message
 from penstock.errors import Invalid, PenstockError, Unavailable
 from penstock.frames.http.clients import authorization
+from penstock.policy import UNRESTRICTED
 from penstock.specs.http import Auth
 from tests.http_deliveries import deliver, events, sink
 from tests.http_server import Said, Server, serving
@@ -76,12 +77,12 @@ def test_certificates_of_clients(certificate: Path, tmp_path: Path) -> None:
 def test_the_login_of_a_connection_that_is_no_request(server: Server) -> None:
     server.answer = lambda _: Said({"access_token": "fetched"})
     login = {"token_url": f"{server.url}/token", "client_id": "id", "client_secret": "secret"}
-    assert authorization(Auth.model_validate({"oauth2": login}), 2.0) == "Bearer fetched"
+    assert authorization(UNRESTRICTED, Auth.model_validate({"oauth2": login}), 2.0) == "Bearer fetched"
     basic = {"username": "u", "password": "p"}
-    assert authorization(Auth.model_validate({"basic": basic}), 2.0) == "Basic dTpw"
+    assert authorization(UNRESTRICTED, Auth.model_validate({"basic": basic}), 2.0) == "Basic dTpw"
     server.stop()
     with pytest.raises(Unavailable, match="no answer"):
-        authorization(Auth.model_validate({"oauth2": login}), 2.0)
+        authorization(UNRESTRICTED, Auth.model_validate({"oauth2": login}), 2.0)
 
 
 @pytest.mark.parametrize(
