@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
+from penstock.cli.credentials import token_for
 from penstock.cli.kinds import PLURALS
 from penstock.cli.options import load_settings
 from penstock.errors import (
     Conflict,
+    Forbidden,
     Invalid,
     NotFound,
     PenstockError,
     PreconditionFailed,
     Problem,
+    Unauthorised,
     Unavailable,
 )
 
@@ -40,7 +43,17 @@ UNPROVEN = "unproven"
 """The code of the warning that a new revision has not started yet."""
 
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
-ERRORS: tuple[type[PenstockError], ...] = (Invalid, NotFound, Conflict, PreconditionFailed, Unavailable)
+ERRORS: tuple[type[PenstockError], ...] = (
+    Invalid,
+    Unauthorised,
+    Forbidden,
+    NotFound,
+    Conflict,
+    PreconditionFailed,
+    Unavailable,
+)
+
+_LOG_IN = "run `penstock login`, or set PENSTOCK_TOKEN to a token of `penstock token create`"
 
 
 @dataclass(frozen=True)
@@ -69,17 +82,30 @@ def server_url(given: str | None) -> str:
 class Client:
     """Speaks with one server. Answers are JSON; refusals are raised with all of their problems."""
 
-    def __init__(self, url: str, answer_s: float = ANSWER_S) -> None:
+    def __init__(self, url: str, answer_s: float = ANSWER_S, token: str | None = None) -> None:
         import httpx
 
-        self.url = url
+        self.url, self._answer_s = url, answer_s
+        token = token or token_for(url)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
         # A proxy of the environment knows nothing of this machine's own ports.
         proxies = urlsplit(url).hostname not in LOOPBACK
         timeout = httpx.Timeout(answer_s, connect=min(CONNECT_S, answer_s))
         try:
-            self._http = httpx.Client(base_url=url, timeout=timeout, trust_env=proxies, verify=_trust(url))
+            self._http = httpx.Client(
+                base_url=url, timeout=timeout, trust_env=proxies, verify=_trust(url), headers=headers
+            )
         except httpx.InvalidURL as error:
             raise NoServer(Problem(code="invalid_url", message=f"{url}: {error}")) from None
+
+    def with_token(self, token: str) -> Client:
+        """A client of the same server with another token."""
+        return Client(self.url, self._answer_s, token)
+
+    def unknown(self) -> Problem:
+        """Why a server does not know who this is."""
+        message = f"{self.url} does not know you, or your session or token has ended"
+        return Problem(code="unauthorised", message=message, hint=_LOG_IN)
 
     def list(self, kind: str, limit: int | None = None, **filters: Any) -> dict[str, Any]:
         """The documents of a kind: `{items, total}`, all pages of it up to `limit`."""
@@ -210,6 +236,8 @@ class Client:
         except (ValueError, KeyError, TypeError):
             return NoServer(self._not_penstock(answer))
         kind = next((cls for cls in ERRORS if cls.status == answer.status_code), PenstockError)
+        if problems[0].code == "unauthorised":
+            problems = [self.unknown()]
         return kind(*problems)
 
     def _not_penstock(self, answer: httpx.Response) -> Problem:

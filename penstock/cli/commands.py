@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
+from inspect import Parameter, Signature, signature
+from typing import Any, get_type_hints
 
 RUN = "Run"
 DOCUMENTS = "Documents on a server"
 STREAMS = "Streams"
+ACCESS = "Access"
 ABOUT = "About"
 
 
@@ -31,7 +35,26 @@ class Entry:
         """The function of the command, imported."""
         module, _, name = self.function.partition(":")
         found: Callable[..., None] = getattr(import_module(f"penstock.cli.{module}"), name)
-        return found
+        given = signature(found).parameters
+        # A worker has a token of its own.
+        return _with_token(found) if "server" in given and "token" not in given else found
+
+
+def _with_token(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that speaks with a server, with an option for its token."""
+    from penstock.cli.credentials import Token, remember
+
+    @wraps(command)
+    def run(*, api_token: str | None = None, **given: Any) -> None:
+        remember(api_token)
+        command(**given)
+
+    run.__annotations__ = hints = {**get_type_hints(command, include_extras=True), "api_token": Token}
+    own = signature(command).parameters.values()
+    option = Parameter("api_token", Parameter.KEYWORD_ONLY, default=None)
+    parameters = [each.replace(annotation=hints[each.name]) for each in (*own, option)]
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return run
 
 
 GROUPS = {
@@ -41,6 +64,8 @@ GROUPS = {
         DOCUMENTS,
     ),
     "worker": ("Run a worker that takes pipelines from the registry of the settings.", RUN),
+    "user": ("Add, change and remove users. Run it where the server runs.", ACCESS),
+    "token": ("Make, list and revoke tokens for programs.", ACCESS),
     "jars": ("Download and list the jars of connectors that Spark does not include.", ABOUT),
 }
 """The first word of commands of two words: its line of help and its panel."""
@@ -166,6 +191,46 @@ COMMANDS = {
         STREAMS,
         "query:query",
         "Query what streams hold in Spark SQL. Nothing is changed, and nothing but streams is seen.",
+    ),
+    "login": Entry(
+        ACCESS,
+        "tokens:login",
+        "Log in to a server: a token for 30 days is stored in your configuration directory.",
+    ),
+    "logout": Entry(
+        ACCESS, "tokens:logout", "Revoke and remove the token that `penstock login` has stored for a server."
+    ),
+    "user add": Entry(
+        ACCESS,
+        "users:add",
+        "Add a user; the password is asked for, or read from standard input. Run it where the server runs.",
+    ),
+    "user ls": Entry(
+        ACCESS, "users:ls", "List users, with their roles and last log-ins. Run it where the server runs."
+    ),
+    "user passwd": Entry(
+        ACCESS,
+        "users:passwd",
+        "Set the password of a user and end all sessions. Run it where the server runs.",
+    ),
+    "user role": Entry(ACCESS, "users:role", "Give a user another role. Run it where the server runs."),
+    "user disable": Entry(
+        ACCESS,
+        "users:disable",
+        "Keep a user from logging in; sessions and tokens end. Run it where the server runs.",
+    ),
+    "user rm": Entry(
+        ACCESS, "users:rm", "Remove a user, with all sessions and tokens. Run it where the server runs."
+    ),
+    "token create": Entry(
+        ACCESS,
+        "tokens:create",
+        "Make a token for a program. It is printed once; the server keeps a hash of it.",
+    ),
+    "token ls": Entry(ACCESS, "tokens:ls", "List your tokens; as an admin, those of everybody."),
+    "token revoke": Entry(ACCESS, "tokens:revoke", "Revoke a token: it is refused within seconds."),
+    "audit": Entry(
+        ACCESS, "tokens:audit", "Show who has changed what, newest first. `--json` has it before and after."
     ),
     "config": Entry(ABOUT, "info:config", "Show each setting with its value and where that came from."),
     "version": Entry(ABOUT, "info:version", "Show the versions of Penstock and of what it runs on."),

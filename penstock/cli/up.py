@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.control.documents.service import Service
     from penstock.control.fleet.processes import WorkerProcesses
     from penstock.control.fleet.question_process import QuestionProcess
-    from penstock.settings import Loaded
+    from penstock.settings import Loaded, Settings
 
 BEGAN = time.monotonic()
 """When this command began, nearly."""
@@ -70,6 +70,7 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None
     from penstock.control.fleet.question_process import QuestionProcess
 
     settings = loaded.settings
+    _require_authentication(settings)
     listener = listen(settings.host, settings.port)
     stop = threading.Event()
     on_stop(stop.set)
@@ -92,7 +93,9 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None
     service: Service | None = None
     try:
         service = _load(loaded, processes, questions, demo)
-        entrance.open(_app(service))
+        app = _app(service)
+        entrance.open(app)
+        _invite(app, server.url)
         greeter = threading.Thread(
             target=_greet, args=(service, processes, stop, demo), name="greeter", daemon=True
         )
@@ -118,6 +121,29 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None
     if crashed:
         raise PenstockError(Problem(code="server_failed", message="the server has ended; see the log above"))
     say("stopped")
+
+
+def _require_authentication(settings: Settings) -> None:
+    """Refuse to let other machines in while nobody has to log in."""
+    if settings.is_local:
+        return
+    from penstock.cli.worker import open_registry
+    from penstock.control.access.access import require_authentication
+    from penstock.control.access.users import Users
+
+    registry = open_registry(settings)
+    try:
+        require_authentication(settings, Users(registry))
+    finally:
+        registry.close()
+
+
+def _invite(app: FastAPI, url: str) -> None:
+    """Print the link for the first admin, if people have to log in and there is no user yet."""
+    access = app.state.access
+    if access.on and not access.users.exist():
+        secret = access.new_setup_secret()
+        say("make the first admin, once and within an hour: ", (f"{url}/ui/setup#{secret}", "bold cyan"))
 
 
 def _announce(url: str, processes: WorkerProcesses) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from pathlib import Path
@@ -492,6 +493,14 @@ class Settings(_Section):
         " A variable names a property in lower case, unless `penstock.toml` has it in another spelling.",
     )
     defaults: DefaultSettings = Field(default_factory=DefaultSettings)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the server."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
     @property
     def registry_url(self) -> str:

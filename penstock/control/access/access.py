@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import threading
 import time
 from collections.abc import Callable
@@ -36,18 +35,10 @@ SETUP_S = 3600.0
 """How long the link for the first admin is valid."""
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def require_authentication(settings: Settings, users: Users) -> None:
     """PenstockError if other machines could reach a server that asks nobody who they are."""
     auth = settings.auth
-    if is_loopback(settings.host) or auth.mode == "on" or auth.oidc.issuer or users.exist():
+    if settings.is_local or auth.mode == "on" or auth.oidc.issuer or users.exist():
         return
     raise PenstockError(
         Problem(
@@ -95,7 +86,7 @@ class Access:
     @cached_property
     def _required(self) -> bool:
         auth = self.settings.auth
-        return auth.mode == "on" or auth.oidc.issuer is not None or not is_loopback(self.settings.host)
+        return auth.mode == "on" or auth.oidc.issuer is not None or not self.settings.is_local
 
     def refresh(self) -> None:
         """Look whether there is a user now, whom the command line may have added."""

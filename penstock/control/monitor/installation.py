@@ -16,7 +16,10 @@ from typing import Any
 from penstock.settings import Loaded, Setting, catalogue
 
 MASK = "***"
-SECRET_NAME = re.compile(r"pass(word|wd|phrase)?$|secret|token|api_?key|access.?key", re.IGNORECASE)
+SECRET_NAME = re.compile(
+    r"pass(word|wd|phrase)?$|secret|token|api.?key|access.?key|private.?key|credential|authorization|^cookie",
+    re.IGNORECASE,
+)
 SECRET_IN_URL = re.compile(
     r"(://[^:/@\s]*:)[^@/\s]+(@)|([?&](?:password|token|secret)=)[^&\s]+", re.IGNORECASE
 )
