@@ -119,8 +119,12 @@ class Policy:
 
 
 def has_users(settings: Settings) -> bool:
-    """Whether people log in to this installation. No setting asks them to, so far."""
-    return False
+    """Whether people log in to this installation, as far as the settings say so.
+
+    A worker does not know the users. A server that other machines reach does not start without any.
+    """
+    auth = settings.auth
+    return not settings.is_local or auth.mode == "on" or auth.oidc.issuer is not None or bool(auth.proxies)
 
 
 UNRESTRICTED = Policy(Paths(None), Addresses(everywhere=True), None, None)

@@ -152,7 +152,7 @@ class TlsSettings(_Section):
 
 
 def _words(value: object) -> object:
-    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+    return [word for word in re.split(r"[,\s]+", value) if word] if isinstance(value, str) else value
 
 
 class OidcSettings(_Section):
@@ -378,10 +378,6 @@ class JarSettings(_Section):
     )
 
 
-def _words(value: object) -> object:
-    return [word for word in re.split(r"[,\s]+", value) if word] if isinstance(value, str) else value
-
-
 SAFE_FORMATS = (
     "rate", "rate-micro-batch", "noop", "parquet", "orc", "json", "csv", "text", "avro", "delta", "iceberg",
 )  # fmt: skip
@@ -405,8 +401,9 @@ class PolicySettings(_Section):
     )
     private_addresses: Annotated[Literal["auto", "allow", "refuse"], BeforeValidator(_lower)] = Field(
         default="auto",
-        description="Whether documents may connect to loopback and private addresses. `auto`: unless people"
-        " log in. Link-local addresses, where clouds have their metadata, need an entry in `addresses`.",
+        description="Whether documents may connect to loopback and private addresses. `auto`: unless `host` is"
+        " no loopback address, or `auth.mode = \"on\"`, `auth.oidc.issuer` or `auth.proxies` is set. Link-local"
+        " addresses, where clouds have their metadata, need an entry in `addresses`.",
     )
     spark_formats: Annotated[list[str], BeforeValidator(_words)] = Field(
         default=list(SAFE_FORMATS),
