@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -174,3 +176,24 @@ def test_no_process_is_left_behind_by_an_end(product: Product, number: signal.Si
         with contextlib.suppress(psutil.NoSuchProcess):
             alive += [process.name()] if process.status() != psutil.STATUS_ZOMBIE else []
     assert alive == []
+
+
+@NIGHT
+def test_a_worker_whose_heap_is_filled_is_replaced(tmp_path: Path) -> None:
+    """Without a process for questions a test run fills the heap of the flows, and ends their JVM."""
+    env = {**SETTINGS, "PENSTOCK_QUESTIONS_PROCESS": "false", "PENSTOCK_QUESTIONS_DEADLINE_MS": "120000"}
+    product = Product(tmp_path, env={**env, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"})
+    try:
+        product.up()
+        product.create(BESIDE)
+        product.wait_for_batches("beside")
+        worker = worker_of(product, "ready")
+        question = threading.Thread(target=tried, args=(product, HOSTILE["explode"]), daemon=True)
+        question.start()
+        wait_for("its end", lambda: not members(worker.pid), 120)
+        product.wait_for_batches("beside")
+        family = family_of(product.process.pid) if product.process else []
+        assert product.down() == 0
+        assert not psutil.wait_procs(family, timeout=5)[1]
+    finally:
+        product.close()
