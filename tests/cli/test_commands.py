@@ -171,7 +171,7 @@ def test_validate_quickly_tells_all_problems_of_all_files(tmp_path: Path) -> Non
 
 def test_warnings_alone_are_no_failure(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(
-        "kind: Sink\nmetadata: {name: S}\nspec: {type: spark, format: jdbc, options: {password: hush}}\n"
+        "kind: Sink\nmetadata: {name: S}\nspec: {type: spark, format: parquet, options: {password: hush}}\n"
     )
     result = runner.invoke(app, ["validate", "--quick", "a.yaml"])
     assert result.exit_code == 0, result.stderr
