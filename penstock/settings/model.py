@@ -401,9 +401,9 @@ class PolicySettings(_Section):
     )
     private_addresses: Annotated[Literal["auto", "allow", "refuse"], BeforeValidator(_lower)] = Field(
         default="auto",
-        description="Whether documents may connect to loopback and private addresses. `auto`: not if `host` is"
-        " another address than loopback, nor if `auth.mode` is `on` or `auth.oidc.issuer` or `auth.proxies` is"
-        " set. Link-local addresses, where clouds have their metadata, need an entry in `addresses`.",
+        description="Whether documents may connect to loopback and private addresses. `auto`: if `host` is a"
+        " loopback address, and neither `auth.mode` is `on` nor `auth.oidc.issuer` or `auth.proxies` is set."
+        " Link-local addresses, where clouds have their metadata, need an entry in `addresses`.",
     )
     spark_formats: Annotated[list[str], BeforeValidator(_words)] = Field(
         default=list(SAFE_FORMATS),

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from penstock.control.access.audit import Audit
 from penstock.control.registry import Registry
 from tests.api.kit import Api, open_service, running
+from tests.cli.commands import Penstock
 from tests.cli.conftest import Command
 
 PASSWORD = "correct horse"
@@ -91,8 +95,6 @@ def test_commands_log_in_and_send_their_token(in_process: Command, server: Api, 
 
 
 def _await_authentication(server: Api) -> None:
-    import time
-
     until = time.monotonic() + 30
     while server.client.get("/session").json()["authentication"] == "off":
         assert time.monotonic() < until
@@ -110,3 +112,26 @@ def test_other_machines_are_not_let_in_without_authentication(
     assert "no_authentication" in refused.stderr
     for text in ("penstock user add NAME --role admin", 'auth.mode = "on"'):
         assert text in refused.stderr
+
+
+@pytest.mark.slow
+def test_a_server_with_authentication_prints_a_link_for_the_first_admin(penstock: Penstock) -> None:
+    penstock.env |= {"PENSTOCK_AUTH_MODE": "on", "XDG_CONFIG_HOME": str(penstock.directory / "config")}
+    process = penstock.start("up", "--port", "0", "--workers", "0")
+    assert process.stdout is not None
+    found = None
+    while found is None:
+        line = process.stdout.readline()
+        assert line, process.communicate()[1]
+        found = re.search(r"(http://\S+)/ui/setup#(\S+)", line)
+    url, secret = found[1], found[2]
+    penstock.env["PENSTOCK_SERVER"] = url
+    with httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
+        assert client.get("/healthz").status_code == 200
+        assert client.get("/streams").status_code == 401
+        body = {"secret": secret, "name": "ann", "password": PASSWORD}
+        assert client.post("/session/setup", json=body).json()["user"]["role"] == "admin"
+        assert client.get("/streams").status_code == 200
+    assert penstock("login", "--user", "ann", stdin=f"{PASSWORD}\n").returncode == 0
+    done = penstock("get", "streams")
+    assert done.returncode == 0, done.stderr
