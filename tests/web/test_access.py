@@ -211,7 +211,8 @@ def _expect_in_audit_log(page: Page) -> None:
     goto(page, "/audit")
     made = page.get_by_role("row").filter(has_text="token.create")
     expect(made).to_contain_text("vera")
-    page.get_by_label("Action", exact=True).fill("user.create")
+    page.get_by_role("combobox", name="Action").fill("user.create")
+    page.keyboard.press("Tab")  # closes the suggestions
     rows = page.get_by_role("row").filter(has_text="user.create")
     expect(rows).to_have_count(1)
     rows.get_by_role("button").click()

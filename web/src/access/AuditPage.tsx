@@ -38,6 +38,7 @@ export default function AuditPage() {
             key={name}
             label={label}
             placeholder={example}
+            style={{ flex: "0 1 200px", minWidth: 150 }}
             data={suggested(found.data?.entries ?? [], name)}
             value={filter[name]}
             onChange={(value) => change({ [name]: value })}

@@ -23,15 +23,9 @@ export default function UserMenu() {
     <>
       <Menu position="bottom-end" width={220}>
         <Menu.Target>
-          <Button
-            variant="subtle"
-            color="gray"
-            px="xs"
-            leftSection={<IconUser size={18} stroke={1.6} />}
-            aria-label={`Account of ${user.name}`}
-            className="account"
-          >
-            <Text span size="sm" visibleFrom="sm" maw={160} truncate>
+          <Button variant="subtle" color="gray" px="xs" aria-label={`Account of ${user.name}`}>
+            <IconUser size={18} stroke={1.6} />
+            <Text span size="sm" visibleFrom="sm" maw={160} truncate ml="xs">
               {user.name}
             </Text>
           </Button>
