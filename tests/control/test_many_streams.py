@@ -15,8 +15,8 @@ pytestmark = pytest.mark.slow
 
 NIGHTLY = bool(os.environ.get("PENSTOCK_TEST_NIGHTLY"))
 FILES, STREAMS = (1024, 10_000) if NIGHTLY else (128, 300)
-START_S = 120.0 if NIGHTLY else 60.0
-MEMORY = 1_000 if NIGHTLY else 300
+START_S = 300.0 if NIGHTLY else 120.0
+MEMORY = 1_500 if NIGHTLY else 400
 """Megabytes that the server may take."""
 
 
