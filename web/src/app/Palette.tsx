@@ -8,6 +8,7 @@ import { useNavigate } from "react-router";
 import { api, body } from "#/api/client";
 import { useVerb } from "#/api/documents";
 import { type AnyDocument, KIND_LIST, KINDS, type Kind } from "#/api/kinds";
+import { capital, plural } from "#/components/format";
 import { done, failed } from "#/components/notify";
 import { VERBS } from "#/flows/useControls";
 import {
@@ -62,7 +63,7 @@ export function Palette() {
         <Modal.Title>Search and commands</Modal.Title>
       </VisuallyHidden>
       <Spotlight.Search
-        placeholder="A page, a document, or: pause orders"
+        placeholder="Find a page or document, or type a command such as: pause orders"
         aria-label="Search and commands"
         leftSection={<IconSearch size={18} stroke={1.6} />}
       />
@@ -109,14 +110,14 @@ function Commands({ query }: { query: string }) {
           </Spotlight.ActionsGroup>
         ))}
         {groups.length === 0 && (
-          <Spotlight.Empty>{found.isLooking ? "Looking…" : "Nothing is called so."}</Spotlight.Empty>
+          <Spotlight.Empty>{found.isLooking ? "Searching…" : "No matches."}</Spotlight.Empty>
         )}
       </Spotlight.ActionsList>
       <Spotlight.Footer>
         <Text size="xs" c="dimmed" role="status">
           {found.more > 0
-            ? `${found.more} more documents match: type more of the name.`
-            : "Arrow keys choose, Enter does it, Escape closes. Try: pause, resume, stop, start, restart, edit, test."}
+            ? `${plural(found.more, "more document")}: type more of the name to narrow the list.`
+            : "Use the arrow keys to select, Enter to run, Escape to close. Try: pause, resume, stop, start, restart, edit, test."}
         </Text>
       </Spotlight.Footer>
     </>
@@ -170,7 +171,7 @@ function useDeeds(): (deed: Deed, document: AnyDocument) => void {
       { kind, id: document.id, verb: deed },
       {
         onSuccess: () => done(`${capital(kind.one)} ${document.name} ${VERBS[deed].done}.`),
-        onError: (error) => failed(`${document.name} does not ${deed}`, error),
+        onError: (error) => failed(`Could not ${deed} ${document.name}`, error),
       },
     );
   };
@@ -190,10 +191,10 @@ function useFixed(): Command[] {
     run: () => navigate(to),
   });
   return [
-    page("Overview", "/", "How everything is, and what needs attention"),
-    page("Topology", "/topology", "What goes where"),
+    page("Overview", "/", "Health of the installation, and what needs attention"),
+    page("Topology", "/topology", "Data flow between documents"),
     ...KIND_LIST.map((kind) => page(kind.title, `/${kind.place}`, kind.about)),
-    page("Workers", "/workers", "Who runs the flows"),
+    page("Workers", "/workers", "Processes that run the flows"),
     page("Settings", "/settings", "Effective settings and versions"),
     ...KIND_LIST.map((kind) => ({
       ...page(`Create a ${kind.one}`, `/${kind.place}/new`),
@@ -207,5 +208,3 @@ function useFixed(): Command[] {
     },
   ];
 }
-
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,5 +1,6 @@
 import type { Verb } from "#/api/documents";
 import { type AnyDocument, KINDS, keyOf, pageOf } from "#/api/kinds";
+import { capital } from "#/components/format";
 import { verbsFor } from "#/flows/useControls";
 
 /** Something that the palette can do. */
@@ -100,5 +101,3 @@ export function grouped(commands: readonly Command[], recent: readonly string[])
   }
   return [...groups];
 }
-
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

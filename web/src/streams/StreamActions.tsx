@@ -28,7 +28,7 @@ export function StreamActions({ document, readers }: { document: AnyDocument; re
           </Button>
         </Menu.Target>
         <Menu.Dropdown>
-          <Menu.Label>Events of this stream once more through</Menu.Label>
+          <Menu.Label>Replay events through</Menu.Label>
           {able.map((reader) => (
             <Menu.Item key={reader.page} onClick={() => setThrough(reader)}>
               {KINDS[reader.kind].one} {reader.name}

@@ -25,7 +25,7 @@ export function LetterTable({ letters, selected, onSelect, onOpen }: Props) {
           <Table.Tr>
             <Table.Th w={36}>
               <Checkbox
-                aria-label="Choose all on this page"
+                aria-label="Select all on this page"
                 checked={all}
                 indeterminate={!all && selected.size > 0}
                 onChange={() => onSelect(new Set(all ? [] : letters.map((each) => each.offset)))}
@@ -66,7 +66,7 @@ function Row({ letter, chosen, onToggle, onOpen }: RowProps) {
   return (
     <Table.Tr bg={chosen ? "var(--mantine-primary-color-light)" : undefined}>
       <Table.Td>
-        <Checkbox aria-label={`Choose letter ${letter.offset}`} checked={chosen} onChange={onToggle} />
+        <Checkbox aria-label={`Select letter ${letter.offset}`} checked={chosen} onChange={onToggle} />
       </Table.Td>
       <Table.Td>
         <Anchor component="button" type="button" size="sm" onClick={onOpen}>
