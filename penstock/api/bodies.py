@@ -32,7 +32,9 @@ async def _body(request: Request) -> bytes:
             if len(body) > MOST_BYTES:
                 raise _too_large()
     except ClientDisconnect:
-        raise PenstockError(Problem(code="incomplete_body", message="the body ended early")) from None
+        raise PenstockError(
+            Problem(code="incomplete_body", message="the request body is incomplete")
+        ) from None
     return bytes(body)
 
 
@@ -74,4 +76,6 @@ def _empty() -> Unreadable:
 
 def _too_large() -> TooLarge:
     message = f"the body has more than {MOST_BYTES} bytes"
-    return TooLarge(Problem(code="body_too_large", message=message, hint="send the documents in parts"))
+    return TooLarge(
+        Problem(code="body_too_large", message=message, hint="send the documents in several requests")
+    )

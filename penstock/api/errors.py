@@ -28,18 +28,18 @@ Responses = dict[int | str, dict[str, Any]]
 
 _MEANINGS = {
     400: "The body is missing, or neither JSON nor YAML.",
-    401: "The token is missing, wrong or revoked.",
-    403: "The request was made by a page of another site.",
-    404: "There is no such thing.",
-    409: "The present state forbids it.",
-    412: "`If-Match` names a revision that is no longer the current one.",
-    408: "It took longer than it may.",
+    401: "The token is missing, invalid or revoked.",
+    403: "The request was made by a page of another origin.",
+    404: "Not found.",
+    409: "The current state doesn't allow this request.",
+    412: "`If-Match` is not the current revision.",
+    408: "The request timed out.",
     413: "The body is too large.",
-    415: "The body is of a type, or packed in a way, that cannot be read.",
-    422: "What was sent is not valid: all of its problems.",
-    429: "The stream is full and drops what comes, counted; come back after `Retry-After` seconds.",
-    500: "Something went wrong here; the message has the id under which it was logged.",
-    503: "The request cannot be answered now: try again after `Retry-After` seconds.",
+    415: "The media type or encoding of the body is not supported.",
+    422: "The request is not valid: a list of all problems.",
+    429: "The stream is full and drops new events, counted; retry after `Retry-After` seconds.",
+    500: "Internal error; the message has the id of the log entry.",
+    503: "Temporarily unavailable: retry after `Retry-After` seconds.",
 }
 
 
@@ -94,9 +94,9 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(OperationalError)
     @app.exception_handler(TimeoutError)
     def registry_down(request: Request, error: Exception) -> JSONResponse:
-        log.warning("registry does not answer", error=str(error))
+        log.warning("registry is not responding", error=str(error))
         problem = Problem(
-            code="registry_down", message="the registry does not answer", hint="try again in a moment"
+            code="registry_down", message="the registry is not responding", hint="try again in a moment"
         )
         return error_response(503, [problem])
 
@@ -132,8 +132,8 @@ class LastResort:
 def _internal(error_id: str) -> Problem:
     return Problem(
         code="internal_error",
-        message=f"something went wrong here; the log has the details under {error_id}",
-        hint="if it happens again, report it with those lines of the log",
+        message=f"internal error; see {error_id} in the log",
+        hint="if this happens again, report it with those log lines",
     )
 
 
@@ -147,7 +147,7 @@ def _parameter_problem(details: Mapping[str, Any]) -> Problem:
 def _http_problem(request: Request, error: HTTPException) -> Problem:
     path = request.url.path
     if error.status_code == 404:
-        hint = f"leave out the '/' at the end: {path.rstrip('/')}" if path.endswith("/") else "see /docs"
+        hint = f"remove the trailing '/': {path.rstrip('/')}" if path.endswith("/") else "see /docs"
         return Problem(code="not_found", message=f"there is nothing at {path}", hint=hint)
     return Problem(code="http_error", message=str(error.detail))
 
@@ -157,7 +157,7 @@ def _wrong_method(request: Request) -> JSONResponse:
     possible = [method for method in _METHODS if _served({**request.scope, "method": method})]
     problem = Problem(
         code="method_not_allowed",
-        message=f"{request.method} is not possible at {request.url.path}",
+        message=f"{request.method} is not supported at {request.url.path}",
         hint=f"use {' or '.join(possible)}",
     )
     return error_response(405, [problem], {"Allow": ", ".join(possible)})

@@ -57,7 +57,7 @@ class Feed:
                 try:
                     found = await self._run(lambda after=position: self._registry.events_after(after))  # type: ignore[misc]
                 except SQLAlchemyError as error:
-                    log.warning("registry does not answer", error=str(error))
+                    log.warning("registry is not responding", error=str(error))
                     await asyncio.sleep(POLL_S)
                     continue
                 if found:
@@ -102,7 +102,7 @@ class Feed:
             try:
                 newest = await self._run(self._registry.last_event_id)
             except SQLAlchemyError as error:
-                log.warning("registry does not answer", error=str(error))
+                log.warning("registry is not responding", error=str(error))
                 newest = self._newest
             if newest != self._newest:
                 self._newest = newest

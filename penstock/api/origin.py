@@ -29,8 +29,8 @@ class SameOrigin:
         if scope["type"] == "http" and scope["method"] not in _HARMLESS and _foreign(scope):
             problem = Problem(
                 code="foreign_origin",
-                message="a page of another site may not change anything here",
-                hint="a proxy in front of Penstock has to pass the Host header on",
+                message="requests from pages of another origin are not allowed",
+                hint="a proxy in front of Penstock must forward the Host header",
             )
             await error_response(403, [problem])(scope, receive, send)
         else:

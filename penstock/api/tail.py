@@ -73,7 +73,7 @@ def _look(door: Door, start: int) -> EventPage | None:
         return read_page(door, start, PAGE)
     except (OSError, ValueError) as error:
         # Its files are closed or removed. A client that reconnects learns what became of the stream.
-        log.info("a tail ends", stream=door.id, error=str(error))
+        log.info("tail closed", stream=door.id, error=str(error))
         return None
 
 

@@ -51,7 +51,7 @@ def wire_routes(service: Service) -> APIRouter:
                 found = service.streams.place(f"{kind}{stream}").directory
                 if found.name == life:
                     return found
-        raise NotFound(Problem(code="not_found", message=f"there is no stream '{stream}' any more"))
+        raise NotFound(Problem(code="not_found", message=f"stream '{stream}' no longer exists"))
 
     @router.post("/streams/{stream}/{life}/{name}")
     async def call_storage(stream: str, life: str, name: str, request: Request) -> Response:
@@ -66,7 +66,7 @@ def wire_routes(service: Service) -> APIRouter:
             else:
                 result = await run_in_threadpool(host.answer, directory, name, message)
         except (ValueError, TypeError) as error:
-            problem = Problem(code="invalid_call", message=f"'{name}' is not understood: {error}")
+            problem = Problem(code="invalid_call", message=f"invalid '{name}': {error}")
             raise Invalid(problem) from None
         return Response(result, media_type="application/octet-stream")
 

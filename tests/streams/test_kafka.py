@@ -203,7 +203,7 @@ def test_a_broker_that_is_not_there_is_an_error_in_time(
 
 def test_a_frame_that_kafka_does_not_take_is_refused(broker: Kafka, tmp_path: Path) -> None:
     with stream(broker, tmp_path) as storage:
-        with pytest.raises(WriteFailed, match="is more than a stream in Kafka takes"):
+        with pytest.raises(WriteFailed, match="exceeds the limit of a stream in Kafka"):
             write(storage, raw([random.randbytes(70_000_000)]))
         assert write(storage, events(1)) == Appended(0, 1)
 

@@ -63,8 +63,8 @@ class Tokens:
             raise Unauthorised(
                 Problem(
                     code="unauthorised",
-                    message="the token of this worker is wrong, or was revoked",
-                    hint="make one on the server with `penstock worker token`",
+                    message="the token of this worker is invalid or was revoked",
+                    hint="create one on the server with `penstock worker token`",
                 )
             )
 

@@ -21,16 +21,17 @@ export interface paths {
          *     `application/vnd.apache.arrow.stream`, or `application/vnd.penstock.events+json`, which has events as they are
          *     shown: with `key`, `headers` and `value` or `columns`. `Content-Encoding` may be `gzip` or `zstd`.
          *
-         *     The answer comes when the events are kept as `guarantee` says. Events that cannot be decoded make it 400 and
-         *     are named by their lines. With `atomic` nothing is kept then. Without it the others are kept, and these go to
-         *     the dead-letter stream of a typed stream; a raw stream has none, and only the answer reports them.
+         *     The response is sent when the events are stored as `guarantee` says. If events can't be decoded, the status is
+         *     400 and the response lists their lines. With `atomic` nothing is stored in that case. Without it the other
+         *     events are stored, and the undecodable ones go to the dead-letter stream of a typed stream; a raw stream has
+         *     none, and only the response reports them.
          *
-         *     A full stream answers 503 or, if its settings say that it drops, 429, both with `Retry-After`. Where several
-         *     pipelines take the events and some have kept them before one refuses, the code is `partly_kept` and `kept`
-         *     names those; with `producer` and `batch` the request can be repeated.
+         *     A full stream responds with 503 or, if it is configured to drop events, with 429, both with `Retry-After`. If
+         *     several pipelines receive the events and some have stored them before one rejects them, the code is
+         *     `partly_kept` and `kept` lists those; with `producer` and `batch` the request can be repeated.
          *
-         *     With `producer` and `batch` a request can be repeated: a batch that was kept before is not kept again, and
-         *     the answer has the offsets it got then. Batches may arrive in any order. The answer is 409 if the number was
+         *     With `producer` and `batch` a request can be repeated: a batch that was stored before is not stored again, and
+         *     the response has its original offsets. Batches may arrive in any order. The status is 409 if the number was
          *     used for another body (`batch_conflict`), or is below the 32 highest of the producer (`batch_too_old`).
          */
         post: operations["appendEvents"];
@@ -51,23 +52,24 @@ export interface paths {
         put?: never;
         /**
          * Send events to a source
-         * @description To the stream of an `http` source, or to the pipelines that take events from it.
+         * @description Appends events to the stream of an `http` source, or to the pipelines that read it.
          *
          *     The body is `application/json` (one event, or an array of them), `application/x-ndjson`, `text/csv` (the first
          *     row names the columns), `text/plain` (an event per line), `application/octet-stream` (one event),
          *     `application/vnd.apache.arrow.stream`, or `application/vnd.penstock.events+json`, which has events as they are
          *     shown: with `key`, `headers` and `value` or `columns`. `Content-Encoding` may be `gzip` or `zstd`.
          *
-         *     The answer comes when the events are kept as `guarantee` says. Events that cannot be decoded make it 400 and
-         *     are named by their lines. With `atomic` nothing is kept then. Without it the others are kept, and these go to
-         *     the dead-letter stream of a typed stream; a raw stream has none, and only the answer reports them.
+         *     The response is sent when the events are stored as `guarantee` says. If events can't be decoded, the status is
+         *     400 and the response lists their lines. With `atomic` nothing is stored in that case. Without it the other
+         *     events are stored, and the undecodable ones go to the dead-letter stream of a typed stream; a raw stream has
+         *     none, and only the response reports them.
          *
-         *     A full stream answers 503 or, if its settings say that it drops, 429, both with `Retry-After`. Where several
-         *     pipelines take the events and some have kept them before one refuses, the code is `partly_kept` and `kept`
-         *     names those; with `producer` and `batch` the request can be repeated.
+         *     A full stream responds with 503 or, if it is configured to drop events, with 429, both with `Retry-After`. If
+         *     several pipelines receive the events and some have stored them before one rejects them, the code is
+         *     `partly_kept` and `kept` lists those; with `producer` and `batch` the request can be repeated.
          *
-         *     With `producer` and `batch` a request can be repeated: a batch that was kept before is not kept again, and
-         *     the answer has the offsets it got then. Batches may arrive in any order. The answer is 409 if the number was
+         *     With `producer` and `batch` a request can be repeated: a batch that was stored before is not stored again, and
+         *     the response has its original offsets. Batches may arrive in any order. The status is 409 if the number was
          *     used for another body (`batch_conflict`), or is below the 32 highest of the producer (`batch_too_old`).
          */
         post: operations["ingest"];
@@ -101,7 +103,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Readiness probe, with the status of all that runs */
+        /** Readiness probe, with the status of all flows */
         get: operations["getReadiness"];
         put?: never;
         post?: never;
@@ -137,7 +139,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Let a worker give its flows back after the current batch, and take no more */
+        /** Move all flows off a worker after the current batch; it takes no new flows */
         post: operations["drainWorker"];
         delete?: never;
         options?: never;
@@ -181,7 +183,7 @@ export interface paths {
         head?: never;
         /**
          * Change parts of a pipeline
-         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, anything else replaces what was there.
+         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, any other value replaces the old one.
          */
         patch: operations["patchPipeline"];
         trace?: never;
@@ -247,8 +249,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Go back to an earlier revision of a pipeline
-         * @description Saves the content of the earlier revision as the newest one.
+         * Roll back to an earlier revision of a pipeline
+         * @description Saves the content of the earlier revision as a new revision.
          */
         post: operations["rollbackPipeline"];
         delete?: never;
@@ -267,8 +269,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell what an edit of a pipeline would do
-         * @description Takes a whole document, as PUT does; or a patch, as PATCH does: that is what has no `metadata` or no `spec`, or is sent as `application/merge-patch+json`. Nothing is changed.
+         * Preview the effects of an edit of a pipeline
+         * @description Accepts a whole document, as PUT does, or a patch, as PATCH does: a body without `metadata` or `spec`, or of type `{MERGE}`, is a patch. Nothing is changed.
          */
         post: operations["planPipeline"];
         delete?: never;
@@ -288,7 +290,7 @@ export interface paths {
         put?: never;
         /**
          * Pause a pipeline
-         * @description Ends after the current batch, which is delivered.
+         * @description Stops after the current batch is delivered.
          */
         post: operations["pausePipeline"];
         delete?: never;
@@ -307,8 +309,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Resume a pipeline that is paused
-         * @description It continues where it was paused.
+         * Resume a pipeline
+         * @description Continues from where it was paused.
          */
         post: operations["resumePipeline"];
         delete?: never;
@@ -328,7 +330,7 @@ export interface paths {
         put?: never;
         /**
          * Stop a pipeline
-         * @description Ends after the current batch, until it is started again.
+         * @description Stops after the current batch, until it is started again.
          */
         post: operations["stopPipeline"];
         delete?: never;
@@ -348,7 +350,7 @@ export interface paths {
         put?: never;
         /**
          * Start a pipeline
-         * @description Also one that has failed or completed; it continues where it ended.
+         * @description Also starts a failed or completed flow. It continues from where it stopped.
          */
         post: operations["startPipeline"];
         delete?: never;
@@ -368,7 +370,7 @@ export interface paths {
         put?: never;
         /**
          * Restart a pipeline
-         * @description Ends after the current batch and starts again from there; a failed, completed or stopped one is started. A paused one has to be resumed.
+         * @description Stops after the current batch and starts again from there. A failed, completed or stopped flow is started. A paused flow must be resumed instead.
          */
         post: operations["restartPipeline"];
         delete?: never;
@@ -422,11 +424,12 @@ export interface paths {
         put?: never;
         /**
          * Replay dead letters of a pipeline
-         * @description Lets letters enter the flow again, in its present revision: right before the step that failed, or at the
-         *     start, for which the event is read again from the source. What a sink could not take goes to that sink alone.
-         *     A letter that cannot be replayed is refused with the reason, and the others go on. What fails again is a new
-         *     letter. A replay that was interrupted continues with the same request, and no exactly-once sink gets an event
-         *     twice. One request replays at most 10,000 letters: `next` is where to continue.
+         * @description Replays letters through the current revision of the flow: from the step that failed, or from the first
+         *     step, for which the event is read again from the source. An event rejected by a sink is delivered to that
+         *     sink only. A letter that can't be replayed is rejected with the reason, and the others continue. An event
+         *     that fails again becomes a new letter. To continue an interrupted replay, repeat the request; no
+         *     exactly-once sink receives an event twice. One request replays at most 10,000 letters: continue with
+         *     `next`.
          */
         post: operations["replayPipelineDeadLetters"];
         delete?: never;
@@ -446,13 +449,13 @@ export interface paths {
         get: operations["getPipelineDeadLetter"];
         /**
          * Edit a dead letter of a pipeline
-         * @description The letter keeps its original; to put that back ends the edit.
+         * @description The original event is kept; saving it again reverts the edit.
          */
         put: operations["editPipelineDeadLetter"];
         post?: never;
         /**
          * Discard a dead letter of a pipeline
-         * @description It stays in its stream, and no replay takes it until it is restored.
+         * @description The letter stays in its stream, and replays skip it until it is restored.
          */
         delete: operations["discardPipelineDeadLetter"];
         options?: never;
@@ -469,7 +472,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Restore a dead letter of a pipeline that was discarded */
+        /** Restore a discarded dead letter of a pipeline */
         post: operations["restorePipelineDeadLetter"];
         delete?: never;
         options?: never;
@@ -486,9 +489,9 @@ export interface paths {
         };
         /**
          * Read the log of a pipeline
-         * @description What a flow has said of itself: starts and ends, failed attempts, failed deliveries, dead letters, late
-         *     events, and what scripts print. The log outlives restarts and the worker; about 2 MiB of it are kept, and at
-         *     most 50 lines of a level in a second.
+         * @description Log of a flow: starts and stops, failed attempts, failed deliveries, dead letters, late events and script
+         *     output. The log survives restarts and the loss of a worker. About 2 MiB are kept, and at most 50 lines per
+         *     level and second.
          */
         get: operations["readPipelineLog"];
         put?: never;
@@ -509,7 +512,7 @@ export interface paths {
         /**
          * Follow the log of a pipeline
          * @description Server-sent events: each message `lines` has as data an array of log lines, the oldest first. The first one
-         *     has the last 100 lines there are, also when there are none. Ends when the flow is deleted.
+         *     has the last 100 lines and may be empty. Ends when the flow is deleted.
          */
         get: operations["followPipelineLog"];
         put?: never;
@@ -527,7 +530,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the sinks of a pipeline, and how they are */
+        /** List the sinks of a pipeline with their state */
         get: operations["listPipelineStandings"];
         put?: never;
         post?: never;
@@ -547,8 +550,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let a sink of a pipeline catch up now
-         * @description It would do so anyway, after a while. What has completed is started for it; what is paused, stopped or failed has to be resumed or started. The answer has the earlier state.
+         * Retry a sink of a pipeline that is behind now
+         * @description The retry would happen later anyway. A completed flow is started for this; a paused, stopped or failed flow must be resumed or started first. The response has the earlier state.
          */
         post: operations["catchUpPipeline"];
         delete?: never;
@@ -568,7 +571,7 @@ export interface paths {
         put?: never;
         /**
          * Replay events through a pipeline
-         * @description Makes a pipeline with an end that does to a range of the stream what the flow does now, and starts it. The flow goes on. The pipeline has the label `replay_of`.
+         * @description Creates and starts a pipeline that processes a range of the stream with the current steps of the flow, and then completes. The flow keeps running. The pipeline has the label `replay_of`.
          */
         post: operations["replayPipeline"];
         delete?: never;
@@ -602,10 +605,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tell what becomes of an event in a pipeline
-         * @description Reads the event again from the stream and lets it go through the steps of the saved document, as a test run
-         *     does: nothing is written, and no step asks the outside. Beside that are the dead letters it has left, and how
-         *     far each sink has come with it. A step that remembers events sees this one alone; a warning says so.
+         * Trace an event through a pipeline
+         * @description Reads the event again from the stream and runs it through the steps of the saved document, as a test run
+         *     does: nothing is written, and no step calls an external system. The response also has the dead letters of
+         *     the event and its delivery status at each sink. A step that keeps state sees only this event; a warning
+         *     says so.
          */
         get: operations["tellPipelineStory"];
         put?: never;
@@ -652,7 +656,7 @@ export interface paths {
         head?: never;
         /**
          * Change parts of a stream
-         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, anything else replaces what was there.
+         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, any other value replaces the old one.
          */
         patch: operations["patchStream"];
         trace?: never;
@@ -718,8 +722,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Go back to an earlier revision of a stream
-         * @description Saves the content of the earlier revision as the newest one.
+         * Roll back to an earlier revision of a stream
+         * @description Saves the content of the earlier revision as a new revision.
          */
         post: operations["rollbackStream"];
         delete?: never;
@@ -738,8 +742,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell what an edit of a stream would do
-         * @description Takes a whole document, as PUT does; or a patch, as PATCH does: that is what has no `metadata` or no `spec`, or is sent as `application/merge-patch+json`. Nothing is changed.
+         * Preview the effects of an edit of a stream
+         * @description Accepts a whole document, as PUT does, or a patch, as PATCH does: a body without `metadata` or `spec`, or of type `{MERGE}`, is a patch. Nothing is changed.
          */
         post: operations["planStream"];
         delete?: never;
@@ -784,7 +788,7 @@ export interface paths {
         head?: never;
         /**
          * Change parts of a source
-         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, anything else replaces what was there.
+         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, any other value replaces the old one.
          */
         patch: operations["patchSource"];
         trace?: never;
@@ -850,8 +854,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Go back to an earlier revision of a source
-         * @description Saves the content of the earlier revision as the newest one.
+         * Roll back to an earlier revision of a source
+         * @description Saves the content of the earlier revision as a new revision.
          */
         post: operations["rollbackSource"];
         delete?: never;
@@ -870,8 +874,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell what an edit of a source would do
-         * @description Takes a whole document, as PUT does; or a patch, as PATCH does: that is what has no `metadata` or no `spec`, or is sent as `application/merge-patch+json`. Nothing is changed.
+         * Preview the effects of an edit of a source
+         * @description Accepts a whole document, as PUT does, or a patch, as PATCH does: a body without `metadata` or `spec`, or of type `{MERGE}`, is a patch. Nothing is changed.
          */
         post: operations["planSource"];
         delete?: never;
@@ -891,7 +895,7 @@ export interface paths {
         put?: never;
         /**
          * Pause a source
-         * @description Ends after the current batch, which is delivered.
+         * @description Stops after the current batch is delivered.
          */
         post: operations["pauseSource"];
         delete?: never;
@@ -910,8 +914,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Resume a source that is paused
-         * @description It continues where it was paused.
+         * Resume a source
+         * @description Continues from where it was paused.
          */
         post: operations["resumeSource"];
         delete?: never;
@@ -931,7 +935,7 @@ export interface paths {
         put?: never;
         /**
          * Stop a source
-         * @description Ends after the current batch, until it is started again.
+         * @description Stops after the current batch, until it is started again.
          */
         post: operations["stopSource"];
         delete?: never;
@@ -951,7 +955,7 @@ export interface paths {
         put?: never;
         /**
          * Start a source
-         * @description Also one that has failed or completed; it continues where it ended.
+         * @description Also starts a failed or completed flow. It continues from where it stopped.
          */
         post: operations["startSource"];
         delete?: never;
@@ -971,7 +975,7 @@ export interface paths {
         put?: never;
         /**
          * Restart a source
-         * @description Ends after the current batch and starts again from there; a failed, completed or stopped one is started. A paused one has to be resumed.
+         * @description Stops after the current batch and starts again from there. A failed, completed or stopped flow is started. A paused flow must be resumed instead.
          */
         post: operations["restartSource"];
         delete?: never;
@@ -1025,11 +1029,12 @@ export interface paths {
         put?: never;
         /**
          * Replay dead letters of a source
-         * @description Lets letters enter the flow again, in its present revision: right before the step that failed, or at the
-         *     start, for which the event is read again from the source. What a sink could not take goes to that sink alone.
-         *     A letter that cannot be replayed is refused with the reason, and the others go on. What fails again is a new
-         *     letter. A replay that was interrupted continues with the same request, and no exactly-once sink gets an event
-         *     twice. One request replays at most 10,000 letters: `next` is where to continue.
+         * @description Replays letters through the current revision of the flow: from the step that failed, or from the first
+         *     step, for which the event is read again from the source. An event rejected by a sink is delivered to that
+         *     sink only. A letter that can't be replayed is rejected with the reason, and the others continue. An event
+         *     that fails again becomes a new letter. To continue an interrupted replay, repeat the request; no
+         *     exactly-once sink receives an event twice. One request replays at most 10,000 letters: continue with
+         *     `next`.
          */
         post: operations["replaySourceDeadLetters"];
         delete?: never;
@@ -1049,13 +1054,13 @@ export interface paths {
         get: operations["getSourceDeadLetter"];
         /**
          * Edit a dead letter of a source
-         * @description The letter keeps its original; to put that back ends the edit.
+         * @description The original event is kept; saving it again reverts the edit.
          */
         put: operations["editSourceDeadLetter"];
         post?: never;
         /**
          * Discard a dead letter of a source
-         * @description It stays in its stream, and no replay takes it until it is restored.
+         * @description The letter stays in its stream, and replays skip it until it is restored.
          */
         delete: operations["discardSourceDeadLetter"];
         options?: never;
@@ -1072,7 +1077,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Restore a dead letter of a source that was discarded */
+        /** Restore a discarded dead letter of a source */
         post: operations["restoreSourceDeadLetter"];
         delete?: never;
         options?: never;
@@ -1089,9 +1094,9 @@ export interface paths {
         };
         /**
          * Read the log of a source
-         * @description What a flow has said of itself: starts and ends, failed attempts, failed deliveries, dead letters, late
-         *     events, and what scripts print. The log outlives restarts and the worker; about 2 MiB of it are kept, and at
-         *     most 50 lines of a level in a second.
+         * @description Log of a flow: starts and stops, failed attempts, failed deliveries, dead letters, late events and script
+         *     output. The log survives restarts and the loss of a worker. About 2 MiB are kept, and at most 50 lines per
+         *     level and second.
          */
         get: operations["readSourceLog"];
         put?: never;
@@ -1112,7 +1117,7 @@ export interface paths {
         /**
          * Follow the log of a source
          * @description Server-sent events: each message `lines` has as data an array of log lines, the oldest first. The first one
-         *     has the last 100 lines there are, also when there are none. Ends when the flow is deleted.
+         *     has the last 100 lines and may be empty. Ends when the flow is deleted.
          */
         get: operations["followSourceLog"];
         put?: never;
@@ -1130,7 +1135,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the sinks of a source, and how they are */
+        /** List the sinks of a source with their state */
         get: operations["listSourceStandings"];
         put?: never;
         post?: never;
@@ -1150,8 +1155,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let a sink of a source catch up now
-         * @description It would do so anyway, after a while. What has completed is started for it; what is paused, stopped or failed has to be resumed or started. The answer has the earlier state.
+         * Retry a sink of a source that is behind now
+         * @description The retry would happen later anyway. A completed flow is started for this; a paused, stopped or failed flow must be resumed or started first. The response has the earlier state.
          */
         post: operations["catchUpSource"];
         delete?: never;
@@ -1196,7 +1201,7 @@ export interface paths {
         head?: never;
         /**
          * Change parts of a task
-         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, anything else replaces what was there.
+         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, any other value replaces the old one.
          */
         patch: operations["patchTask"];
         trace?: never;
@@ -1262,8 +1267,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Go back to an earlier revision of a task
-         * @description Saves the content of the earlier revision as the newest one.
+         * Roll back to an earlier revision of a task
+         * @description Saves the content of the earlier revision as a new revision.
          */
         post: operations["rollbackTask"];
         delete?: never;
@@ -1282,8 +1287,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell what an edit of a task would do
-         * @description Takes a whole document, as PUT does; or a patch, as PATCH does: that is what has no `metadata` or no `spec`, or is sent as `application/merge-patch+json`. Nothing is changed.
+         * Preview the effects of an edit of a task
+         * @description Accepts a whole document, as PUT does, or a patch, as PATCH does: a body without `metadata` or `spec`, or of type `{MERGE}`, is a patch. Nothing is changed.
          */
         post: operations["planTask"];
         delete?: never;
@@ -1303,7 +1308,7 @@ export interface paths {
         put?: never;
         /**
          * Pause a task
-         * @description Ends after the current batch, which is delivered.
+         * @description Stops after the current batch is delivered.
          */
         post: operations["pauseTask"];
         delete?: never;
@@ -1322,8 +1327,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Resume a task that is paused
-         * @description It continues where it was paused.
+         * Resume a task
+         * @description Continues from where it was paused.
          */
         post: operations["resumeTask"];
         delete?: never;
@@ -1343,7 +1348,7 @@ export interface paths {
         put?: never;
         /**
          * Stop a task
-         * @description Ends after the current batch, until it is started again.
+         * @description Stops after the current batch, until it is started again.
          */
         post: operations["stopTask"];
         delete?: never;
@@ -1363,7 +1368,7 @@ export interface paths {
         put?: never;
         /**
          * Start a task
-         * @description Also one that has failed or completed; it continues where it ended.
+         * @description Also starts a failed or completed flow. It continues from where it stopped.
          */
         post: operations["startTask"];
         delete?: never;
@@ -1383,7 +1388,7 @@ export interface paths {
         put?: never;
         /**
          * Restart a task
-         * @description Ends after the current batch and starts again from there; a failed, completed or stopped one is started. A paused one has to be resumed.
+         * @description Stops after the current batch and starts again from there. A failed, completed or stopped flow is started. A paused flow must be resumed instead.
          */
         post: operations["restartTask"];
         delete?: never;
@@ -1437,11 +1442,12 @@ export interface paths {
         put?: never;
         /**
          * Replay dead letters of a task
-         * @description Lets letters enter the flow again, in its present revision: right before the step that failed, or at the
-         *     start, for which the event is read again from the source. What a sink could not take goes to that sink alone.
-         *     A letter that cannot be replayed is refused with the reason, and the others go on. What fails again is a new
-         *     letter. A replay that was interrupted continues with the same request, and no exactly-once sink gets an event
-         *     twice. One request replays at most 10,000 letters: `next` is where to continue.
+         * @description Replays letters through the current revision of the flow: from the step that failed, or from the first
+         *     step, for which the event is read again from the source. An event rejected by a sink is delivered to that
+         *     sink only. A letter that can't be replayed is rejected with the reason, and the others continue. An event
+         *     that fails again becomes a new letter. To continue an interrupted replay, repeat the request; no
+         *     exactly-once sink receives an event twice. One request replays at most 10,000 letters: continue with
+         *     `next`.
          */
         post: operations["replayTaskDeadLetters"];
         delete?: never;
@@ -1461,13 +1467,13 @@ export interface paths {
         get: operations["getTaskDeadLetter"];
         /**
          * Edit a dead letter of a task
-         * @description The letter keeps its original; to put that back ends the edit.
+         * @description The original event is kept; saving it again reverts the edit.
          */
         put: operations["editTaskDeadLetter"];
         post?: never;
         /**
          * Discard a dead letter of a task
-         * @description It stays in its stream, and no replay takes it until it is restored.
+         * @description The letter stays in its stream, and replays skip it until it is restored.
          */
         delete: operations["discardTaskDeadLetter"];
         options?: never;
@@ -1484,7 +1490,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Restore a dead letter of a task that was discarded */
+        /** Restore a discarded dead letter of a task */
         post: operations["restoreTaskDeadLetter"];
         delete?: never;
         options?: never;
@@ -1501,9 +1507,9 @@ export interface paths {
         };
         /**
          * Read the log of a task
-         * @description What a flow has said of itself: starts and ends, failed attempts, failed deliveries, dead letters, late
-         *     events, and what scripts print. The log outlives restarts and the worker; about 2 MiB of it are kept, and at
-         *     most 50 lines of a level in a second.
+         * @description Log of a flow: starts and stops, failed attempts, failed deliveries, dead letters, late events and script
+         *     output. The log survives restarts and the loss of a worker. About 2 MiB are kept, and at most 50 lines per
+         *     level and second.
          */
         get: operations["readTaskLog"];
         put?: never;
@@ -1524,7 +1530,7 @@ export interface paths {
         /**
          * Follow the log of a task
          * @description Server-sent events: each message `lines` has as data an array of log lines, the oldest first. The first one
-         *     has the last 100 lines there are, also when there are none. Ends when the flow is deleted.
+         *     has the last 100 lines and may be empty. Ends when the flow is deleted.
          */
         get: operations["followTaskLog"];
         put?: never;
@@ -1542,7 +1548,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the sinks of a task, and how they are */
+        /** List the sinks of a task with their state */
         get: operations["listTaskStandings"];
         put?: never;
         post?: never;
@@ -1562,8 +1568,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let a sink of a task catch up now
-         * @description It would do so anyway, after a while. What has completed is started for it; what is paused, stopped or failed has to be resumed or started. The answer has the earlier state.
+         * Retry a sink of a task that is behind now
+         * @description The retry would happen later anyway. A completed flow is started for this; a paused, stopped or failed flow must be resumed or started first. The response has the earlier state.
          */
         post: operations["catchUpTask"];
         delete?: never;
@@ -1583,7 +1589,7 @@ export interface paths {
         put?: never;
         /**
          * Replay events through a task
-         * @description Makes a pipeline with an end that does to a range of the stream what the flow does now, and starts it. The flow goes on. The pipeline has the label `replay_of`.
+         * @description Creates and starts a pipeline that processes a range of the stream with the current steps of the flow, and then completes. The flow keeps running. The pipeline has the label `replay_of`.
          */
         post: operations["replayTask"];
         delete?: never;
@@ -1617,10 +1623,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tell what becomes of an event in a task
-         * @description Reads the event again from the stream and lets it go through the steps of the saved document, as a test run
-         *     does: nothing is written, and no step asks the outside. Beside that are the dead letters it has left, and how
-         *     far each sink has come with it. A step that remembers events sees this one alone; a warning says so.
+         * Trace an event through a task
+         * @description Reads the event again from the stream and runs it through the steps of the saved document, as a test run
+         *     does: nothing is written, and no step calls an external system. The response also has the dead letters of
+         *     the event and its delivery status at each sink. A step that keeps state sees only this event; a warning
+         *     says so.
          */
         get: operations["tellTaskStory"];
         put?: never;
@@ -1667,7 +1674,7 @@ export interface paths {
         head?: never;
         /**
          * Change parts of a sink
-         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, anything else replaces what was there.
+         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, any other value replaces the old one.
          */
         patch: operations["patchSink"];
         trace?: never;
@@ -1733,8 +1740,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Go back to an earlier revision of a sink
-         * @description Saves the content of the earlier revision as the newest one.
+         * Roll back to an earlier revision of a sink
+         * @description Saves the content of the earlier revision as a new revision.
          */
         post: operations["rollbackSink"];
         delete?: never;
@@ -1753,8 +1760,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell what an edit of a sink would do
-         * @description Takes a whole document, as PUT does; or a patch, as PATCH does: that is what has no `metadata` or no `spec`, or is sent as `application/merge-patch+json`. Nothing is changed.
+         * Preview the effects of an edit of a sink
+         * @description Accepts a whole document, as PUT does, or a patch, as PATCH does: a body without `metadata` or `spec`, or of type `{MERGE}`, is a patch. Nothing is changed.
          */
         post: operations["planSink"];
         delete?: never;
@@ -1774,7 +1781,7 @@ export interface paths {
         put?: never;
         /**
          * Pause a sink
-         * @description Ends after the current batch, which is delivered.
+         * @description Stops after the current batch is delivered.
          */
         post: operations["pauseSink"];
         delete?: never;
@@ -1793,8 +1800,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Resume a sink that is paused
-         * @description It continues where it was paused.
+         * Resume a sink
+         * @description Continues from where it was paused.
          */
         post: operations["resumeSink"];
         delete?: never;
@@ -1814,7 +1821,7 @@ export interface paths {
         put?: never;
         /**
          * Stop a sink
-         * @description Ends after the current batch, until it is started again.
+         * @description Stops after the current batch, until it is started again.
          */
         post: operations["stopSink"];
         delete?: never;
@@ -1834,7 +1841,7 @@ export interface paths {
         put?: never;
         /**
          * Start a sink
-         * @description Also one that has failed or completed; it continues where it ended.
+         * @description Also starts a failed or completed flow. It continues from where it stopped.
          */
         post: operations["startSink"];
         delete?: never;
@@ -1854,7 +1861,7 @@ export interface paths {
         put?: never;
         /**
          * Restart a sink
-         * @description Ends after the current batch and starts again from there; a failed, completed or stopped one is started. A paused one has to be resumed.
+         * @description Stops after the current batch and starts again from there. A failed, completed or stopped flow is started. A paused flow must be resumed instead.
          */
         post: operations["restartSink"];
         delete?: never;
@@ -1908,11 +1915,12 @@ export interface paths {
         put?: never;
         /**
          * Replay dead letters of a sink
-         * @description Lets letters enter the flow again, in its present revision: right before the step that failed, or at the
-         *     start, for which the event is read again from the source. What a sink could not take goes to that sink alone.
-         *     A letter that cannot be replayed is refused with the reason, and the others go on. What fails again is a new
-         *     letter. A replay that was interrupted continues with the same request, and no exactly-once sink gets an event
-         *     twice. One request replays at most 10,000 letters: `next` is where to continue.
+         * @description Replays letters through the current revision of the flow: from the step that failed, or from the first
+         *     step, for which the event is read again from the source. An event rejected by a sink is delivered to that
+         *     sink only. A letter that can't be replayed is rejected with the reason, and the others continue. An event
+         *     that fails again becomes a new letter. To continue an interrupted replay, repeat the request; no
+         *     exactly-once sink receives an event twice. One request replays at most 10,000 letters: continue with
+         *     `next`.
          */
         post: operations["replaySinkDeadLetters"];
         delete?: never;
@@ -1932,13 +1940,13 @@ export interface paths {
         get: operations["getSinkDeadLetter"];
         /**
          * Edit a dead letter of a sink
-         * @description The letter keeps its original; to put that back ends the edit.
+         * @description The original event is kept; saving it again reverts the edit.
          */
         put: operations["editSinkDeadLetter"];
         post?: never;
         /**
          * Discard a dead letter of a sink
-         * @description It stays in its stream, and no replay takes it until it is restored.
+         * @description The letter stays in its stream, and replays skip it until it is restored.
          */
         delete: operations["discardSinkDeadLetter"];
         options?: never;
@@ -1955,7 +1963,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Restore a dead letter of a sink that was discarded */
+        /** Restore a discarded dead letter of a sink */
         post: operations["restoreSinkDeadLetter"];
         delete?: never;
         options?: never;
@@ -1972,9 +1980,9 @@ export interface paths {
         };
         /**
          * Read the log of a sink
-         * @description What a flow has said of itself: starts and ends, failed attempts, failed deliveries, dead letters, late
-         *     events, and what scripts print. The log outlives restarts and the worker; about 2 MiB of it are kept, and at
-         *     most 50 lines of a level in a second.
+         * @description Log of a flow: starts and stops, failed attempts, failed deliveries, dead letters, late events and script
+         *     output. The log survives restarts and the loss of a worker. About 2 MiB are kept, and at most 50 lines per
+         *     level and second.
          */
         get: operations["readSinkLog"];
         put?: never;
@@ -1995,7 +2003,7 @@ export interface paths {
         /**
          * Follow the log of a sink
          * @description Server-sent events: each message `lines` has as data an array of log lines, the oldest first. The first one
-         *     has the last 100 lines there are, also when there are none. Ends when the flow is deleted.
+         *     has the last 100 lines and may be empty. Ends when the flow is deleted.
          */
         get: operations["followSinkLog"];
         put?: never;
@@ -2013,7 +2021,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the sinks of a sink, and how they are */
+        /** List the sinks of a sink with their state */
         get: operations["listSinkStandings"];
         put?: never;
         post?: never;
@@ -2033,8 +2041,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let a sink of a sink catch up now
-         * @description It would do so anyway, after a while. What has completed is started for it; what is paused, stopped or failed has to be resumed or started. The answer has the earlier state.
+         * Retry a sink of a sink that is behind now
+         * @description The retry would happen later anyway. A completed flow is started for this; a paused, stopped or failed flow must be resumed or started first. The response has the earlier state.
          */
         post: operations["catchUpSink"];
         delete?: never;
@@ -2052,10 +2060,10 @@ export interface paths {
         };
         /**
          * Follow a stream
-         * @description Events as they come. Each message `events` has a list of them as data, as they are shown elsewhere, and as its
-         *     id the offset after them, at which a reconnecting client continues (`Last-Event-ID`). A message `gap` with
-         *     `{first, next, reason}` reports offsets whose events are gone. A slow client gets events later, and never
-         *     makes the server keep them: what retention removes meanwhile is a gap.
+         * @description Events as they arrive. Each message `events` has a list of events as data and, as its id, the offset after
+         *     them, at which a reconnecting client continues (`Last-Event-ID`). A message `gap` with `{first, next,
+         *     reason}` reports offsets whose events are no longer available. A slow client receives events later, but
+         *     never delays retention: events removed in the meantime are a gap.
          */
         get: operations["tailStream"];
         put?: never;
@@ -2073,7 +2081,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the numbers of a stream */
+        /** Get the statistics of a stream */
         get: operations["getStreamStats"];
         put?: never;
         post?: never;
@@ -2095,7 +2103,7 @@ export interface paths {
         post?: never;
         /**
          * Forget a reader of a stream
-         * @description Its cursor is removed, and nothing is kept for it any more.
+         * @description Removes the cursor of the reader. Events are no longer retained for it.
          */
         delete: operations["forgetReader"];
         options?: never;
@@ -2115,14 +2123,14 @@ export interface paths {
         put?: never;
         /**
          * Move a stream to another storage
-         * @description Copies the stream into a topic while it is written and read, then switches to it at once; appends wait for
-         *     that moment. Offsets, producers, cursors and counters stay. The answer comes when the copy has begun; a move
-         *     that failed or was interrupted is continued by the same request.
+         * @description Copies the stream to a topic while it is in use, then switches over; appends wait briefly for the switch.
+         *     Offsets, producers, cursors and counters are kept. The response is sent when the copy has started. Repeat
+         *     the request to continue a move that failed or was interrupted.
          */
         post: operations["moveStream"];
         /**
          * Undo a move that is not completed
-         * @description The stream stays where it is, and its copy is removed.
+         * @description The stream stays in its storage, and the copy is removed.
          */
         delete: operations["undoStreamMove"];
         options?: never;
@@ -2140,11 +2148,11 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Query streams in SQL
-         * @description Spark SQL over what streams hold now. The id of a stream is the name of a table; one with a dot or a dash
-         *     stands in backquotes. A raw stream has the columns `value`, `key` and `headers`, a typed one those of its
-         *     schema, `_key` and `_headers`; both have `_offset` and `_time`. A query reads and changes nothing, and sees
-         *     nothing but streams. Two run at once on a worker, beside its flows; more are sent away with 503.
+         * Query streams with SQL
+         * @description Spark SQL over the events in streams. Tables are the ids of streams; quote an id with a dot or a dash in
+         *     backquotes. A raw stream has the columns `value`, `key` and `headers`, a typed stream those of its schema,
+         *     `_key` and `_headers`; both have `_offset` and `_time`. Queries are read-only and can access only streams.
+         *     A worker runs two queries at a time next to its flows; further queries get 503.
          */
         post: operations["query"];
         delete?: never;
@@ -2163,15 +2171,15 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Try a document on sample events
-         * @description Runs the steps of a document, saved or not, on sample events, with the code that a flow runs. The answer has
-         *     each step's output, what it dropped and what it failed on, and what each sink would get. Nothing is read from
-         *     the source, and nothing is written; a step that asks outside needs its answers in `given`.
+         * Run a document on sample events
+         * @description Runs the steps of a document, saved or not, on sample events, with the same code as a flow. The response has
+         *     the output, dropped events and errors of each step, and the events for each sink. Nothing is read from the
+         *     source, and nothing is written; a step that calls an external system needs its answers in `given`.
          *
          *     An event is an object with the columns of the source; `$meta` in it may have `key`, `headers` and `time`. An
-         *     event of a raw source is `{value, key, headers}`, or the text of its value. The events are given, read from
-         *     a stream, or written as they would be sent (`text`). With `run` the document's own tests are run
-         *     instead, and `cases` has how they ended. What is wrong with the document is in `errors`, and `ok` is false.
+         *     event of a raw source is `{value, key, headers}`, or the text of its value. Sample events are given as JSON,
+         *     read from a stream, or given as a request body (`text`). With `run` the tests of the document are run instead,
+         *     with their results in `cases`. If the document is not valid, `errors` has the problems and `ok` is false.
          */
         post: operations["test"];
         delete?: never;
@@ -2188,14 +2196,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Download every document
+         * Export every document
          * @description As JSON, or as YAML with `format=yaml` or `Accept: application/yaml`.
          */
         get: operations["exportBundle"];
         put?: never;
         /**
-         * Save every document of a bundle, or none
-         * @description Takes a bundle, a list of documents or several YAML documents. Nothing is saved unless all of it is valid.
+         * Import every document of a bundle, or none
+         * @description Accepts a bundle, a list of documents or several YAML documents. Nothing is saved unless all documents are valid.
          */
         post: operations["importBundle"];
         delete?: never;
@@ -2215,7 +2223,7 @@ export interface paths {
         put?: never;
         /**
          * Check documents without saving them
-         * @description Takes one document, a list of them, a bundle or several YAML documents, which may refer to one another and to what is saved. Nothing is started or written.
+         * @description Accepts one document, a list of documents, a bundle or several YAML documents. They may refer to one another and to saved documents. Nothing is started or written.
          */
         post: operations["validateDocuments"];
         delete?: never;
@@ -2303,8 +2311,8 @@ export interface paths {
         put?: never;
         /**
          * Test the connection of a connector
-         * @description A worker tries to connect, changes nothing, and answers within seconds. `problems` is empty if all is well.
-         *     `${NAME}` in the spec is taken from the environment of the worker.
+         * @description A worker tries to connect without changing anything and responds within seconds. `problems` is empty on
+         *     success. `${NAME}` in the spec is read from the environment of the worker.
          */
         post: operations["checkConnector"];
         delete?: never;
@@ -2321,8 +2329,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the functions of SQL
-         * @description Those of Spark that steps and queries may call, as Spark describes them. A worker lists them: while none is ready, the answer is 503.
+         * List SQL functions
+         * @description Spark functions that steps and queries may call, with Spark's descriptions. They are listed by a worker: without a ready worker the response is 503.
          */
         get: operations["listFunctions"];
         put?: never;
@@ -2341,8 +2349,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the settings of the server
-         * @description Those of `penstock.toml`, `PENSTOCK_*` variables and the command line that started it. They are read when it starts.
+         * Get the server settings
+         * @description Settings from `penstock.toml`, `PENSTOCK_*` variables and the command line, read when the server starts.
          */
         get: operations["getSettings"];
         put?: never;
@@ -2361,10 +2369,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow what happens
-         * @description Each event has the type `created`, `updated`, `deleted` or `status` (of what runs), `joined` or `left`
+         * Follow changes
+         * @description Each event has the type `created`, `updated`, `deleted` or `status` (of a flow), `joined` or `left`
          *     (of a worker), and as data a JSON object `{id, at, kind, name, type, data}`. Begins after the event of
-         *     `Last-Event-ID` or `after`, else with what happens next. Only the newest 10,000 events are kept: a client
+         *     `Last-Event-ID` or `after`, otherwise with new events. Only the newest 10,000 events are kept: a client
          *     that returns later first gets an event `gap` with `{missed}`, the number of lost events.
          */
         get: operations["followEvents"];
@@ -2383,7 +2391,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get how everything is right now */
+        /** Get the current state of the installation */
         get: operations["getOverview"];
         put?: never;
         post?: never;
@@ -2401,10 +2409,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow how everything is
-         * @description The first message is `overview`, with all there is. About every two seconds a message `change` follows: an
-         *     overview whose `flows` and `streams` hold only those that changed, and `gone` the keys of those that are no
-         *     more. After a break the first message is again `overview`.
+         * Follow the state of the installation
+         * @description The first message is `overview`, with the full state. About every two seconds a message `change` follows:
+         *     an overview whose `flows` and `streams` contain only changed entries, and `gone` the keys of removed ones.
+         *     After a reconnect the first message is `overview` again.
          */
         get: operations["followOverview"];
         put?: never;
@@ -2440,9 +2448,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the numbers of all together over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
-         *     server does, and is then shorter. Series `in_rate`, `out_rate`, `lag_events`, `dead_letters` (per second), `stream_bytes`.
+         * Get total metrics over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
+         *     when the server starts. Series `in_rate`, `out_rate`, `lag_events`, `dead_letters` (per second), `stream_bytes`.
          */
         get: operations["getHistory"];
         put?: never;
@@ -2461,9 +2469,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the numbers of a stream over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
-         *     server does, and is then shorter. Series `in_rate`, `bytes`, `segments`, `events`, `lag_events`, `dropped` (per second), and `drop:REASON`.
+         * Get metrics of a stream over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
+         *     when the server starts. Series `in_rate`, `bytes`, `segments`, `events`, `lag_events`, `dropped` (per second), and `drop:REASON`.
          */
         get: operations["getStreamHistory"];
         put?: never;
@@ -2482,9 +2490,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the numbers of a pipeline over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
-         *     server does, and is then shorter. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+         * Get metrics of a pipeline over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
+         *     when the server starts. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
          *     and `sink:ID` (events per second) for each sink.
          */
         get: operations["getPipelineHistory"];
@@ -2504,9 +2512,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the numbers of a source over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
-         *     server does, and is then shorter. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+         * Get metrics of a source over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
+         *     when the server starts. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
          *     and `sink:ID` (events per second) for each sink.
          */
         get: operations["getSourceHistory"];
@@ -2526,9 +2534,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the numbers of a task over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
-         *     server does, and is then shorter. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+         * Get metrics of a task over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
+         *     when the server starts. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
          *     and `sink:ID` (events per second) for each sink.
          */
         get: operations["getTaskHistory"];
@@ -2548,9 +2556,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the numbers of a sink over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
-         *     server does, and is then shorter. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+         * Get metrics of a sink over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
+         *     when the server starts. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
          *     and `sink:ID` (events per second) for each sink.
          */
         get: operations["getSinkHistory"];
@@ -2579,22 +2587,22 @@ export interface components {
             next: number;
             /**
              * Accepted
-             * @description How many.
+             * @description Number of stored events.
              */
             accepted: number;
             /**
              * Duplicate
-             * @description Whether this batch of the producer had been kept before, by every stream.
+             * @description Whether every stream had already stored this batch of the producer.
              */
             duplicate: boolean;
             /**
              * Guarantee
-             * @description What that means, in words.
+             * @description Guarantee of this acknowledgement, as text.
              */
             guarantee: string;
             /**
              * Also
-             * @description Where else they went, if several pipelines take them from the source.
+             * @description Other streams that stored the events, if several pipelines read the source.
              */
             also: components["schemas"]["Range"][];
         };
@@ -2605,7 +2613,7 @@ export interface components {
         Analysis: {
             /**
              * Valid
-             * @description Whether it can be saved as active.
+             * @description Whether the document can be saved as active.
              */
             valid: boolean;
             /** Errors */
@@ -2614,24 +2622,24 @@ export interface components {
             warnings?: components["schemas"]["Problem"][];
             /**
              * Steps
-             * @description For what runs: the columns after the source and after each step.
+             * @description For flows: the columns after the source and after each step.
              */
             steps?: components["schemas"]["StepSchema"][];
             /**
              * Document
-             * @description The document with what was inferred made explicit.
+             * @description The document with inferred values made explicit.
              */
             document?: {
                 [key: string]: unknown;
             } | null;
             /**
              * Id
-             * @description Derived from its name; null if it has none.
+             * @description Derived from the name; null without a name.
              */
             id?: string | null;
             /**
              * Guarantee
-             * @description For a valid Stream: what an acknowledgement means, in words.
+             * @description For a valid Stream: the guarantee of an acknowledgement, as text.
              */
             guarantee?: string | null;
         };
@@ -2647,7 +2655,7 @@ export interface components {
             code: string;
             /**
              * Message
-             * @description What is wrong, in one sentence.
+             * @description The problem, in one sentence.
              */
             message: string;
             /**
@@ -2657,14 +2665,14 @@ export interface components {
             path?: string | null;
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix it.
              */
             hint?: string | null;
             /** At */
             at?: string | null;
             /**
              * Problems
-             * @description All of them, if it was saved without being valid.
+             * @description All problems, if the document was saved without being valid.
              */
             problems?: components["schemas"]["Problem"][];
             /** Attempt */
@@ -2694,7 +2702,7 @@ export interface components {
             message: string;
             /**
              * Advice
-             * @description What to do next.
+             * @description Recommended action.
              */
             advice: string;
             /** Since */
@@ -2717,7 +2725,7 @@ export interface components {
             mode: string;
             /**
              * Full
-             * @description The limit that makes producers wait now.
+             * @description The limit that currently blocks producers.
              */
             full: string | null;
         };
@@ -2734,7 +2742,7 @@ export interface components {
             differences?: components["schemas"]["Difference"][];
             /**
              * Errors
-             * @description Why it could not come to its end.
+             * @description Why the test could not finish.
              */
             errors?: components["schemas"]["Problem"][];
             /** Ms */
@@ -2769,13 +2777,13 @@ export interface components {
         CheckBody: {
             /**
              * Role
-             * @description Which of the two connectors of this type.
+             * @description Whether to test the source or the sink of this type.
              * @enum {string}
              */
             role: "source" | "sink";
             /**
              * Spec
-             * @description Its fields; `type` may be left out.
+             * @description Fields of the connector; `type` may be omitted.
              */
             spec: {
                 [key: string]: unknown;
@@ -2800,7 +2808,7 @@ export interface components {
             name: string;
             /**
              * Type
-             * @description Its Spark type.
+             * @description Spark type of the column.
              */
             type: string;
         };
@@ -2818,37 +2826,37 @@ export interface components {
             role: "source" | "sink" | "processor";
             /**
              * Summary
-             * @description What it is, in a sentence.
+             * @description Summary in one sentence.
              * @default
              */
             summary: string;
             /**
              * Description
-             * @description All there is to know.
+             * @description Full description.
              * @default
              */
             description: string;
             /**
              * Guarantee
-             * @description How often an event arrives: exactly-once, at-least-once, at-most-once.
+             * @description Delivery guarantee: exactly-once, at-least-once or at-most-once.
              */
             guarantee: string | null;
             /**
              * Schema
-             * @description JSON Schema of its fields.
+             * @description JSON Schema of the fields.
              */
             schema: {
                 [key: string]: unknown;
             } | null;
             /**
              * Example
-             * @description A fragment of YAML.
+             * @description Example in YAML.
              * @default
              */
             example: string;
             /**
              * Error
-             * @description Why it is installed but cannot be used.
+             * @description Why the component is installed but can't be used.
              */
             error: string | null;
         };
@@ -2937,7 +2945,7 @@ export interface components {
             metadata: components["schemas"]["MetadataInfo"];
             /**
              * Spec
-             * @description The spec as it was saved.
+             * @description The saved spec.
              */
             spec: unknown;
             /** Revision */
@@ -2959,7 +2967,7 @@ export interface components {
             referrers: components["schemas"]["Referrer"][] | null;
             /**
              * Warnings
-             * @description What to know about what was just saved; null if nothing was.
+             * @description Warnings about the revision just saved; null if nothing was saved.
              */
             warnings: components["schemas"]["Problem"][] | null;
         };
@@ -2990,7 +2998,7 @@ export interface components {
             to: string;
             /**
              * Flow
-             * @description Whose numbers it shows: the rate of its `sink`, else what comes in. The key of a stream where no flow moves the events.
+             * @description Flow whose rate the edge shows: the rate of its `sink`, otherwise its input rate. The key of a stream where no flow moves the events.
              */
             flow: string;
             /** Sink */
@@ -3014,22 +3022,22 @@ export interface components {
             warnings: components["schemas"]["Problem"][];
             /**
              * Changes
-             * @description Field by field.
+             * @description Changed fields.
              */
             changes: components["schemas"]["DiffEntry"][];
             /**
              * Steps
-             * @description Each part of the flow; none if it does not run.
+             * @description Effect on each part of the flow; empty if the document doesn't run.
              */
             steps: components["schemas"]["StepEffect"][];
             /**
              * Resets
-             * @description Whether saving it needs `accept_reset`.
+             * @description Whether saving needs `accept_reset`.
              */
             resets: boolean;
             /**
              * Dependents
-             * @description Flows that refer to it.
+             * @description Effects on flows that refer to the document.
              */
             dependents: components["schemas"]["DependentPlan"][];
         };
@@ -3046,7 +3054,7 @@ export interface components {
             guarantee: string;
             /**
              * Again
-             * @description Whether the flow itself delivers the same events to it.
+             * @description Whether the flow itself also delivers these events to this sink.
              */
             again: boolean;
         };
@@ -3062,7 +3070,7 @@ export interface components {
             code: string;
             /**
              * Message
-             * @description What is wrong, in one sentence.
+             * @description The problem, in one sentence.
              */
             message: string;
             /**
@@ -3072,7 +3080,7 @@ export interface components {
             path?: string | null;
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix it.
              */
             hint?: string | null;
             /** Errors */
@@ -3089,7 +3097,7 @@ export interface components {
             message: string;
             /**
              * Event
-             * @description What the step was given.
+             * @description Input of the step.
              */
             event: {
                 [key: string]: unknown;
@@ -3112,7 +3120,7 @@ export interface components {
             from: string;
             /**
              * Count
-             * @description How many.
+             * @description Number of events.
              */
             count: number;
         };
@@ -3125,10 +3133,10 @@ export interface components {
             events: components["schemas"]["RawEvent"][] | components["schemas"]["TypedEvent"][];
             /**
              * Next
-             * @description The offset at which the next page begins.
+             * @description Offset of the next page.
              */
             next: number;
-            /** @description What is missing before them. */
+            /** @description Missing offsets before these events. */
             gap: components["schemas"]["GapView"] | null;
         };
         /**
@@ -3158,32 +3166,32 @@ export interface components {
             worker: string | null;
             /**
              * In Rate
-             * @description Events per second over the last ten seconds or so.
+             * @description Events per second over about the last ten seconds.
              */
             in_rate: number;
             /**
              * Out Rate
-             * @description Events per second over the last ten seconds or so.
+             * @description Events per second over about the last ten seconds.
              */
             out_rate: number;
             /**
              * Lag Events
-             * @description Events of its input that wait for it; null: not known.
+             * @description Unread events of its input; null: unknown.
              */
             lag_events: number | null;
             /**
              * Lag Ms
-             * @description For how long the oldest of them has waited.
+             * @description How long the oldest of them has been waiting.
              */
             lag_ms: number | null;
             /**
              * Latency Ms
-             * @description How old the oldest event of the last batch was when it was delivered.
+             * @description Age of the oldest event of the last batch when it was delivered.
              */
             latency_ms: number | null;
             /**
              * Batch Ms
-             * @description How long the last batch took.
+             * @description Duration of the last batch.
              */
             batch_ms: number | null;
             /** Input Events */
@@ -3229,19 +3237,19 @@ export interface components {
         GapInfo: {
             /**
              * First
-             * @description The first offset of the source in them; null if it has none.
+             * @description First source offset of the batches; null if the source has no offsets.
              */
             first: number | null;
             /**
              * Next
-             * @description The first offset after them.
+             * @description First offset after the batches.
              */
             next: number | null;
             /** Batches */
             batches: number;
             /**
              * Events
-             * @description How many events they have for this sink, if that is known.
+             * @description Number of events for this sink; null if unknown.
              */
             events: number | null;
             /**
@@ -3251,13 +3259,13 @@ export interface components {
             since: string;
             /**
              * Kept
-             * @description Where they are: still in the `stream`, in a `file` beside the checkpoint, or `lost`.
+             * @description Where the batches are kept: in the `stream`, in a `file` next to the checkpoint, or `lost`.
              * @enum {string}
              */
             kept: "stream" | "file" | "lost";
             /**
              * Why
-             * @description Why they are lost.
+             * @description Why the batches are lost.
              */
             why: string | null;
         };
@@ -3299,7 +3307,7 @@ export interface components {
             at: number[];
             /**
              * Series
-             * @description Null where a number is not known.
+             * @description Null where a value is unknown.
              */
             series: {
                 [key: string]: (number | null)[];
@@ -3339,7 +3347,7 @@ export interface components {
             stream: string;
             /**
              * Last
-             * @description How many.
+             * @description Number of events.
              */
             last: number;
         };
@@ -3352,31 +3360,31 @@ export interface components {
             target_ms: number;
             /**
              * P99 Ms
-             * @description 99 % of the events of the last seconds were acknowledged within this time; null: none.
+             * @description 99% of recent events were acknowledged within this time; null: no events.
              */
             p99_ms: number | null;
             /**
              * Met
-             * @description Whether that is within the goal.
+             * @description Whether the goal is met.
              */
             met: boolean | null;
             /** Cause */
             cause: ("fixed_cost" | "rate" | "backlog" | "stuck" | "uneven") | null;
             /**
              * Reason
-             * @description Why the goal is not met, in words.
+             * @description Why the goal is not met, as text.
              */
             reason: string | null;
             /** Missed Since */
             missed_since: string | null;
             /**
              * Linger Ms
-             * @description How long events wait for others before a micro-batch begins.
+             * @description How long events wait for more events before a micro-batch starts.
              */
             linger_ms: number | null;
             /**
              * Max Events
-             * @description Events of a micro-batch at most; null: as many as there are.
+             * @description Maximum number of events in a micro-batch; null: no limit.
              */
             max_events: number | null;
         };
@@ -3408,7 +3416,7 @@ export interface components {
             /**
              * Time
              * Format: date-time
-             * @description When it was kept.
+             * @description When the letter was written.
              */
             time: string;
             /** Code */
@@ -3422,12 +3430,12 @@ export interface components {
             step: string;
             /**
              * Attempt
-             * @description How often the event was tried.
+             * @description Number of attempts.
              */
             attempt: number;
             /**
              * Revision
-             * @description Of the document that ran.
+             * @description Revision of the document that ran.
              */
             revision: number | null;
             /**
@@ -3442,14 +3450,14 @@ export interface components {
             key: unknown;
             /**
              * Headers
-             * @description Those of the event.
+             * @description Headers of the event.
              */
             headers: {
                 [key: string]: unknown;
             };
             /**
              * Source Offset
-             * @description The offset of the event in the stream it came from.
+             * @description Offset of the event in its source stream.
              */
             source_offset: number | null;
             /**
@@ -3461,12 +3469,12 @@ export interface components {
             edited: boolean;
             /**
              * Original
-             * @description The event as it was, if it was edited.
+             * @description The original event, if it was edited.
              */
             original: unknown;
             /**
              * Replay Of
-             * @description The letter whose replay left this one.
+             * @description Letter whose replay produced this one.
              */
             replay_of: number | null;
             /** Replays */
@@ -3481,12 +3489,12 @@ export interface components {
             letters: components["schemas"]["LetterView"][];
             /**
              * Next
-             * @description The offset to go on with; null if there are no more now.
+             * @description Offset of the next page; null if there are no more letters.
              */
             next: number | null;
             /**
              * Total
-             * @description All letters of the flow that are kept, whatever is asked for.
+             * @description Total number of letters of the flow, regardless of the filter.
              */
             total: number;
             /** Counts */
@@ -3520,12 +3528,12 @@ export interface components {
             message: string;
             /**
              * Step
-             * @description The processor it is about.
+             * @description Processor that the line refers to.
              */
             step: string | null;
             /**
              * Sink
-             * @description The sink it is about.
+             * @description Sink that the line refers to.
              */
             sink: string | null;
             /**
@@ -3573,7 +3581,7 @@ export interface components {
             code: string;
             /**
              * Message
-             * @description What is wrong, in one sentence.
+             * @description The problem, in one sentence.
              */
             message: string;
             /**
@@ -3583,34 +3591,34 @@ export interface components {
             path?: string | null;
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix it.
              */
             hint?: string | null;
             /** Errors */
             errors: components["schemas"]["Problem"][];
             /**
              * Misfits
-             * @description How many could not be decoded; `errors` names the first of them.
+             * @description Number of events that could not be decoded; `errors` lists the first of them.
              * @default 0
              */
             misfits: number;
             /**
              * Accepted
-             * @description How many others were kept.
+             * @description Number of other events that were stored.
              * @default 0
              */
             accepted: number;
             /**
              * First
-             * @description Their first offset; null if nothing was kept.
+             * @description First offset of the stored events; null if nothing was stored.
              */
             first?: number | null;
             /**
              * Next
-             * @description The offset after them.
+             * @description Offset after the last stored event.
              */
             next?: number | null;
-            /** @description Where the misfits are; null if they were not kept. */
+            /** @description Stream with the undecodable events; null if they were not stored. */
             dead_letters?: components["schemas"]["Range"] | null;
         };
         /**
@@ -3624,18 +3632,18 @@ export interface components {
             to: string;
             /**
              * Phase
-             * @description `interrupted`: by a restart or by undoing it; it can be continued.
+             * @description `interrupted`: stopped by a restart or an undo; it can be continued.
              * @enum {string}
              */
             phase: "copying" | "completed" | "failed" | "interrupted";
             /**
              * Bytes
-             * @description Bytes that are copied.
+             * @description Bytes copied so far.
              */
             bytes: number;
             /**
              * Total Bytes
-             * @description Bytes that there are to copy by now.
+             * @description Bytes to copy in total, so far.
              */
             total_bytes: number;
             error: components["schemas"]["Problem"] | null;
@@ -3649,7 +3657,7 @@ export interface components {
         Node: {
             /**
              * Key
-             * @description `Kind/id`; of an end inside one `Pipeline/id#source` or `…#sinks/id`.
+             * @description `Kind/id`; for an inline source or sink `Pipeline/id#source` or `…#sinks/id`.
              */
             key: string;
             /**
@@ -3663,27 +3671,27 @@ export interface components {
             name: string;
             /**
              * Type
-             * @description Of a source or a sink: the connector.
+             * @description For a source or sink: the type of the connector.
              */
             type: string | null;
             /**
              * Status
-             * @description Null if it does not run by itself.
+             * @description Null if the document doesn't run on its own.
              */
             status: string | null;
             /**
              * Inline
-             * @description Whether it is no document of its own.
+             * @description Whether the source or sink is configured inline in another document.
              */
             inline: boolean;
             /**
              * Owner
-             * @description The key of the document that it belongs to.
+             * @description For an inline source or sink: the key of its document.
              */
             owner: string | null;
             /**
              * Labels
-             * @description Of a document; empty for an end inside one.
+             * @description Labels of a document; empty for an inline source or sink.
              */
             labels: {
                 [key: string]: string;
@@ -3706,7 +3714,7 @@ export interface components {
             batches: number;
             /**
              * Dead Letters
-             * @description Events that its batches could not process.
+             * @description Events that could not be processed.
              * @default 0
              */
             dead_letters: number;
@@ -3726,7 +3734,7 @@ export interface components {
             } | null;
             /** @description Null without a latency goal. */
             latency: components["schemas"]["LatencyOps"] | null;
-            /** @description Null for a source that Spark reads itself, or that events are sent to. */
+            /** @description Null for sources read by Spark directly and for http sources. */
             receiver: components["schemas"]["ReceiverOps"] | null;
             /** Sinks */
             sinks: {
@@ -3750,7 +3758,7 @@ export interface components {
             /**
              * Started At
              * Format: date-time
-             * @description When this server began; so did what it remembers.
+             * @description Start time of this server, and of its history.
              */
             started_at: string;
             totals: components["schemas"]["Totals"];
@@ -3767,12 +3775,12 @@ export interface components {
             startup: components["schemas"]["WorkerStartView"][];
             /**
              * Attention
-             * @description The most urgent first.
+             * @description Most urgent first.
              */
             attention: components["schemas"]["Attention"][];
             /**
              * Gone
-             * @description Keys that are no more, in a message `change`.
+             * @description In a message `change`: removed keys.
              */
             gone: string[];
         };
@@ -3795,19 +3803,19 @@ export interface components {
             status: "active" | "paused" | "completed" | "failed" | "stopped";
             /**
              * Phase
-             * @description What it does right now: waiting, starting, running, draining, …
+             * @description Current phase: waiting, starting, running, draining, …
              */
             phase: string;
             /**
              * Queue Position
-             * @description Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null.
+             * @description Position in the start queue of its worker, 1 is next; otherwise null.
              */
             queue_position: number | null;
-            /** @description Why no worker can have it, such as that none has the labels of its placement; null if one can. */
+            /** @description Why no worker can run the flow, such as missing placement labels; null if one can. */
             waits_for: components["schemas"]["Problem"] | null;
             /**
              * Spec
-             * @description The spec as it was saved.
+             * @description The saved spec.
              */
             spec: unknown;
             metadata: components["schemas"]["MetadataInfo"];
@@ -3815,30 +3823,30 @@ export interface components {
             revision: number;
             /**
              * Running Revision
-             * @description The newest revision that has shown that it runs; an edit that does not start is rolled back to it.
+             * @description The newest revision that is known to run; an edit that fails to start is rolled back to it.
              */
             running_revision: number | null;
             /**
              * Worker
-             * @description Id of the worker that runs it.
+             * @description Id of the worker that runs the flow.
              */
             worker: string | null;
             /** @description The last error. */
             error: components["schemas"]["RunError"] | null;
             /**
              * Attempts
-             * @description The last attempts that failed.
+             * @description The most recent failed attempts.
              */
             attempts: components["schemas"]["Attempt"][];
             ops: components["schemas"]["Ops"];
             /**
              * Guarantee
-             * @description What an acknowledgement of events that are sent to it means; null if none are, and in lists.
+             * @description Guarantee for events sent to the flow, as text; null in lists and if no events are sent to it.
              */
             guarantee: string | null;
             /**
              * Warnings
-             * @description What to know about what was just saved; null if nothing was.
+             * @description Warnings about the revision just saved; null if nothing was saved.
              */
             warnings: components["schemas"]["Problem"][] | null;
             /**
@@ -3879,19 +3887,19 @@ export interface components {
             checked: boolean;
             /**
              * Problems
-             * @description What is wrong; paths are relative to the connector.
+             * @description Problems; paths are relative to the connector.
              */
             problems?: components["schemas"]["Problem"][];
             /**
              * Offers
-             * @description What the system has, such as `topics`.
+             * @description Names found in the system, such as `topics`.
              */
             offers?: {
                 [key: string]: string[];
             };
             /**
              * Sample
-             * @description A few of its events.
+             * @description Sample events.
              */
             sample?: {
                 [key: string]: unknown;
@@ -3909,7 +3917,7 @@ export interface components {
             code: string;
             /**
              * Message
-             * @description What is wrong, in one sentence.
+             * @description The problem, in one sentence.
              */
             message: string;
             /**
@@ -3919,7 +3927,7 @@ export interface components {
             path?: string | null;
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix it.
              */
             hint?: string | null;
         };
@@ -3940,7 +3948,7 @@ export interface components {
             batches: number;
             /**
              * Dead Letters
-             * @description Events that its batches could not process.
+             * @description Events that could not be processed.
              * @default 0
              */
             dead_letters: number;
@@ -3960,7 +3968,7 @@ export interface components {
             } | null;
             /** @description Null without a latency goal. */
             latency: components["schemas"]["LatencyOps"] | null;
-            /** @description Null for a source that Spark reads itself, or that events are sent to. */
+            /** @description Null for sources read by Spark directly and for http sources. */
             receiver: components["schemas"]["ReceiverOps"] | null;
             /** Sinks */
             sinks: {
@@ -3977,10 +3985,10 @@ export interface components {
             phase: string;
             /**
              * Queue Position
-             * @description Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null.
+             * @description Position in the start queue of its worker, 1 is next; otherwise null.
              */
             queue_position: number | null;
-            /** @description Why no worker can have it, such as that none has the labels of its placement; null if one can. */
+            /** @description Why no worker can run the flow, such as missing placement labels; null if one can. */
             waits_for: components["schemas"]["Problem"] | null;
             error: components["schemas"]["RunError"] | null;
             /** Attempts */
@@ -4005,7 +4013,7 @@ export interface components {
             sql: string;
             /**
              * Limit
-             * @description The most rows to return.
+             * @description Maximum number of rows to return.
              * @default 1000
              */
             limit: number;
@@ -4027,12 +4035,12 @@ export interface components {
             rows: unknown[][];
             /**
              * Truncated
-             * @description Whether there are more.
+             * @description Whether there are more rows.
              */
             truncated: boolean;
             /**
              * Ms
-             * @description How long it took.
+             * @description Duration in milliseconds.
              */
             ms: number;
         };
@@ -4061,12 +4069,12 @@ export interface components {
             next: number;
             /**
              * Events
-             * @description Those of them that can be read.
+             * @description Number of events in the range that can be read.
              */
             events: number;
             /**
              * Bytes
-             * @description Their size in memory, about.
+             * @description Approximate size in memory.
              */
             bytes: number;
             /** First Time */
@@ -4111,12 +4119,12 @@ export interface components {
             reader: string;
             /**
              * Key
-             * @description Kind and id of its flow, if it is one.
+             * @description Kind and id of the flow, if the reader is a flow.
              */
             key: string | null;
             /**
              * Rate
-             * @description Events per second over the last ten seconds or so.
+             * @description Events per second over about the last ten seconds.
              */
             rate: number;
             /** Lag Events */
@@ -4133,19 +4141,19 @@ export interface components {
             reader: string;
             /**
              * Cursor
-             * @description The next offset it has not dealt with.
+             * @description Next offset to read.
              */
             cursor: number;
             /** Lag Events */
             lag_events: number;
             /**
              * Lag Ms
-             * @description For how long its next event has waited for it.
+             * @description How long its next event has been waiting.
              */
             lag_ms: number | null;
             /**
              * Skipped
-             * @description Events it could not get, because they were evicted or damaged.
+             * @description Events that were evicted or damaged before they were read.
              */
             skipped: number;
             /** Updated */
@@ -4227,7 +4235,7 @@ export interface components {
             code: string;
             /**
              * Message
-             * @description What is wrong, in one sentence.
+             * @description The problem, in one sentence.
              */
             message: string;
             /**
@@ -4237,14 +4245,14 @@ export interface components {
             path?: string | null;
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix it.
              */
             hint?: string | null;
             /** Errors */
             errors: components["schemas"]["Problem"][];
             /**
              * Kept
-             * @description Where the events are, with the code `partly_kept`; otherwise nothing was kept.
+             * @description With the code `partly_kept`: streams that stored the events; otherwise nothing was stored.
              */
             kept?: components["schemas"]["Range"][];
         };
@@ -4260,7 +4268,7 @@ export interface components {
             code: string;
             /**
              * Message
-             * @description What is wrong, in one sentence.
+             * @description The problem, in one sentence.
              */
             message: string;
             /**
@@ -4270,12 +4278,12 @@ export interface components {
             path?: string | null;
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix it.
              */
             hint?: string | null;
             /**
              * Offset
-             * @description Of the letter.
+             * @description Offset of the letter.
              */
             offset: number;
         };
@@ -4289,7 +4297,7 @@ export interface components {
             sinks: components["schemas"]["EndingView"][];
             /** Warnings */
             warnings: components["schemas"]["Problem"][];
-            /** @description The pipeline that does it; null after a dry run. */
+            /** @description The replay pipeline; null after a dry run. */
             replay: components["schemas"]["ReplayView"] | null;
         };
         /**
@@ -4299,37 +4307,37 @@ export interface components {
         ReplayResult: {
             /**
              * Request
-             * @description Names this replay; what it delivers is delivered under it.
+             * @description Id of this replay; its deliveries carry it.
              */
             request: string;
             /**
              * Dry Run
-             * @description Nothing was done: the numbers tell what could be.
+             * @description Nothing was replayed: the numbers show what would be.
              * @default false
              */
             dry_run: boolean;
             /**
              * Replayed
-             * @description Letters that went through to the sinks.
+             * @description Letters delivered to the sinks.
              * @default 0
              */
             replayed: number;
             /**
              * Failed Again
-             * @description Letters that failed again, and became new letters.
+             * @description Letters that failed again and became new letters.
              * @default 0
              */
             failed_again: number;
             /**
              * Refused
-             * @description Letters that stay as they are.
+             * @description Letters that can't be replayed and stay unchanged.
              */
             refused?: components["schemas"]["RefusedLetter"][];
-            /** @description What has ended it early. Letters that were under way are `replaying`: the same request lets them go on. */
+            /** @description Why the replay stopped early. Letters in progress have the state `replaying`: repeat the request to continue them. */
             error?: components["schemas"]["Problem"] | null;
             /**
              * Next
-             * @description There may be more letters: go on with this as `position`.
+             * @description There may be more letters: continue with this as `position`.
              */
             next?: number | null;
         };
@@ -4377,7 +4385,7 @@ export interface components {
             revision: number;
             /**
              * Origin
-             * @description What saved it: create, update, patch, import, rollback to N, or rollback to N: M did not start.
+             * @description Origin of the revision: create, update, patch, import, rollback to N, or rollback to N: M did not start.
              */
             origin: string;
             /**
@@ -4399,7 +4407,7 @@ export interface components {
             revision: number;
             /**
              * Origin
-             * @description What saved it: create, update, patch, import, rollback to N, or rollback to N: M did not start.
+             * @description Origin of the revision: create, update, patch, import, rollback to N, or rollback to N: M did not start.
              */
             origin: string;
             /**
@@ -4420,7 +4428,7 @@ export interface components {
             code: string;
             /**
              * Message
-             * @description What is wrong, in one sentence.
+             * @description The problem, in one sentence.
              */
             message: string;
             /**
@@ -4430,14 +4438,14 @@ export interface components {
             path?: string | null;
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix it.
              */
             hint?: string | null;
             /** At */
             at?: string | null;
             /**
              * Problems
-             * @description All of them, if it was saved without being valid.
+             * @description All problems, if the document was saved without being valid.
              */
             problems?: components["schemas"]["Problem"][];
         };
@@ -4458,7 +4466,7 @@ export interface components {
             metadata: components["schemas"]["MetadataInfo"];
             /**
              * Spec
-             * @description The spec as it was saved.
+             * @description The saved spec.
              */
             spec: unknown;
             /** Revision */
@@ -4480,48 +4488,48 @@ export interface components {
             referrers: components["schemas"]["Referrer"][] | null;
             /**
              * Warnings
-             * @description What to know about what was just saved; null if nothing was.
+             * @description Warnings about the revision just saved; null if nothing was saved.
              */
             warnings: components["schemas"]["Problem"][] | null;
             /**
              * Status
-             * @description Null if it does not run by itself.
+             * @description Null if the document doesn't run on its own.
              */
             status: ("active" | "paused" | "completed" | "failed" | "stopped") | null;
             /**
              * Phase
-             * @description What it does right now; null if it does not run by itself.
+             * @description Current phase; null if the document doesn't run on its own.
              */
             phase: string | null;
             /**
              * Queue Position
-             * @description Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null.
+             * @description Position in the start queue of its worker, 1 is next; otherwise null.
              */
             queue_position: number | null;
-            /** @description Why no worker can have it, such as that none has the labels of its placement; null if one can. */
+            /** @description Why no worker can run the flow, such as missing placement labels; null if one can. */
             waits_for: components["schemas"]["Problem"] | null;
             /**
              * Running Revision
-             * @description The newest revision that has shown that it runs; an edit that does not start is rolled back to it.
+             * @description The newest revision that is known to run; an edit that fails to start is rolled back to it.
              */
             running_revision: number | null;
             /**
              * Worker
-             * @description Id of the worker that runs it.
+             * @description Id of the worker that runs the flow.
              */
             worker: string | null;
             /** @description The last error. */
             error: components["schemas"]["RunError"] | null;
             /**
              * Attempts
-             * @description The last attempts that failed.
+             * @description The most recent failed attempts.
              */
             attempts: components["schemas"]["Attempt"][];
-            /** @description What it has done; null if it does not run by itself. */
+            /** @description Counters of the flow; null if the document doesn't run on its own. */
             ops: components["schemas"]["Ops"] | null;
             /**
              * Guarantee
-             * @description What an acknowledgement of events that are sent to it means; null if none are, and in lists.
+             * @description Guarantee for events sent to the flow, as text; null in lists and if no events are sent to it.
              */
             guarantee: string | null;
         };
@@ -4553,24 +4561,24 @@ export interface components {
             value: unknown;
             /**
              * Default
-             * @description The built-in value.
+             * @description Default value.
              */
             default: unknown;
             /**
              * Origin
-             * @description What has set it: a file, a variable, the command line, or `built-in`.
+             * @description Origin of the value: a file, a variable, the command line or `built-in`.
              */
             origin: string;
             /**
              * Variable
-             * @description The environment variable that sets it.
+             * @description Environment variable for this setting.
              */
             variable: string;
             /** Description */
             description: string;
             /**
              * Choices
-             * @description All values it can have; empty if they cannot be listed.
+             * @description Allowed values; empty if they can't be listed.
              */
             choices: string[];
         };
@@ -4588,7 +4596,7 @@ export interface components {
             settings: components["schemas"]["SettingInfo"][];
             /**
              * Warnings
-             * @description What looks wrong about them.
+             * @description Warnings about the settings.
              */
             warnings: components["schemas"]["Problem"][];
             versions: components["schemas"]["Versions"];
@@ -4621,7 +4629,7 @@ export interface components {
             type: string;
             /**
              * Path
-             * @description Its place in the document, such as `spec.sinks[1]`.
+             * @description Path in the document, such as `spec.sinks[1]`.
              */
             path: string;
             /**
@@ -4633,18 +4641,18 @@ export interface components {
             required: boolean;
             /**
              * State
-             * @description `in_sync` takes part in each batch; `failing` has refused the current batch and taken none since; `behind` has missed batches and waits to try again; `catching_up` gets what it missed.
+             * @description `in_sync`: receives every batch; `failing`: rejected the current batch, which is retried; `behind`: missed batches and waits for a retry; `catching_up`: receives the missed batches.
              * @enum {string}
              */
             state: "in_sync" | "failing" | "behind" | "catching_up";
             /**
              * Cursor
-             * @description All events of the source before this offset were dealt with.
+             * @description All source events before this offset have been processed.
              */
             cursor: number | null;
             /**
              * Lag
-             * @description Events that the sink has not received yet; null if that is not known.
+             * @description Events that the sink has not received yet; null if unknown.
              */
             lag: number | null;
             /** Last Ack At */
@@ -4653,7 +4661,7 @@ export interface components {
             failures: number;
             /**
              * Last Error
-             * @description With its place in the document; it may be over.
+             * @description The last error with its path; it may be resolved.
              */
             last_error: string | null;
             /** Gaps */
@@ -4692,12 +4700,12 @@ export interface components {
             type: string;
             /**
              * State
-             * @description Null until its ledger was read.
+             * @description Null until its ledger has been read.
              */
             state: ("in_sync" | "failing" | "behind" | "catching_up") | null;
             /**
              * Rate
-             * @description Events per second over the last ten seconds or so.
+             * @description Events per second over about the last ten seconds.
              */
             rate: number;
             /** Events */
@@ -4718,7 +4726,7 @@ export interface components {
             bytes: number;
             /**
              * Memory Bytes
-             * @description The part of `bytes` that is in memory.
+             * @description Part of `bytes` that is in memory.
              */
             memory_bytes: number;
             /** Segments */
@@ -4738,7 +4746,7 @@ export interface components {
             buffer: components["schemas"]["BufferView"];
             /**
              * Counters
-             * @description What was dropped, evicted or put aside, by reason.
+             * @description Number of dropped, evicted or quarantined events, by reason.
              */
             counters: {
                 [key: string]: number;
@@ -4747,14 +4755,14 @@ export interface components {
             readers: components["schemas"]["ReaderView"][];
             /**
              * Guarantee
-             * @description What an acknowledgement means, in words.
+             * @description Guarantee of an acknowledgement, as text.
              */
             guarantee: string;
             /** Transient */
             transient: boolean;
             /**
              * Note
-             * @description What to know about a transient stream.
+             * @description Notice for transient streams.
              */
             note: string | null;
         };
@@ -4772,7 +4780,7 @@ export interface components {
             part: "source" | "processor" | "sink" | "policy";
             /**
              * Effect
-             * @description `keeps` what it has, `restarts` from the checkpoint, or `resets`: what it has is lost.
+             * @description `keeps` its state and position, `restarts` from the checkpoint, or `resets`: state and position are lost.
              * @enum {string}
              */
             effect: "keeps" | "restarts" | "resets";
@@ -4780,12 +4788,12 @@ export interface components {
             why: string;
             /**
              * Path
-             * @description Where it stands in the document.
+             * @description Path in the document.
              */
             path: string;
             /**
              * From
-             * @description Of what is reset: the position from which events have to be read again to rebuild it.
+             * @description With `resets`: the position from which to read events again to rebuild the state.
              */
             from: string | null;
         };
@@ -4800,24 +4808,24 @@ export interface components {
             type: string;
             /**
              * Columns
-             * @description What leaves it, and of what types.
+             * @description Output columns with their types.
              */
             columns: components["schemas"]["Column"][];
             /**
              * Output
-             * @description What left it. `$meta.offset` is the number of the sample.
+             * @description Output events. `$meta.offset` is the number of the sample.
              */
             output: {
                 [key: string]: unknown;
             }[];
             /**
              * Dropped
-             * @description Events that did not go on, and are no errors.
+             * @description Number of events filtered out by the step; not errors.
              */
             dropped: number;
             /**
              * Dropped Events
-             * @description The dropped events that can be identified.
+             * @description The dropped events, where they can be identified.
              */
             dropped_events: {
                 [key: string]: unknown;
@@ -4826,19 +4834,19 @@ export interface components {
             errors: components["schemas"]["EventError"][];
             /**
              * Late
-             * @description Events for which a window was closed.
+             * @description Events that arrived after their window closed.
              */
             late: {
                 [key: string]: unknown;
             }[];
             /**
              * Logs
-             * @description What it has printed.
+             * @description Script output.
              */
             logs: string[];
             /**
              * Ms
-             * @description How long it took here, planning included.
+             * @description Duration in this run, including planning.
              */
             ms: number;
         };
@@ -4859,7 +4867,7 @@ export interface components {
         Story: {
             /**
              * Stream
-             * @description The stream that the flow reads.
+             * @description Source stream of the flow.
              */
             stream: string;
             /** Offset */
@@ -4871,21 +4879,21 @@ export interface components {
             time: string | null;
             /**
              * Event
-             * @description As the first step sees it; `$meta` has what is beside it.
+             * @description Input of the first step; `$meta` has key, headers, offset and time.
              */
             event: {
                 [key: string]: unknown;
             };
             /**
              * Revision
-             * @description Of the document whose steps are shown.
+             * @description Revision of the document whose steps are shown.
              */
             revision: number;
             /** Steps */
             steps: components["schemas"]["StepResult"][];
             /**
              * Letters
-             * @description The dead letters it has left.
+             * @description Dead letters of the event.
              */
             letters: components["schemas"]["LetterView"][];
             /** Sinks */
@@ -4894,7 +4902,7 @@ export interface components {
             warnings: components["schemas"]["Problem"][];
             /**
              * Errors
-             * @description Why the steps could not be shown to the end.
+             * @description Why the trace stopped early.
              */
             errors: components["schemas"]["Problem"][];
         };
@@ -4914,7 +4922,7 @@ export interface components {
             name: string;
             /**
              * In Rate
-             * @description Events per second over the last ten seconds or so.
+             * @description Events per second over about the last ten seconds.
              */
             in_rate: number;
             /** Events */
@@ -4927,12 +4935,12 @@ export interface components {
             next: number;
             /**
              * Lag Events
-             * @description The largest of its readers.
+             * @description Largest lag of its readers.
              */
             lag_events: number;
             /**
              * Full
-             * @description The limit that makes its producers wait now.
+             * @description The limit that currently blocks producers.
              */
             full: string | null;
             /**
@@ -4952,7 +4960,7 @@ export interface components {
         TestBody: {
             /**
              * Document
-             * @description A document that need not be saved.
+             * @description The document; it need not be saved.
              */
             document?: {
                 [key: string]: unknown;
@@ -4976,7 +4984,7 @@ export interface components {
             events?: unknown[] | components["schemas"]["LastEvents"] | components["schemas"]["EventsFrom"] | null;
             /**
              * Text
-             * @description Sample events, as they would be sent.
+             * @description Sample events as a request body.
              */
             text?: string | null;
             /**
@@ -4986,14 +4994,14 @@ export interface components {
             content_type?: string | null;
             /**
              * Given
-             * @description Step → what the outside would answer, for steps that ask it.
+             * @description Step → answers of the external system, for steps that call one.
              */
             given?: {
                 [key: string]: unknown;
             };
             /**
              * Run
-             * @description Run the document's own tests: all, or those of these names.
+             * @description Run the tests of the document: all, or those with these names.
              */
             run?: "all" | string[] | null;
         };
@@ -5004,12 +5012,12 @@ export interface components {
         Tested: {
             /**
              * Ok
-             * @description Whether the run came to its end. Events may have failed on the way.
+             * @description Whether the run finished. Single events may have failed.
              */
             ok: boolean;
             /**
              * Input
-             * @description The samples as they were read: what the first step was given.
+             * @description The parsed sample events: input of the first step.
              */
             input?: {
                 [key: string]: unknown;
@@ -5018,7 +5026,7 @@ export interface components {
             steps?: components["schemas"]["StepResult"][];
             /**
              * Output
-             * @description What each sink would get.
+             * @description Output events by sink.
              */
             output?: {
                 [key: string]: {
@@ -5027,7 +5035,7 @@ export interface components {
             };
             /**
              * Errors
-             * @description Why the run could not go on.
+             * @description Why the run stopped early.
              */
             errors?: components["schemas"]["Problem"][];
             /** Warnings */
@@ -5039,7 +5047,7 @@ export interface components {
             ms: number;
             /**
              * Cases
-             * @description How the document's own tests ended.
+             * @description Results of the document's tests.
              */
             cases?: components["schemas"]["CaseResult"][] | null;
         };
@@ -5060,29 +5068,29 @@ export interface components {
         Totals: {
             /**
              * In Rate
-             * @description Events per second over the last ten seconds or so.
+             * @description Events per second over about the last ten seconds.
              */
             in_rate: number;
             /**
              * Out Rate
-             * @description Events per second over the last ten seconds or so.
+             * @description Events per second over about the last ten seconds.
              */
             out_rate: number;
             /**
              * Lag Events
-             * @description Events that wait for a flow.
+             * @description Events waiting to be read by flows.
              */
             lag_events: number;
             /**
              * Dead Letters
-             * @description Events that flows could not process, since they were made.
+             * @description Events that could not be processed, since the flows were created.
              */
             dead_letters: number;
             /** Stream Bytes */
             stream_bytes: number;
             /**
              * Disk Free Bytes
-             * @description Of the disk that streams are on.
+             * @description Free bytes on the disk of the streams.
              */
             disk_free_bytes: number;
             /** Disk Total Bytes */
@@ -5122,12 +5130,12 @@ export interface components {
         Validation: {
             /**
              * Valid
-             * @description Whether all of them can be saved as active.
+             * @description Whether all documents can be saved as active.
              */
             valid: boolean;
             /**
              * Documents
-             * @description In the order in which they were sent.
+             * @description In request order.
              */
             documents: components["schemas"]["Analysis"][];
         };
@@ -5161,7 +5169,7 @@ export interface components {
             pid: number;
             /**
              * State
-             * @description `ready`, `standby` (it gets flows when another is gone), `draining`, or `drained`.
+             * @description `ready`, `standby` (takes flows when another worker is lost), `draining` or `drained`.
              */
             state: string;
             /** Alive */
@@ -5174,7 +5182,7 @@ export interface components {
             };
             /**
              * Capacity
-             * @description The most flows that it takes; null: no limit.
+             * @description Maximum number of flows; null: no limit.
              */
             capacity: number | null;
             /**
@@ -5188,17 +5196,17 @@ export interface components {
             };
             /**
              * Cpu Percent
-             * @description Of one core, with its children; null if not known.
+             * @description Share of one core, including child processes; null if unknown.
              */
             cpu_percent: number | null;
             /**
              * Memory Bytes
-             * @description With its children; null if not known.
+             * @description Including child processes; null if unknown.
              */
             memory_bytes: number | null;
             /**
              * Flow Keys
-             * @description The flows that it has.
+             * @description Flows on this worker.
              */
             flow_keys: string[];
         };
@@ -5209,7 +5217,7 @@ export interface components {
         WorkerStartView: {
             /**
              * Worker
-             * @description Its number, from 1.
+             * @description Number of the worker, from 1.
              */
             worker: number;
             /**
@@ -5221,22 +5229,22 @@ export interface components {
             /**
              * Since
              * Format: date-time
-             * @description When its process was started.
+             * @description Start time of its process.
              */
             since: string;
             /**
              * Failures
-             * @description How many processes in a row ended too early.
+             * @description Number of consecutive failed starts.
              */
             failures: number;
             /**
              * Error
-             * @description Why the last process could not start: the end of its log.
+             * @description Why the last process failed to start: the end of its log.
              */
             error: string | null;
             /**
              * Log
-             * @description The file with its output.
+             * @description Log file.
              */
             log: string;
         };
@@ -5253,7 +5261,7 @@ export interface components {
             pid: number;
             /**
              * State
-             * @description `ready`, `standby` (it gets flows when another is gone), `draining`, or `drained`.
+             * @description `ready`, `standby` (takes flows when another worker is lost), `draining` or `drained`.
              */
             state: string;
             /** Alive */
@@ -5266,7 +5274,7 @@ export interface components {
             };
             /**
              * Capacity
-             * @description The most flows that it takes; null: no limit.
+             * @description Maximum number of flows; null: no limit.
              */
             capacity: number | null;
             /**
@@ -5296,45 +5304,45 @@ export interface components {
         AmqpSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Address
@@ -5348,7 +5356,7 @@ export interface components {
              */
             virtual_host: string;
             /**
-             * @description TLS, and how to log in. Without a login the user is `guest`.
+             * @description TLS and authentication. Without a login the user is `guest`.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -5360,25 +5368,25 @@ export interface components {
             type: "amqp";
             /**
              * Exchange
-             * @description Name of the exchange. Empty: the default one, whose routing keys are names of queues.
+             * @description Name of the exchange. Empty: the default exchange, whose routing keys are queue names.
              * @default
              */
             exchange: string;
             /**
              * Routing Key
-             * @description Routing key of each message; `{column}` stands for the value of that column.
+             * @description Routing key of each message; `{column}` is replaced by the value of that column.
              * @default
              */
             routing_key: string;
             /**
              * Mandatory
-             * @description Whether a message that no queue receives is a dead letter; else the server drops it.
+             * @description Whether a message that reaches no queue becomes a dead letter; otherwise the server drops it.
              * @default true
              */
             mandatory: boolean;
             /**
              * Persistent
-             * @description Whether messages in durable queues outlive a restart of the server.
+             * @description Whether messages in durable queues survive a restart of the server.
              * @default true
              */
             persistent: boolean;
@@ -5406,19 +5414,19 @@ export interface components {
         AmqpSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -5430,7 +5438,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -5446,7 +5454,7 @@ export interface components {
              */
             virtual_host: string;
             /**
-             * @description TLS, and how to log in. Without a login the user is `guest`.
+             * @description TLS and authentication. Without a login the user is `guest`.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -5458,25 +5466,25 @@ export interface components {
             type: "amqp";
             /**
              * Exchange
-             * @description Name of the exchange. Empty: the default one, whose routing keys are names of queues.
+             * @description Name of the exchange. Empty: the default exchange, whose routing keys are queue names.
              * @default
              */
             exchange: string;
             /**
              * Routing Key
-             * @description Routing key of each message; `{column}` stands for the value of that column.
+             * @description Routing key of each message; `{column}` is replaced by the value of that column.
              * @default
              */
             routing_key: string;
             /**
              * Mandatory
-             * @description Whether a message that no queue receives is a dead letter; else the server drops it.
+             * @description Whether a message that reaches no queue becomes a dead letter; otherwise the server drops it.
              * @default true
              */
             mandatory: boolean;
             /**
              * Persistent
-             * @description Whether messages in durable queues outlive a restart of the server.
+             * @description Whether messages in durable queues survive a restart of the server.
              * @default true
              */
             persistent: boolean;
@@ -5502,7 +5510,7 @@ export interface components {
         AmqpSource: {
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -5515,7 +5523,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -5545,7 +5553,7 @@ export interface components {
              */
             virtual_host: string;
             /**
-             * @description TLS, and how to log in. Without a login the user is `guest`.
+             * @description TLS and authentication. Without a login the user is `guest`.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -5557,18 +5565,18 @@ export interface components {
             type: "amqp";
             /**
              * Queue
-             * @description Name of the queue, which must exist.
+             * @description Name of the queue. It must exist.
              */
             queue: string;
             /**
              * Prefetch
-             * @description Messages that the server sends ahead of their acknowledgement.
+             * @description Prefetch: messages sent ahead of their acknowledgement.
              * @default 1000
              */
             prefetch: number;
             /**
              * Routing Key Header
-             * @description Name of a header that gets the routing key of each message.
+             * @description Name of a header for the routing key of each message.
              * @default null
              */
             routing_key_header: string | null;
@@ -5588,25 +5596,25 @@ export interface components {
         AmqpSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -5619,7 +5627,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -5649,7 +5657,7 @@ export interface components {
              */
             virtual_host: string;
             /**
-             * @description TLS, and how to log in. Without a login the user is `guest`.
+             * @description TLS and authentication. Without a login the user is `guest`.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -5661,18 +5669,18 @@ export interface components {
             type: "amqp";
             /**
              * Queue
-             * @description Name of the queue, which must exist.
+             * @description Name of the queue. It must exist.
              */
             queue: string;
             /**
              * Prefetch
-             * @description Messages that the server sends ahead of their acknowledgement.
+             * @description Prefetch: messages sent ahead of their acknowledgement.
              * @default 1000
              */
             prefetch: number;
             /**
              * Routing Key Header
-             * @description Name of a header that gets the routing key of each message.
+             * @description Name of a header for the routing key of each message.
              * @default null
              */
             routing_key_header: string | null;
@@ -5683,18 +5691,18 @@ export interface components {
          */
         Auth: {
             /**
-             * @description With a user and a password.
+             * @description HTTP basic authentication with a user and a password.
              * @default null
              */
             basic: components["schemas"]["Basic"] | null;
             /**
              * Bearer
-             * @description With this token.
+             * @description Bearer token.
              * @default null
              */
             bearer: string | null;
             /**
-             * @description With a token of OAuth 2 client credentials.
+             * @description Token from the OAuth 2 client credentials grant.
              * @default null
              */
             oauth2: components["schemas"]["OAuth2"] | null;
@@ -5706,12 +5714,12 @@ export interface components {
         Basic: {
             /**
              * Username
-             * @description Name of the user.
+             * @description User name.
              */
             username: string;
             /**
              * Password
-             * @description Its password; write `${NAME}` to take it from a variable.
+             * @description Password; use `${NAME}` to read it from an environment variable.
              */
             password: string;
         };
@@ -5746,19 +5754,19 @@ export interface components {
             respect_source_tx: boolean;
             /**
              * Max Tx Bytes
-             * @description A transaction that makes a batch larger than this fails the pipeline.
+             * @description A transaction that would make a batch larger than this fails the pipeline.
              * @default 268435456
              */
             max_tx_bytes: number;
             /**
              * Max Tx Ms
-             * @description A transaction that has not ended this long after its first event was appended is processed without the rest, and counted.
+             * @description A transaction still open this long after the append of its first event is processed without the rest, and counted.
              * @default 60000
              */
             max_tx_ms: number;
             /**
              * Max Inflight
-             * @description Batches processed at once. `auto` lets the source decide.
+             * @description Maximum number of batches processed at a time. `auto` lets the source decide.
              * @default auto
              */
             max_inflight: "auto" | number;
@@ -5770,13 +5778,13 @@ export interface components {
         Cache: {
             /**
              * Ttl Ms
-             * @description How long an answer counts.
+             * @description How long a response is cached.
              * @default 60000
              */
             ttl_ms: number;
             /**
              * Max Entries
-             * @description Answers that are remembered.
+             * @description Maximum number of cached responses.
              * @default 10000
              */
             max_entries: number;
@@ -5793,17 +5801,17 @@ export interface components {
             name: string;
             /**
              * Input
-             * @description Sample events: objects with the columns of the source, or text for a raw one; or the path of a file beside the document (json, ndjson, csv, txt).
+             * @description Sample events: objects with the columns of the source, or text for a raw source; or the path of a file next to the document (json, ndjson, csv, txt).
              */
             input: unknown[] | string;
             /**
              * Given
-             * @description Step → what the outside would answer, for steps that ask it.
+             * @description Step → answers of the external system, for steps that call one.
              */
             given?: {
                 [key: string]: unknown;
             };
-            /** @description What should come of them. */
+            /** @description Expected result. */
             expect: components["schemas"]["Expect"];
         };
         /**
@@ -5813,7 +5821,7 @@ export interface components {
         CatalogSpec: {
             /**
              * Type
-             * @description A server that speaks Iceberg's REST protocol, or tables of a database.
+             * @description Type of the catalog: a server with the Iceberg REST protocol, or tables in a database.
              * @enum {string}
              */
             type: "rest" | "sql";
@@ -5824,19 +5832,19 @@ export interface components {
             uri: string;
             /**
              * Warehouse
-             * @description Where new tables are: a directory as `file:///…`, a place in an object store such as `s3://…`, or what the server calls a warehouse.
+             * @description Location of new tables: a directory as `file:///…`, a location in an object store such as `s3://…`, or the warehouse name of the server.
              * @default null
              */
             warehouse: string | null;
             /**
              * Name
-             * @description `sql`: name of the catalog in the database, which may hold several.
+             * @description `sql`: name of the catalog in the database, which may have several.
              * @default default
              */
             name: string;
             /**
              * Options
-             * @description Further properties of PyIceberg's catalog and its storage, such as `credential`, `token` or `s3.endpoint`.
+             * @description Additional properties of the PyIceberg catalog and its storage, such as `credential`, `token` or `s3.endpoint`.
              */
             options?: {
                 [key: string]: string;
@@ -5856,7 +5864,7 @@ export interface components {
             mode: "all" | "required" | "quorum";
             /**
              * Quorum
-             * @description With `mode: quorum`: how many sinks.
+             * @description With `mode: quorum`: number of sinks.
              * @default null
              */
             quorum: number | null;
@@ -5871,45 +5879,45 @@ export interface components {
         ConsoleSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -5919,7 +5927,7 @@ export interface components {
             type: "console";
             /**
              * Max Rows
-             * @description Events printed of each batch.
+             * @description Maximum number of events to print per batch.
              * @default 20
              */
             max_rows: number;
@@ -5934,19 +5942,19 @@ export interface components {
         ConsoleSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -5958,7 +5966,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -5970,7 +5978,7 @@ export interface components {
             type: "console";
             /**
              * Max Rows
-             * @description Events printed of each batch.
+             * @description Maximum number of events to print per batch.
              * @default 20
              */
             max_rows: number;
@@ -5982,12 +5990,12 @@ export interface components {
         Cursor: {
             /**
              * Field
-             * @description Field of an item, such as `id` or `updated_at`. Items have to come in its order.
+             * @description Field of an item, such as `id` or `updated_at`. Items must be sorted by it.
              */
             field: string;
             /**
              * Param
-             * @description Parameter that asks for items after a value, or from it on, such as `since`.
+             * @description Query parameter that selects items after, or from, a value, such as `since`.
              */
             param: string;
             /**
@@ -6004,7 +6012,7 @@ export interface components {
         DatabaseTable: {
             /**
              * Url
-             * @description URL of the database as SQLAlchemy has it, such as `postgresql://user:${PASSWORD}@host/db`.
+             * @description SQLAlchemy URL of the database, such as `postgresql://user:${PASSWORD}@host/db`.
              */
             url: string;
             /**
@@ -6041,7 +6049,7 @@ export interface components {
         DecodeProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -6053,37 +6061,37 @@ export interface components {
             type: "decode";
             /**
              * Format
-             * @description What the value is.
+             * @description Format of the value.
              * @enum {string}
              */
             format: "json" | "csv" | "kv" | "regex" | "grok" | "avro" | "protobuf";
             /**
              * Delimiter
-             * @description `csv`: what stands between two fields.
+             * @description `csv`: separator between fields.
              * @default ,
              */
             delimiter: string;
             /**
              * Null Text
-             * @description `csv`: the text of a field that is null.
+             * @description `csv`: text that represents null.
              * @default
              */
             null_text: string;
             /**
              * Pair Separator
-             * @description `kv`: what stands between two pairs; a blank is any number of them.
+             * @description `kv`: separator between pairs; a space matches any number of spaces.
              * @default
              */
             pair_separator: string;
             /**
              * Key Separator
-             * @description `kv`: what stands between a name and its value.
+             * @description `kv`: separator between a name and its value.
              * @default =
              */
             key_separator: string;
             /**
              * Schema File
-             * @description `avro`: a schema (`.avsc`). `protobuf`: a descriptor set, as `protoc --include_imports --descriptor_set_out` writes it. Read when the pipeline starts.
+             * @description `avro`: a schema (`.avsc`). `protobuf`: a descriptor set, as written by `protoc --include_imports --descriptor_set_out`. Read when the pipeline starts.
              * @default null
              */
             schema_file: string | null;
@@ -6095,36 +6103,36 @@ export interface components {
             message: string | null;
             /**
              * Framing
-             * @description Whether values begin with the header of a schema registry. Default: `registry` if there is one, else `none`.
+             * @description Whether values begin with the header of a schema registry. Default: `registry` if a registry is set, otherwise `none`.
              * @default null
              */
             framing: ("none" | "registry") | null;
             /**
-             * @description A schema registry in the manner of Confluent's.
+             * @description Schema registry compatible with Confluent's.
              * @default null
              */
             registry: components["schemas"]["RegistrySpec"] | null;
             /**
              * Field
-             * @description The column to read, STRING or BINARY.
+             * @description Column to decode, STRING or BINARY.
              * @default value
              */
             field: string;
             /**
              * Schema
-             * @description The columns that come out, as Spark DDL.
+             * @description Output columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Keep
-             * @description Whether the other columns stay.
+             * @description Whether to keep the other columns.
              * @default true
              */
             keep: boolean;
             /**
              * Into
-             * @description Name of a struct for what comes out. Default: columns.
+             * @description Name of a struct for the decoded columns. Default: top-level columns.
              * @default null
              */
             into: string | null;
@@ -6137,13 +6145,13 @@ export interface components {
             timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /**
              * Pattern
-             * @description `regex`, `grok`: the pattern, with named groups.
+             * @description `regex`, `grok`: pattern with named groups.
              * @default null
              */
             pattern: string | null;
             /**
              * Patterns
-             * @description `grok`: your own patterns, by name, which others may refer to.
+             * @description `grok`: custom patterns by name; patterns may refer to each other.
              * @default null
              */
             patterns: {
@@ -6156,14 +6164,14 @@ export interface components {
          *
          *     Before it means: was read before it, whatever their times. Of a key that repeats all the time, one event
          *     passes every `within`. An event is late if one that was read before it, with any keys, is later by more
-         *     than `within`: it is left out too, because the events near it may be forgotten. This is decided event by
-         *     event, so it does not matter how events are cut into batches. What is left out is counted. An event
-         *     without a time goes to the dead letters.
+         *     than `within`: it is left out too, because the events near it may have been forgotten. This is decided
+         *     event by event, so it does not matter how events are cut into batches. What is left out is counted. An
+         *     event without a time goes to the dead letters.
          */
         DedupeProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -6175,17 +6183,17 @@ export interface components {
             type: "dedupe";
             /**
              * Keys
-             * @description Columns by which two events are the same.
+             * @description Columns that identify duplicates.
              */
             keys: string[];
             /**
              * Within
-             * @description How far apart two such events may be, such as 10m.
+             * @description Maximum time between duplicates, such as 10m.
              */
             within: string;
             /**
              * Time
-             * @description The column with the time of an event, of type TIMESTAMP; or `system`: when it was appended to its stream, or, for a source that is no stream, when it was read.
+             * @description Event time: a TIMESTAMP column, or `system`: when the event was appended to its stream or, for other sources, when it was read.
              * @default system
              */
             time: string;
@@ -6208,66 +6216,66 @@ export interface components {
         DeltaSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Mode
-             * @description Append each event, or merge: update the row with its key, or insert it.
+             * @description `append` adds a row for each event; `merge` updates the row with the same key or inserts it.
              * @default append
              * @enum {string}
              */
             mode: "append" | "merge";
             /**
              * Key
-             * @description `merge`: columns that identify a row. Of several events with one key in a batch, the last one counts.
+             * @description `merge`: columns that identify a row. If a batch has several events with the same key, the last one wins.
              */
             key?: string[];
             /**
-             * @description `merge`: which events delete the row of their key.
+             * @description `merge`: column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Op"] | null;
             /**
              * Partition By
-             * @description Columns that a new table is partitioned by.
+             * @description Partition columns of a new table.
              */
             partition_by?: string[];
             /**
@@ -6284,7 +6292,7 @@ export interface components {
             path: string;
             /**
              * Options
-             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; write `${NAME}` to take a value from a variable.
+             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; use `${NAME}` to read a value from an environment variable.
              */
             options?: {
                 [key: string]: string;
@@ -6314,19 +6322,19 @@ export interface components {
         DeltaSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -6338,30 +6346,30 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
             /**
              * Mode
-             * @description Append each event, or merge: update the row with its key, or insert it.
+             * @description `append` adds a row for each event; `merge` updates the row with the same key or inserts it.
              * @default append
              * @enum {string}
              */
             mode: "append" | "merge";
             /**
              * Key
-             * @description `merge`: columns that identify a row. Of several events with one key in a batch, the last one counts.
+             * @description `merge`: columns that identify a row. If a batch has several events with the same key, the last one wins.
              */
             key?: string[];
             /**
-             * @description `merge`: which events delete the row of their key.
+             * @description `merge`: column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Op"] | null;
             /**
              * Partition By
-             * @description Columns that a new table is partitioned by.
+             * @description Partition columns of a new table.
              */
             partition_by?: string[];
             /**
@@ -6378,7 +6386,7 @@ export interface components {
             path: string;
             /**
              * Options
-             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; write `${NAME}` to take a value from a variable.
+             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; use `${NAME}` to read a value from an environment variable.
              */
             options?: {
                 [key: string]: string;
@@ -6405,13 +6413,13 @@ export interface components {
         DeltaSource: {
             /**
              * Position
-             * @description Where it begins: earliest (the table as it is, then its new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
+             * @description Start position: earliest (the current table, then new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
              * @default earliest
              */
             position: string;
             /**
              * Changes
-             * @description A commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
+             * @description Handling of a commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
              * @default fail
              * @enum {string}
              */
@@ -6424,13 +6432,13 @@ export interface components {
             schema: string | null;
             /**
              * Poll Ms
-             * @description How often to look for new commits.
+             * @description Interval between checks for new commits.
              * @default 1000
              */
             poll_ms: number;
             /**
              * Finite
-             * @description End as `completed` when all is read that is there at the start.
+             * @description Stop as `completed` when everything present at the start has been read.
              * @default false
              */
             finite: boolean;
@@ -6441,7 +6449,7 @@ export interface components {
             path: string;
             /**
              * Options
-             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; write `${NAME}` to take a value from a variable.
+             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; use `${NAME}` to read a value from an environment variable.
              */
             options?: {
                 [key: string]: string;
@@ -6468,31 +6476,31 @@ export interface components {
         DeltaSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Position
-             * @description Where it begins: earliest (the table as it is, then its new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
+             * @description Start position: earliest (the current table, then new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
              * @default earliest
              */
             position: string;
             /**
              * Changes
-             * @description A commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
+             * @description Handling of a commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
              * @default fail
              * @enum {string}
              */
@@ -6505,13 +6513,13 @@ export interface components {
             schema: string | null;
             /**
              * Poll Ms
-             * @description How often to look for new commits.
+             * @description Interval between checks for new commits.
              * @default 1000
              */
             poll_ms: number;
             /**
              * Finite
-             * @description End as `completed` when all is read that is there at the start.
+             * @description Stop as `completed` when everything present at the start has been read.
              * @default false
              */
             finite: boolean;
@@ -6522,7 +6530,7 @@ export interface components {
             path: string;
             /**
              * Options
-             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; write `${NAME}` to take a value from a variable.
+             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; use `${NAME}` to read a value from an environment variable.
              */
             options?: {
                 [key: string]: string;
@@ -6543,7 +6551,7 @@ export interface components {
         DropFieldsProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -6555,7 +6563,7 @@ export interface components {
             type: "drop_fields";
             /**
              * Fields
-             * @description Names of what to remove. A dot goes into a struct: `address.street`.
+             * @description Fields to remove. A dot selects a field of a struct: `address.street`.
              */
             fields: string[];
         };
@@ -6568,45 +6576,45 @@ export interface components {
         DropSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -6624,19 +6632,19 @@ export interface components {
         DropSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -6648,7 +6656,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -6672,7 +6680,7 @@ export interface components {
         EncodeProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -6684,37 +6692,37 @@ export interface components {
             type: "encode";
             /**
              * Format
-             * @description What the value shall be.
+             * @description Format of the value.
              * @enum {string}
              */
             format: "json" | "csv" | "kv" | "avro" | "protobuf";
             /**
              * Delimiter
-             * @description `csv`: what stands between two fields.
+             * @description `csv`: separator between fields.
              * @default ,
              */
             delimiter: string;
             /**
              * Null Text
-             * @description `csv`: the text of a field that is null.
+             * @description `csv`: text that represents null.
              * @default
              */
             null_text: string;
             /**
              * Pair Separator
-             * @description `kv`: what stands between two pairs; a blank is any number of them.
+             * @description `kv`: separator between pairs; a space matches any number of spaces.
              * @default
              */
             pair_separator: string;
             /**
              * Key Separator
-             * @description `kv`: what stands between a name and its value.
+             * @description `kv`: separator between a name and its value.
              * @default =
              */
             key_separator: string;
             /**
              * Schema File
-             * @description `avro`: a schema (`.avsc`). `protobuf`: a descriptor set, as `protoc --include_imports --descriptor_set_out` writes it. Read when the pipeline starts.
+             * @description `avro`: a schema (`.avsc`). `protobuf`: a descriptor set, as written by `protoc --include_imports --descriptor_set_out`. Read when the pipeline starts.
              * @default null
              */
             schema_file: string | null;
@@ -6726,18 +6734,18 @@ export interface components {
             message: string | null;
             /**
              * Framing
-             * @description Whether values begin with the header of a schema registry. Default: `registry` if there is one, else `none`.
+             * @description Whether values begin with the header of a schema registry. Default: `registry` if a registry is set, otherwise `none`.
              * @default null
              */
             framing: ("none" | "registry") | null;
             /**
-             * @description A schema registry in the manner of Confluent's.
+             * @description Schema registry compatible with Confluent's.
              * @default null
              */
             registry: components["schemas"]["RegistrySpec"] | null;
             /**
              * Fields
-             * @description The columns to write, in this order. Default: all.
+             * @description Columns to encode, in this order. Default: all.
              * @default null
              */
             fields: string[] | null;
@@ -6749,7 +6757,7 @@ export interface components {
             into: string;
             /**
              * Keep
-             * @description Whether the columns that are not written stay.
+             * @description Whether to keep the columns that are not encoded.
              * @default false
              */
             keep: boolean;
@@ -6761,7 +6769,7 @@ export interface components {
         EventsExpectation: {
             /**
              * Equals
-             * @description Exactly these events, in this order; those that a window makes in any order.
+             * @description Exactly these events, in this order; events made by a window may be in any order.
              * @default null
              */
             equals: {
@@ -6769,7 +6777,7 @@ export interface components {
             }[] | null;
             /**
              * Contains
-             * @description Each of these is there. Fields that are not named may be anything.
+             * @description Each of these events is in the output. Fields that are not listed are ignored.
              * @default null
              */
             contains: {
@@ -6777,7 +6785,7 @@ export interface components {
             }[] | null;
             /**
              * Matches
-             * @description For each of these there is an event whose fields match: field → regular expression.
+             * @description For each entry, the output has an event whose fields match: field → regular expression.
              * @default null
              */
             matches: {
@@ -6785,7 +6793,7 @@ export interface components {
             }[] | null;
             /**
              * Count
-             * @description How many events there are.
+             * @description Number of events.
              * @default null
              */
             count: number | null;
@@ -6796,7 +6804,7 @@ export interface components {
          */
         Expect: {
             /**
-             * @description What leaves the last step; a list is short for `equals`.
+             * @description Expected output of the last step; a list is short for `equals`.
              * @default null
              */
             output: components["schemas"]["EventsExpectation"] | {
@@ -6804,7 +6812,7 @@ export interface components {
             }[] | null;
             /**
              * Sinks
-             * @description Sink → what it should get.
+             * @description Sink → expected events.
              */
             sinks?: {
                 [key: string]: components["schemas"]["EventsExpectation"] | {
@@ -6813,7 +6821,7 @@ export interface components {
             };
             /**
              * Steps
-             * @description Step → what should leave it, and what it drops or fails on.
+             * @description Step → expected output, dropped events and errors.
              */
             steps?: {
                 [key: string]: components["schemas"]["StepExpectation"] | {
@@ -6822,7 +6830,7 @@ export interface components {
             };
             /**
              * Errors
-             * @description The events that steps fail on, and no others. An error that nothing here expects fails the test.
+             * @description Exactly the events that fail in any step. An error that isn't listed fails the test.
              * @default null
              */
             errors: components["schemas"]["ExpectedError"][] | null;
@@ -6834,7 +6842,7 @@ export interface components {
         Expectation: {
             /**
              * Name
-             * @description What the condition is called where an event fails it.
+             * @description Name of the condition, shown when an event fails it.
              */
             name: string;
             /**
@@ -6850,7 +6858,7 @@ export interface components {
         ExpectedError: {
             /**
              * Code
-             * @description The code of the error.
+             * @description Error code.
              * @default null
              */
             code: string | null;
@@ -6862,7 +6870,7 @@ export interface components {
             step: string | null;
             /**
              * Message
-             * @description Text that is in the message.
+             * @description Text that the message contains.
              * @default null
              */
             message: string | null;
@@ -6879,7 +6887,7 @@ export interface components {
         ExplodeProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -6891,12 +6899,12 @@ export interface components {
             type: "explode";
             /**
              * Field
-             * @description The array or map. A dot goes into a struct: `order.items`.
+             * @description Array or map to explode. A dot selects a field of a struct: `order.items`.
              */
             field: string;
             /**
              * Into
-             * @description Name of an element. Default: that of the array.
+             * @description Name of the column for an element. Default: the name of the array.
              * @default null
              */
             into: string | null;
@@ -6914,13 +6922,13 @@ export interface components {
             value: string;
             /**
              * Position
-             * @description Name of a column with the place of the element, from 0 on.
+             * @description Name of a column for the index of the element, from 0.
              * @default null
              */
             position: string | null;
             /**
              * Keep Empty
-             * @description Whether an event without elements stays, with a NULL for the element.
+             * @description Whether to keep an event without elements, with NULL as the element.
              * @default false
              */
             keep_empty: boolean;
@@ -6945,45 +6953,45 @@ export interface components {
         FileSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -6993,7 +7001,7 @@ export interface components {
             type: "file";
             /**
              * Path
-             * @description The directory; any URL that Spark can write to.
+             * @description Directory, or any URL that Spark can write to.
              */
             path: string;
             /**
@@ -7004,7 +7012,7 @@ export interface components {
             format: "json" | "csv" | "parquet" | "text" | "orc";
             /**
              * Partition By
-             * @description Columns that become directories below each batch.
+             * @description Partition columns: each value becomes a directory below the batch.
              */
             partition_by?: string[];
             /**
@@ -7015,13 +7023,13 @@ export interface components {
             max_file_bytes: number | null;
             /**
              * Options
-             * @description Further options of Spark's writer, such as `compression`.
+             * @description Additional options of Spark's writer, such as `compression`.
              */
             options?: {
                 [key: string]: string;
             };
             /**
-             * @description Access to the object store of `path`.
+             * @description Access settings for the object store of `path`.
              * @default null
              */
             store: components["schemas"]["Store"] | null;
@@ -7046,19 +7054,19 @@ export interface components {
         FileSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -7070,7 +7078,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -7082,7 +7090,7 @@ export interface components {
             type: "file";
             /**
              * Path
-             * @description The directory; any URL that Spark can write to.
+             * @description Directory, or any URL that Spark can write to.
              */
             path: string;
             /**
@@ -7093,7 +7101,7 @@ export interface components {
             format: "json" | "csv" | "parquet" | "text" | "orc";
             /**
              * Partition By
-             * @description Columns that become directories below each batch.
+             * @description Partition columns: each value becomes a directory below the batch.
              */
             partition_by?: string[];
             /**
@@ -7104,13 +7112,13 @@ export interface components {
             max_file_bytes: number | null;
             /**
              * Options
-             * @description Further options of Spark's writer, such as `compression`.
+             * @description Additional options of Spark's writer, such as `compression`.
              */
             options?: {
                 [key: string]: string;
             };
             /**
-             * @description Access to the object store of `path`.
+             * @description Access settings for the object store of `path`.
              * @default null
              */
             store: components["schemas"]["Store"] | null;
@@ -7139,7 +7147,7 @@ export interface components {
             type: "file";
             /**
              * Path
-             * @description A file, a directory or a glob; any URL that Spark can read.
+             * @description File, directory or glob, or any URL that Spark can read.
              */
             path: string;
             /**
@@ -7150,19 +7158,19 @@ export interface components {
             format: "json" | "csv" | "parquet" | "text" | "orc";
             /**
              * Schema
-             * @description Columns as Spark DDL, also of directories `name=value`; absent: inferred and pinned.
+             * @description Columns as Spark DDL, including those of directories `name=value`; absent: inferred and pinned.
              * @default null
              */
             schema: string | null;
             /**
              * Finite
-             * @description End as `completed` when all files there are were read.
+             * @description Stop as `completed` when all existing files have been read.
              * @default false
              */
             finite: boolean;
             /**
              * Malformed
-             * @description A record that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a record that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -7176,19 +7184,19 @@ export interface components {
             timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /**
              * Poll Ms
-             * @description How often to look for new files.
+             * @description Interval between checks for new files.
              * @default 1000
              */
             poll_ms: number;
             /**
              * Options
-             * @description Further options of Spark's reader, such as `sep` for csv.
+             * @description Additional options of Spark's reader, such as `sep` for csv.
              */
             options?: {
                 [key: string]: string;
             };
             /**
-             * @description Access to the object store of `path`.
+             * @description Access settings for the object store of `path`.
              * @default null
              */
             store: components["schemas"]["Store"] | null;
@@ -7211,21 +7219,21 @@ export interface components {
         FileSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -7235,7 +7243,7 @@ export interface components {
             type: "file";
             /**
              * Path
-             * @description A file, a directory or a glob; any URL that Spark can read.
+             * @description File, directory or glob, or any URL that Spark can read.
              */
             path: string;
             /**
@@ -7246,19 +7254,19 @@ export interface components {
             format: "json" | "csv" | "parquet" | "text" | "orc";
             /**
              * Schema
-             * @description Columns as Spark DDL, also of directories `name=value`; absent: inferred and pinned.
+             * @description Columns as Spark DDL, including those of directories `name=value`; absent: inferred and pinned.
              * @default null
              */
             schema: string | null;
             /**
              * Finite
-             * @description End as `completed` when all files there are were read.
+             * @description Stop as `completed` when all existing files have been read.
              * @default false
              */
             finite: boolean;
             /**
              * Malformed
-             * @description A record that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a record that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -7272,19 +7280,19 @@ export interface components {
             timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /**
              * Poll Ms
-             * @description How often to look for new files.
+             * @description Interval between checks for new files.
              * @default 1000
              */
             poll_ms: number;
             /**
              * Options
-             * @description Further options of Spark's reader, such as `sep` for csv.
+             * @description Additional options of Spark's reader, such as `sep` for csv.
              */
             options?: {
                 [key: string]: string;
             };
             /**
-             * @description Access to the object store of `path`.
+             * @description Access settings for the object store of `path`.
              * @default null
              */
             store: components["schemas"]["Store"] | null;
@@ -7301,13 +7309,13 @@ export interface components {
             path: string;
             /**
              * Format
-             * @description `csv` with a first record of names, `json` (lines or an array of objects) or `parquet`. Default: as the name ends.
+             * @description `csv` with a header, `json` (lines or an array of objects) or `parquet`. Default: by file extension.
              * @default null
              */
             format: ("csv" | "json" | "parquet") | null;
             /**
              * Delimiter
-             * @description `csv`: what stands between two fields.
+             * @description `csv`: separator between fields.
              * @default ,
              */
             delimiter: string;
@@ -7322,7 +7330,7 @@ export interface components {
         FilterProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -7349,7 +7357,7 @@ export interface components {
         FlattenProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -7361,25 +7369,25 @@ export interface components {
             type: "flatten";
             /**
              * Separator
-             * @description What stands between the parts of a new name.
+             * @description Separator between the parts of a new name.
              * @default _
              */
             separator: string;
             /**
              * Fields
-             * @description The columns to flatten; all others stay. Default: every one.
+             * @description Columns to flatten; others are kept unchanged. Default: all columns.
              * @default null
              */
             fields: string[] | null;
             /**
              * Max Depth
-             * @description How many levels of structs to open; deeper ones stay. Default: all.
+             * @description Maximum number of struct levels to flatten. Default: all.
              * @default null
              */
             max_depth: number | null;
             /**
              * Arrays
-             * @description Whether arrays stay or become JSON text.
+             * @description Whether to keep arrays or convert them to JSON text.
              * @default keep
              * @enum {string}
              */
@@ -7389,9 +7397,9 @@ export interface components {
          * GenerateSource
          * @description Makes events: a counter and a clock, or any columns computed from them.
          *
-         *     Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these by columns
-         *     of its own, each a Spark SQL expression over them. After a pause the numbers go on where they stopped.
-         *     With `count` the source is finite: the pipeline ends as `completed`.
+         *     Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these by columns of
+         *     its own, each a Spark SQL expression over them. After a pause the numbers continue from where they
+         *     stopped. With `count` the source is finite: the pipeline ends as `completed`.
          */
         GenerateSource: {
             /**
@@ -7408,7 +7416,7 @@ export interface components {
             rate: number | null;
             /**
              * Count
-             * @description Stop after this many; absent: never.
+             * @description Stop after this many events; absent: never.
              * @default null
              */
             count: number | null;
@@ -7425,28 +7433,28 @@ export interface components {
          * GenerateSourceBinding
          * @description Makes events: a counter and a clock, or any columns computed from them.
          *
-         *     Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these by columns
-         *     of its own, each a Spark SQL expression over them. After a pause the numbers go on where they stopped.
-         *     With `count` the source is finite: the pipeline ends as `completed`.
+         *     Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these by columns of
+         *     its own, each a Spark SQL expression over them. After a pause the numbers continue from where they
+         *     stopped. With `count` the source is finite: the pipeline ends as `completed`.
          */
         GenerateSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -7462,7 +7470,7 @@ export interface components {
             rate: number | null;
             /**
              * Count
-             * @description Stop after this many; absent: never.
+             * @description Stop after this many events; absent: never.
              * @default null
              */
             count: number | null;
@@ -7489,7 +7497,7 @@ export interface components {
         HttpPollSource: {
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -7502,7 +7510,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -7528,7 +7536,7 @@ export interface components {
             type: "http_poll";
             /**
              * Url
-             * @description Address to ask.
+             * @description URL to request.
              */
             url: string;
             /**
@@ -7540,7 +7548,7 @@ export interface components {
             method: "GET" | "POST";
             /**
              * Params
-             * @description Parameters of the query.
+             * @description Query parameters.
              */
             params?: {
                 [key: string]: string;
@@ -7560,12 +7568,12 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
-             * @description How requests log in.
+             * @description Authentication of requests.
              * @default null
              */
             auth: components["schemas"]["Auth"] | null;
             /**
-             * @description Certificates, if those of the machine do not do.
+             * @description TLS settings. Default: the certificates of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
@@ -7577,7 +7585,7 @@ export interface components {
             poll_ms: number;
             /**
              * Items
-             * @description Path to the list of items, such as `data.items`. Absent: the answer is the list, or one item.
+             * @description Path to the list of items, such as `data.items`. Absent: the response is the list, or one item.
              * @default null
              */
             items: string | null;
@@ -7588,30 +7596,30 @@ export interface components {
              */
             key: string | null;
             /**
-             * @description Ask only for items after the last one.
+             * @description Request only items after the last one.
              * @default null
              */
             cursor: components["schemas"]["Cursor"] | null;
             /**
-             * @description Read further pages. Absent: there is only one.
+             * @description Pagination. Absent: there is only one page.
              * @default null
              */
             paging: components["schemas"]["Paging"] | null;
             /**
              * Once
-             * @description End as `completed` after one poll.
+             * @description Stop as `completed` after one poll.
              * @default false
              */
             once: boolean;
             /**
              * Timeout Ms
-             * @description How long to wait for an answer.
+             * @description Timeout of a response.
              * @default 10000
              */
             timeout_ms: number;
             /**
              * Max Body Bytes
-             * @description A larger answer stops the flow.
+             * @description Maximum size of a response; a larger one fails the flow.
              * @default 67108864
              */
             max_body_bytes: number;
@@ -7630,25 +7638,25 @@ export interface components {
         HttpPollSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -7661,7 +7669,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -7687,7 +7695,7 @@ export interface components {
             type: "http_poll";
             /**
              * Url
-             * @description Address to ask.
+             * @description URL to request.
              */
             url: string;
             /**
@@ -7699,7 +7707,7 @@ export interface components {
             method: "GET" | "POST";
             /**
              * Params
-             * @description Parameters of the query.
+             * @description Query parameters.
              */
             params?: {
                 [key: string]: string;
@@ -7719,12 +7727,12 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
-             * @description How requests log in.
+             * @description Authentication of requests.
              * @default null
              */
             auth: components["schemas"]["Auth"] | null;
             /**
-             * @description Certificates, if those of the machine do not do.
+             * @description TLS settings. Default: the certificates of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
@@ -7736,7 +7744,7 @@ export interface components {
             poll_ms: number;
             /**
              * Items
-             * @description Path to the list of items, such as `data.items`. Absent: the answer is the list, or one item.
+             * @description Path to the list of items, such as `data.items`. Absent: the response is the list, or one item.
              * @default null
              */
             items: string | null;
@@ -7747,47 +7755,47 @@ export interface components {
              */
             key: string | null;
             /**
-             * @description Ask only for items after the last one.
+             * @description Request only items after the last one.
              * @default null
              */
             cursor: components["schemas"]["Cursor"] | null;
             /**
-             * @description Read further pages. Absent: there is only one.
+             * @description Pagination. Absent: there is only one page.
              * @default null
              */
             paging: components["schemas"]["Paging"] | null;
             /**
              * Once
-             * @description End as `completed` after one poll.
+             * @description Stop as `completed` after one poll.
              * @default false
              */
             once: boolean;
             /**
              * Timeout Ms
-             * @description How long to wait for an answer.
+             * @description Timeout of a response.
              * @default 10000
              */
             timeout_ms: number;
             /**
              * Max Body Bytes
-             * @description A larger answer stops the flow.
+             * @description Maximum size of a response; a larger one fails the flow.
              * @default 67108864
              */
             max_body_bytes: number;
         };
         /**
          * HttpProcessorEntry
-         * @description Enriches each event by the answer of an HTTP service.
+         * @description Enriches each event with the response of an HTTP service.
          *
-         *     `{column}` in the URL stands for the event's value, escaped. The body of a POST, PUT or PATCH is the event
-         *     as JSON, or what `body` makes of it: a text or a JSON value with `{column}` in it. The answer goes into
-         *     one new column: a struct of the `schema`, read from JSON, or its text if there is no schema.
+         *     `{column}` in the URL is replaced by the value of the event, escaped. The body of a POST, PUT or PATCH is
+         *     the event as JSON, or `body`: text or a JSON value with `{column}` in it. The response becomes one new
+         *     column: a struct of the `schema`, read from JSON, or the text if there is no schema.
          *
-         *     A call that fails is tried again as `retry` says. If there is no answer in the end, or it does not fit
-         *     the schema, `on_error` decides: `dead_letter`, `null` (the event goes on without an answer), `drop`
-         *     (counted), or `fail` (the pipeline starts again under its restart policy, and nothing passes while the
-         *     service is away). With `cache` the same call is made once within its time, in each Python process of
-         *     Spark. An event may be sent again after a crash: the service should bear that.
+         *     A failed call is retried, as configured in `retry`. If there is still no response, or it doesn't match the
+         *     schema, `on_error` decides: `dead_letter`, `null` (the event continues without a response), `drop`
+         *     (counted), or `fail` (the pipeline restarts under its restart policy, and no events pass while the service
+         *     is down). With `cache` the same call is made once within the cache time, in each Python process of Spark.
+         *     An event may be sent again after a crash: the service should tolerate that.
          *
          *     In a test run nothing is called: the answers are given, as a list in the order of calls or as a map by
          *     URL. An answer is the body, or `{status, body}`.
@@ -7795,7 +7803,7 @@ export interface components {
         HttpProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -7807,12 +7815,12 @@ export interface components {
             type: "http";
             /**
              * Url
-             * @description Address to call, with `{column}` where a value shall stand.
+             * @description URL to call; `{column}` is replaced by the value of that column.
              */
             url: string;
             /**
              * Method
-             * @description How to call.
+             * @description HTTP method.
              * @default GET
              * @enum {string}
              */
@@ -7825,18 +7833,18 @@ export interface components {
                 [key: string]: string;
             };
             /**
-             * @description How calls log in.
+             * @description Authentication of calls.
              * @default null
              */
             auth: components["schemas"]["Auth"] | null;
             /**
-             * @description Certificates, if those of the machine do not do.
+             * @description TLS settings. Default: the certificates of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
             /**
              * Body
-             * @description What to send: a text or a JSON value. Default: the event as JSON.
+             * @description Request body: text or a JSON value. Default: the event as JSON.
              * @default null
              */
             body: string | {
@@ -7844,44 +7852,44 @@ export interface components {
             } | null;
             /**
              * Into
-             * @description Name of the column for the answer.
+             * @description Name of the column for the response.
              * @default response
              */
             into: string;
             /**
              * Schema
-             * @description Fields of the answer, as Spark DDL. Default: its text.
+             * @description Fields of the response as Spark DDL. Default: the response text.
              * @default null
              */
             schema: string | null;
-            /** @description How a call that fails is made again. */
+            /** @description Retries of failed calls. */
             retry?: components["schemas"]["Retry"];
             /**
-             * @description Remember answers. Default: every event is a call.
+             * @description Cache of responses. Default: one call per event.
              * @default null
              */
             cache: components["schemas"]["Cache"] | null;
             /**
              * Rate
-             * @description Calls a second, over all that this machine works on for the flow.
+             * @description Maximum calls per second, for the flow on this machine.
              * @default null
              */
             rate: number | null;
             /**
              * Timeout Ms
-             * @description How long to wait for an answer.
+             * @description Timeout of a response.
              * @default 10000
              */
             timeout_ms: number;
             /**
              * Concurrency
-             * @description Calls at once, for each batch.
+             * @description Maximum number of concurrent calls per batch.
              * @default 4
              */
             concurrency: number;
             /**
              * On Error
-             * @description What becomes of an event without an answer.
+             * @description What happens to an event without a response.
              * @default dead_letter
              * @enum {string}
              */
@@ -7889,7 +7897,7 @@ export interface components {
         };
         /**
          * HttpSinkBinding
-         * @description Sends events to an HTTP service: each by itself, or several as a JSON array or as JSON lines.
+         * @description Sends events to an HTTP service, one per request or several as a JSON array or as JSON lines.
          *
          *     Delivery is at-least-once: a batch that is repeated after a crash is sent again, with the same idempotency
          *     keys, by which a service can recognize what it has. Requests are sent one after the other, or up to
@@ -7907,45 +7915,45 @@ export interface components {
         HttpSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -7955,44 +7963,44 @@ export interface components {
             type: "http";
             /**
              * Url
-             * @description Address, with `{column}` for the value of a column, which is percent-encoded.
+             * @description URL; `{column}` is replaced by the percent-encoded value of that column.
              */
             url: string;
             /**
              * Method
-             * @description Method of the requests. A DELETE has no body.
+             * @description HTTP method. A DELETE has no body.
              * @default POST
              * @enum {string}
              */
             method: "POST" | "PUT" | "PATCH" | "DELETE";
             /**
              * Body
-             * @description What a request holds: one `event`, a JSON `array` of events, or JSON `lines`. Events that share a request have the same URL and headers.
+             * @description Body of a request: one `event`, a JSON `array` of events, or JSON `lines`. Events in one request have the same URL and headers.
              * @default event
              * @enum {string}
              */
             body: "event" | "array" | "lines";
             /**
              * Max Events
-             * @description Events of a request. Default: 500; with `event` one.
+             * @description Maximum number of events per request. Default: 500; with `event` one.
              * @default null
              */
             max_events: number | null;
             /**
              * Max Bytes
-             * @description Bytes of a request's body. An event that is larger goes to the dead letters.
+             * @description Maximum size of a request body in bytes. Larger events go to the dead letters.
              * @default 4194304
              */
             max_bytes: number;
             /**
              * Headers
-             * @description Headers of each request, with `{column}` for the value of a column. One whose column is NULL is left out.
+             * @description Headers of each request, with `{column}` for the value of a column. A header whose column is NULL is omitted.
              */
             headers?: {
                 [key: string]: string;
             };
             /**
-             * @description How requests log in.
+             * @description Authentication of requests.
              * @default null
              */
             auth: components["schemas"]["Auth"] | null;
@@ -8003,30 +8011,30 @@ export interface components {
             signature: components["schemas"]["Signature"] | null;
             /**
              * Idempotency Key
-             * @description Header with a key that a repeated request has again. `null`: none.
+             * @description Header with the idempotency key, which is the same when a request is repeated. `null`: none.
              * @default Idempotency-Key
              */
             idempotency_key: string | null;
             /**
-             * @description Certificates, if those of the machine do not do.
+             * @description TLS settings. Default: the certificates of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
             /**
              * Timeout Ms
-             * @description How long to wait for an answer.
+             * @description Timeout of a response.
              * @default 10000
              */
             timeout_ms: number;
             /**
              * Concurrency
-             * @description Requests at once. Those of a key are never sent at once.
+             * @description Maximum number of concurrent requests. Requests with the same key are never concurrent.
              * @default 1
              */
             concurrency: number;
             /**
              * Retry Statuses
-             * @description Statuses from 400 to 499 after which a request is repeated, beside 429. A service that knows idempotency keys may answer 409 while it still works on the first request.
+             * @description Status codes from 400 to 499 that are retried, in addition to 429. A service with idempotency keys may respond with 409 while it still processes the first request.
              * @default [
              *       408,
              *       425
@@ -8036,7 +8044,7 @@ export interface components {
         };
         /**
          * HttpSinkEntry
-         * @description Sends events to an HTTP service: each by itself, or several as a JSON array or as JSON lines.
+         * @description Sends events to an HTTP service, one per request or several as a JSON array or as JSON lines.
          *
          *     Delivery is at-least-once: a batch that is repeated after a crash is sent again, with the same idempotency
          *     keys, by which a service can recognize what it has. Requests are sent one after the other, or up to
@@ -8054,19 +8062,19 @@ export interface components {
         HttpSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -8078,7 +8086,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -8090,44 +8098,44 @@ export interface components {
             type: "http";
             /**
              * Url
-             * @description Address, with `{column}` for the value of a column, which is percent-encoded.
+             * @description URL; `{column}` is replaced by the percent-encoded value of that column.
              */
             url: string;
             /**
              * Method
-             * @description Method of the requests. A DELETE has no body.
+             * @description HTTP method. A DELETE has no body.
              * @default POST
              * @enum {string}
              */
             method: "POST" | "PUT" | "PATCH" | "DELETE";
             /**
              * Body
-             * @description What a request holds: one `event`, a JSON `array` of events, or JSON `lines`. Events that share a request have the same URL and headers.
+             * @description Body of a request: one `event`, a JSON `array` of events, or JSON `lines`. Events in one request have the same URL and headers.
              * @default event
              * @enum {string}
              */
             body: "event" | "array" | "lines";
             /**
              * Max Events
-             * @description Events of a request. Default: 500; with `event` one.
+             * @description Maximum number of events per request. Default: 500; with `event` one.
              * @default null
              */
             max_events: number | null;
             /**
              * Max Bytes
-             * @description Bytes of a request's body. An event that is larger goes to the dead letters.
+             * @description Maximum size of a request body in bytes. Larger events go to the dead letters.
              * @default 4194304
              */
             max_bytes: number;
             /**
              * Headers
-             * @description Headers of each request, with `{column}` for the value of a column. One whose column is NULL is left out.
+             * @description Headers of each request, with `{column}` for the value of a column. A header whose column is NULL is omitted.
              */
             headers?: {
                 [key: string]: string;
             };
             /**
-             * @description How requests log in.
+             * @description Authentication of requests.
              * @default null
              */
             auth: components["schemas"]["Auth"] | null;
@@ -8138,30 +8146,30 @@ export interface components {
             signature: components["schemas"]["Signature"] | null;
             /**
              * Idempotency Key
-             * @description Header with a key that a repeated request has again. `null`: none.
+             * @description Header with the idempotency key, which is the same when a request is repeated. `null`: none.
              * @default Idempotency-Key
              */
             idempotency_key: string | null;
             /**
-             * @description Certificates, if those of the machine do not do.
+             * @description TLS settings. Default: the certificates of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
             /**
              * Timeout Ms
-             * @description How long to wait for an answer.
+             * @description Timeout of a response.
              * @default 10000
              */
             timeout_ms: number;
             /**
              * Concurrency
-             * @description Requests at once. Those of a key are never sent at once.
+             * @description Maximum number of concurrent requests. Requests with the same key are never concurrent.
              * @default 1
              */
             concurrency: number;
             /**
              * Retry Statuses
-             * @description Statuses from 400 to 499 after which a request is repeated, beside 429. A service that knows idempotency keys may answer 409 while it still works on the first request.
+             * @description Status codes from 400 to 499 that are retried, in addition to 429. A service with idempotency keys may respond with 409 while it still processes the first request.
              * @default [
              *       408,
              *       425
@@ -8188,7 +8196,7 @@ export interface components {
             type: "http";
             /**
              * Path
-             * @description Address below /ingest, such as /orders; absent: the id of the source or pipeline.
+             * @description Path below /ingest, such as /orders; absent: the id of the source or pipeline.
              * @default null
              */
             path: string | null;
@@ -8207,13 +8215,13 @@ export interface components {
             timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /**
              * Atomic
-             * @description Refuse a request as a whole if one of its events is not right.
+             * @description Reject the whole request if one of its events is invalid.
              * @default false
              */
             atomic: boolean;
             /**
              * Max Body Bytes
-             * @description Larger requests are refused, compressed or not.
+             * @description Maximum size of a request, before and after decompression; larger requests are rejected.
              * @default 16777216
              */
             max_body_bytes: number;
@@ -8231,21 +8239,21 @@ export interface components {
         HttpSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -8255,7 +8263,7 @@ export interface components {
             type: "http";
             /**
              * Path
-             * @description Address below /ingest, such as /orders; absent: the id of the source or pipeline.
+             * @description Path below /ingest, such as /orders; absent: the id of the source or pipeline.
              * @default null
              */
             path: string | null;
@@ -8274,13 +8282,13 @@ export interface components {
             timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /**
              * Atomic
-             * @description Refuse a request as a whole if one of its events is not right.
+             * @description Reject the whole request if one of its events is invalid.
              * @default false
              */
             atomic: boolean;
             /**
              * Max Body Bytes
-             * @description Larger requests are refused, compressed or not.
+             * @description Maximum size of a request, before and after decompression; larger requests are rejected.
              * @default 16777216
              */
             max_body_bytes: number;
@@ -8305,66 +8313,66 @@ export interface components {
         IcebergSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Mode
-             * @description Append each event, or merge: update the row with its key, or insert it.
+             * @description `append` adds a row for each event; `merge` updates the row with the same key or inserts it.
              * @default append
              * @enum {string}
              */
             mode: "append" | "merge";
             /**
              * Key
-             * @description `merge`: columns that identify a row. Of several events with one key in a batch, the last one counts.
+             * @description `merge`: columns that identify a row. If a batch has several events with the same key, the last one wins.
              */
             key?: string[];
             /**
-             * @description `merge`: which events delete the row of their key.
+             * @description `merge`: column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Op"] | null;
             /**
              * Partition By
-             * @description Columns that a new table is partitioned by.
+             * @description Partition columns of a new table.
              */
             partition_by?: string[];
             /**
@@ -8408,19 +8416,19 @@ export interface components {
         IcebergSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -8432,30 +8440,30 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
             /**
              * Mode
-             * @description Append each event, or merge: update the row with its key, or insert it.
+             * @description `append` adds a row for each event; `merge` updates the row with the same key or inserts it.
              * @default append
              * @enum {string}
              */
             mode: "append" | "merge";
             /**
              * Key
-             * @description `merge`: columns that identify a row. Of several events with one key in a batch, the last one counts.
+             * @description `merge`: columns that identify a row. If a batch has several events with the same key, the last one wins.
              */
             key?: string[];
             /**
-             * @description `merge`: which events delete the row of their key.
+             * @description `merge`: column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Op"] | null;
             /**
              * Partition By
-             * @description Columns that a new table is partitioned by.
+             * @description Partition columns of a new table.
              */
             partition_by?: string[];
             /**
@@ -8493,13 +8501,13 @@ export interface components {
         IcebergSource: {
             /**
              * Position
-             * @description Where it begins: earliest (the table as it is, then its new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
+             * @description Start position: earliest (the current table, then new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
              * @default earliest
              */
             position: string;
             /**
              * Changes
-             * @description A commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
+             * @description Handling of a commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
              * @default fail
              * @enum {string}
              */
@@ -8512,13 +8520,13 @@ export interface components {
             schema: string | null;
             /**
              * Poll Ms
-             * @description How often to look for new commits.
+             * @description Interval between checks for new commits.
              * @default 1000
              */
             poll_ms: number;
             /**
              * Finite
-             * @description End as `completed` when all is read that is there at the start.
+             * @description Stop as `completed` when everything present at the start has been read.
              * @default false
              */
             finite: boolean;
@@ -8550,31 +8558,31 @@ export interface components {
         IcebergSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Position
-             * @description Where it begins: earliest (the table as it is, then its new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
+             * @description Start position: earliest (the current table, then new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
              * @default earliest
              */
             position: string;
             /**
              * Changes
-             * @description A commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
+             * @description Handling of a commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
              * @default fail
              * @enum {string}
              */
@@ -8587,13 +8595,13 @@ export interface components {
             schema: string | null;
             /**
              * Poll Ms
-             * @description How often to look for new commits.
+             * @description Interval between checks for new commits.
              * @default 1000
              */
             poll_ms: number;
             /**
              * Finite
-             * @description End as `completed` when all is read that is there at the start.
+             * @description Stop as `completed` when everything present at the start has been read.
              * @default false
              */
             finite: boolean;
@@ -8632,7 +8640,7 @@ export interface components {
          *
          *     `event.$meta` has `key`, `headers`, `offset` and `time`. A script may set `key`, `headers` and `sink`: the
          *     id of the only sink that shall get the event, or an array of ids. A copy `{...event}` takes them along and
-         *     can be changed by itself. An object made from nothing has no `$meta` and may be given one; without it the
+         *     can be changed independently. A new object has no `$meta` and may be given one; without it the
          *     event goes to all sinks, whatever a `route` step before has chosen.
          *
          *     `console.log` writes to the pipeline's log, up to 100 lines a batch. A script reaches neither files nor
@@ -8642,7 +8650,7 @@ export interface components {
         JavascriptProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -8666,18 +8674,18 @@ export interface components {
             file: string | null;
             /**
              * Modules
-             * @description Name → path of scripts that this one can `require`.
+             * @description Name → path of scripts that this script can `require`.
              */
             modules?: {
                 [key: string]: string;
             };
             /**
              * Schema
-             * @description The columns that come out, as Spark DDL. Default: those that come in.
+             * @description Output columns as Spark DDL. Default: the input columns.
              * @default null
              */
             schema: string | null;
-            /** @description What one call may take. */
+            /** @description Limits of one call. */
             limits?: components["schemas"]["Limits"];
         };
         /**
@@ -8700,7 +8708,7 @@ export interface components {
         JoinProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -8717,25 +8725,25 @@ export interface components {
             stream: string;
             /**
              * Position
-             * @description Where reading it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position in the other stream: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
             /**
              * On
-             * @description Columns that both have; or column → column of the other stream; or a condition in SQL such as `id = payments.order_id AND payments.amount > 0`.
+             * @description Columns that both streams have; or column → column of the other stream; or an SQL condition such as `id = payments.order_id AND payments.amount > 0`.
              */
             on: string[] | {
                 [key: string]: string;
             } | string;
             /**
              * Within
-             * @description How far apart two events may be, such as 10m.
+             * @description Maximum time between two matching events, such as 10m.
              */
             within: string;
             /**
              * Kind
-             * @description Whether an event without a partner is left out or comes out alone.
+             * @description `inner` drops an event without a match; `left` keeps it with NULL.
              * @default inner
              * @enum {string}
              */
@@ -8748,19 +8756,19 @@ export interface components {
             into: string | null;
             /**
              * Time
-             * @description The column with the time of an event, of type TIMESTAMP; or `system`: when it was appended to its stream, or, for a source that is no stream, when it was read.
+             * @description Event time: a TIMESTAMP column, or `system`: when the event was appended to its stream or, for other sources, when it was read.
              * @default system
              */
             time: string;
             /**
              * Stream Time
-             * @description The same for the events of the other stream.
+             * @description Time column of the other stream, as `time`.
              * @default system
              */
             stream_time: string;
             /**
              * Allowed Lateness
-             * @description How long to wait for events that are late.
+             * @description How long to wait for late events.
              * @default 0s
              */
             allowed_lateness: string;
@@ -8771,12 +8779,12 @@ export interface components {
          */
         KafkaSecurity: {
             /**
-             * @description Encrypt; `{}` trusts what Java trusts.
+             * @description Use TLS; `{}` uses the trust store of Java.
              * @default null
              */
             tls: components["schemas"]["KafkaTls"] | null;
             /**
-             * @description Log in with a name and a password.
+             * @description Authentication with a user name and a password.
              * @default null
              */
             sasl: components["schemas"]["Sasl"] | null;
@@ -8796,59 +8804,59 @@ export interface components {
         KafkaSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Brokers
-             * @description Brokers to begin with, as `host:port`; the others are found through them. An entry may name several, separated by commas.
+             * @description Bootstrap servers as `host:port`. An entry may have several, separated by commas.
              */
             brokers: string[];
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["KafkaSecurity"] | null;
             /**
              * Options
-             * @description Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.
+             * @description Additional Kafka client settings, such as `fetch.max.bytes`.
              */
             options?: {
                 [key: string]: string;
@@ -8861,18 +8869,18 @@ export interface components {
             type: "kafka";
             /**
              * Topic
-             * @description Name of the topic; `{column}` stands for the value of that column.
+             * @description Name of the topic; `{column}` is replaced by the value of that column.
              */
             topic: string;
             /**
              * Max Event Bytes
-             * @description Larger events go to the dead letters. A topic has a limit too (`max.message.bytes`).
+             * @description Larger events go to the dead letters. Topics also have a limit (`max.message.bytes`).
              * @default 1044480
              */
             max_event_bytes: number;
             /**
              * Ordered
-             * @description Send the events of a batch in their order, by one task. `false`: by all tasks at once; the order per key is then kept only where all events of a key are in one task, as those from Kafka.
+             * @description Send the events of a batch in order, with one task. `false`: with all tasks in parallel; the order per key is then kept only if all events of a key are in one task, as with events from Kafka.
              * @default true
              */
             ordered: boolean;
@@ -8892,19 +8900,19 @@ export interface components {
         KafkaSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -8916,23 +8924,23 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
             /**
              * Brokers
-             * @description Brokers to begin with, as `host:port`; the others are found through them. An entry may name several, separated by commas.
+             * @description Bootstrap servers as `host:port`. An entry may have several, separated by commas.
              */
             brokers: string[];
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["KafkaSecurity"] | null;
             /**
              * Options
-             * @description Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.
+             * @description Additional Kafka client settings, such as `fetch.max.bytes`.
              */
             options?: {
                 [key: string]: string;
@@ -8945,18 +8953,18 @@ export interface components {
             type: "kafka";
             /**
              * Topic
-             * @description Name of the topic; `{column}` stands for the value of that column.
+             * @description Name of the topic; `{column}` is replaced by the value of that column.
              */
             topic: string;
             /**
              * Max Event Bytes
-             * @description Larger events go to the dead letters. A topic has a limit too (`max.message.bytes`).
+             * @description Larger events go to the dead letters. Topics also have a limit (`max.message.bytes`).
              * @default 1044480
              */
             max_event_bytes: number;
             /**
              * Ordered
-             * @description Send the events of a batch in their order, by one task. `false`: by all tasks at once; the order per key is then kept only where all events of a key are in one task, as those from Kafka.
+             * @description Send the events of a batch in order, with one task. `false`: with all tasks in parallel; the order per key is then kept only if all events of a key are in one task, as with events from Kafka.
              * @default true
              */
             ordered: boolean;
@@ -8981,17 +8989,17 @@ export interface components {
         KafkaSource: {
             /**
              * Brokers
-             * @description Brokers to begin with, as `host:port`; the others are found through them. An entry may name several, separated by commas.
+             * @description Bootstrap servers as `host:port`. An entry may have several, separated by commas.
              */
             brokers: string[];
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["KafkaSecurity"] | null;
             /**
              * Options
-             * @description Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.
+             * @description Additional Kafka client settings, such as `fetch.max.bytes`.
              */
             options?: {
                 [key: string]: string;
@@ -9010,13 +9018,13 @@ export interface components {
             topics: string[] | null;
             /**
              * Pattern
-             * @description Instead of `topics`: a regular expression of Java. Topics that match it later are read from their beginning.
+             * @description Instead of `topics`: a Java regular expression. Topics that match later are read from the beginning.
              * @default null
              */
             pattern: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, time:ISO 8601, or an offset, earliest or latest for each partition, as in `{orders: {0: 42, 1: earliest}}`.
+             * @description Start position: earliest, latest, time:ISO 8601, or an offset, earliest or latest for each partition, as in `{orders: {0: 42, 1: earliest}}`.
              * @default earliest
              */
             position: string | {
@@ -9026,7 +9034,7 @@ export interface components {
             };
             /**
              * Format
-             * @description What the value of a record is.
+             * @description Format of the value of a record.
              * @default json
              * @enum {string}
              */
@@ -9039,7 +9047,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a record that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a record that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -9053,7 +9061,7 @@ export interface components {
             timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /**
              * Gap
-             * @description Events that Kafka removed before they were read: fail the pipeline, or go on with the oldest that is left. Kafka does not tell how many they were.
+             * @description Handling of events that Kafka removed before they were read: fail the pipeline, or continue with the oldest one available. Kafka doesn't report how many.
              * @default fail
              * @enum {string}
              */
@@ -9066,7 +9074,7 @@ export interface components {
             metadata: boolean;
             /**
              * Finite
-             * @description End as `completed` when all is read that is there at the start.
+             * @description Stop as `completed` when everything present at the start has been read.
              * @default false
              */
             finite: boolean;
@@ -9091,35 +9099,35 @@ export interface components {
         KafkaSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Brokers
-             * @description Brokers to begin with, as `host:port`; the others are found through them. An entry may name several, separated by commas.
+             * @description Bootstrap servers as `host:port`. An entry may have several, separated by commas.
              */
             brokers: string[];
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["KafkaSecurity"] | null;
             /**
              * Options
-             * @description Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.
+             * @description Additional Kafka client settings, such as `fetch.max.bytes`.
              */
             options?: {
                 [key: string]: string;
@@ -9138,13 +9146,13 @@ export interface components {
             topics: string[] | null;
             /**
              * Pattern
-             * @description Instead of `topics`: a regular expression of Java. Topics that match it later are read from their beginning.
+             * @description Instead of `topics`: a Java regular expression. Topics that match later are read from the beginning.
              * @default null
              */
             pattern: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, time:ISO 8601, or an offset, earliest or latest for each partition, as in `{orders: {0: 42, 1: earliest}}`.
+             * @description Start position: earliest, latest, time:ISO 8601, or an offset, earliest or latest for each partition, as in `{orders: {0: 42, 1: earliest}}`.
              * @default earliest
              */
             position: string | {
@@ -9154,7 +9162,7 @@ export interface components {
             };
             /**
              * Format
-             * @description What the value of a record is.
+             * @description Format of the value of a record.
              * @default json
              * @enum {string}
              */
@@ -9167,7 +9175,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a record that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a record that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -9181,7 +9189,7 @@ export interface components {
             timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /**
              * Gap
-             * @description Events that Kafka removed before they were read: fail the pipeline, or go on with the oldest that is left. Kafka does not tell how many they were.
+             * @description Handling of events that Kafka removed before they were read: fail the pipeline, or continue with the oldest one available. Kafka doesn't report how many.
              * @default fail
              * @enum {string}
              */
@@ -9194,7 +9202,7 @@ export interface components {
             metadata: boolean;
             /**
              * Finite
-             * @description End as `completed` when all is read that is there at the start.
+             * @description Stop as `completed` when everything present at the start has been read.
              * @default false
              */
             finite: boolean;
@@ -9206,13 +9214,13 @@ export interface components {
         KafkaTls: {
             /**
              * Ca File
-             * @description PEM file of trusted authorities. Absent: those of Java.
+             * @description PEM file of trusted certificate authorities. Absent: those of Java.
              * @default null
              */
             ca_file: string | null;
             /**
              * Certificate File
-             * @description PEM file with the client's private key (PKCS #8) and certificates, if brokers ask.
+             * @description PEM file with the client's private key (PKCS #8) and certificates, if brokers require a client certificate.
              * @default null
              */
             certificate_file: string | null;
@@ -9224,7 +9232,7 @@ export interface components {
             key_password: string | null;
             /**
              * Verify Hostname
-             * @description Whether the name in the server's certificate must be that of its address.
+             * @description Whether the server's certificate must match its host name.
              * @default true
              */
             verify_hostname: boolean;
@@ -9248,7 +9256,7 @@ export interface components {
             mem_mb: number;
             /**
              * Timeout Ms
-             * @description Time by the clock, in milliseconds.
+             * @description Wall-clock time, in milliseconds.
              * @default 2000
              */
             timeout_ms: number;
@@ -9260,12 +9268,12 @@ export interface components {
         Login: {
             /**
              * Username
-             * @description Name of the user.
+             * @description User name.
              */
             username: string;
             /**
              * Password
-             * @description Its password; write `${NAME}` to take it from a variable.
+             * @description Password; use `${NAME}` to read it from an environment variable.
              */
             password: string;
         };
@@ -9275,15 +9283,16 @@ export interface components {
          *
          *     The table is a file, or a table or query of a database. Each Python process of Spark keeps it in memory,
          *     so `max_rows` bounds it. It is read when the pipeline starts and then again every `refresh_ms`, a file
-         *     only if it has changed; a database is read once for all tasks of a machine. A table that cannot be read
-         *     again stays as it was, and the log says so. Of several rows with one key the last counts; NULL is no key.
+         *     only if it has changed; a database is read once for all tasks of a machine. If the table
+         *     can't be reloaded, the old one is kept, and the log says so. Of several rows with one key the last one is
+         *     used; NULL never matches.
          *
          *     In a test run a file is read as always; the rows of a database are given, as a list of objects.
          */
         LookupProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -9294,12 +9303,12 @@ export interface components {
              */
             type: "lookup";
             /**
-             * @description The table is a file.
+             * @description Table in a file.
              * @default null
              */
             file: components["schemas"]["FileTable"] | null;
             /**
-             * @description The table is in a database.
+             * @description Table in a database.
              * @default null
              */
             database: components["schemas"]["DatabaseTable"] | null;
@@ -9312,31 +9321,31 @@ export interface components {
             };
             /**
              * Columns
-             * @description Columns of the table that events get, as Spark DDL.
+             * @description Columns of the table to add to events, as Spark DDL.
              */
             columns: string;
             /**
              * Into
-             * @description Name of a struct for them; NULL if there is no row.
+             * @description Name of a struct for these columns; NULL without a matching row.
              * @default null
              */
             into: string | null;
             /**
              * Missing
-             * @description What becomes of an event without a row in the table.
+             * @description What happens to an event without a row in the table.
              * @default null
              * @enum {string}
              */
             missing: "null" | "drop" | "dead_letter";
             /**
              * Refresh Ms
-             * @description Read the table again after this time. Default: never.
+             * @description Reload the table after this time. Default: never.
              * @default null
              */
             refresh_ms: number | null;
             /**
              * Max Rows
-             * @description A larger table fails the pipeline.
+             * @description Maximum number of rows; a larger table fails the pipeline.
              * @default 1000000
              */
             max_rows: number;
@@ -9352,7 +9361,7 @@ export interface components {
         MapProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -9371,7 +9380,7 @@ export interface components {
             };
             /**
              * Keep
-             * @description Whether the columns that are not named stay.
+             * @description Whether to keep the columns that are not set.
              * @default true
              */
             keep: boolean;
@@ -9388,7 +9397,7 @@ export interface components {
         MaskProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -9400,7 +9409,7 @@ export interface components {
             type: "mask";
             /**
              * Fields
-             * @description What to mask, and how.
+             * @description Fields to mask.
              */
             fields: components["schemas"]["Masking"][];
         };
@@ -9411,48 +9420,48 @@ export interface components {
         Masking: {
             /**
              * Field
-             * @description The column. A dot goes into a struct: `user.email`.
+             * @description The column. A dot selects a field of a struct: `user.email`.
              */
             field: string;
             /**
              * Method
-             * @description hash: SHA-256 in hex; redact: characters are replaced; tokenise: a token that only the owner of a secret can make again (HMAC-SHA256 in hex).
+             * @description hash: SHA-256 in hex; redact: characters are replaced; tokenise: a token that can be reproduced only with the secret (HMAC-SHA256 in hex).
              * @enum {string}
              */
             method: "hash" | "redact" | "tokenise";
             /**
              * Salt
-             * @description hash: text that is put before the value.
+             * @description hash: text added before the value.
              * @default
              */
             salt: string;
             /**
              * Keep Last
-             * @description redact: how many characters at the end stay; of a shorter value none.
+             * @description redact: number of characters kept at the end; none of a shorter value.
              * @default 0
              */
             keep_last: number;
             /**
              * Pattern
-             * @description redact: a regular expression; only what it matches is replaced, by one `replacement`.
+             * @description redact: regular expression; each match is replaced by one `replacement`.
              * @default null
              */
             pattern: string | null;
             /**
              * Replacement
-             * @description redact: what stands for each character, or for each match of `pattern`.
+             * @description redact: replacement for each character, or for each match of `pattern`.
              * @default *
              */
             replacement: string;
             /**
              * Secret
-             * @description tokenise: the key, best written as `${NAME}`.
+             * @description tokenise: the key, preferably `${NAME}`.
              * @default null
              */
             secret: string | null;
             /**
              * Prefix
-             * @description tokenise: text before every token.
+             * @description tokenise: prefix of every token.
              * @default
              */
             prefix: string;
@@ -9469,13 +9478,13 @@ export interface components {
             name: string;
             /**
              * Description
-             * @description Notes for the people who operate it.
+             * @description Notes for operators.
              * @default
              */
             description: string;
             /**
              * Labels
-             * @description Free key-value pairs to search by.
+             * @description Arbitrary key-value pairs for searching and filtering.
              */
             labels?: {
                 [key: string]: string;
@@ -9499,45 +9508,45 @@ export interface components {
         MqttSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Address
@@ -9546,13 +9555,13 @@ export interface components {
             address: string;
             /**
              * Version
-             * @description Version of the protocol. Messages have headers in version 5 only.
+             * @description MQTT version. Only messages of version 5 have headers.
              * @default 5
              * @enum {string}
              */
             version: "5" | "3.1.1";
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -9564,12 +9573,12 @@ export interface components {
             type: "mqtt";
             /**
              * Topic
-             * @description Topic of each message; `{column}` stands for the value of that column.
+             * @description Topic of each message; `{column}` is replaced by the value of that column.
              */
             topic: string;
             /**
              * Qos
-             * @description Quality of service.
+             * @description Quality of service (QoS).
              * @default 1
              * @enum {integer}
              */
@@ -9582,7 +9591,7 @@ export interface components {
             retain: boolean;
             /**
              * Max Event Bytes
-             * @description Larger events go to the dead letters. A broker may have a limit, too.
+             * @description Larger events go to the dead letters. A broker may also have a limit.
              * @default 1048576
              */
             max_event_bytes: number;
@@ -9605,19 +9614,19 @@ export interface components {
         MqttSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -9629,7 +9638,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -9640,13 +9649,13 @@ export interface components {
             address: string;
             /**
              * Version
-             * @description Version of the protocol. Messages have headers in version 5 only.
+             * @description MQTT version. Only messages of version 5 have headers.
              * @default 5
              * @enum {string}
              */
             version: "5" | "3.1.1";
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -9658,12 +9667,12 @@ export interface components {
             type: "mqtt";
             /**
              * Topic
-             * @description Topic of each message; `{column}` stands for the value of that column.
+             * @description Topic of each message; `{column}` is replaced by the value of that column.
              */
             topic: string;
             /**
              * Qos
-             * @description Quality of service.
+             * @description Quality of service (QoS).
              * @default 1
              * @enum {integer}
              */
@@ -9676,7 +9685,7 @@ export interface components {
             retain: boolean;
             /**
              * Max Event Bytes
-             * @description Larger events go to the dead letters. A broker may have a limit, too.
+             * @description Larger events go to the dead letters. A broker may also have a limit.
              * @default 1048576
              */
             max_event_bytes: number;
@@ -9698,7 +9707,7 @@ export interface components {
         MqttSource: {
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -9711,7 +9720,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -9736,13 +9745,13 @@ export interface components {
             address: string;
             /**
              * Version
-             * @description Version of the protocol. Messages have headers in version 5 only.
+             * @description MQTT version. Only messages of version 5 have headers.
              * @default 5
              * @enum {string}
              */
             version: "5" | "3.1.1";
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -9759,25 +9768,25 @@ export interface components {
             topics: string[];
             /**
              * Client Id
-             * @description Name of the session in the broker. Absent: made from the name of the pipeline.
+             * @description Client id of the session. Absent: derived from the name of the pipeline.
              * @default null
              */
             client_id: string | null;
             /**
              * Session S
-             * @description Seconds for which the broker keeps the session of a pipeline that is not connected.
+             * @description How long the broker keeps the session of a disconnected pipeline, in seconds.
              * @default 604800
              */
             session_s: number;
             /**
              * Prefetch
-             * @description Messages that the broker sends ahead of their acknowledgement (version 5).
+             * @description Receive maximum: messages sent ahead of their acknowledgement (version 5).
              * @default 1000
              */
             prefetch: number;
             /**
              * Topic Header
-             * @description Name of a header that gets the topic of each message.
+             * @description Name of a header for the topic of each message.
              * @default null
              */
             topic_header: string | null;
@@ -9799,25 +9808,25 @@ export interface components {
         MqttSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -9830,7 +9839,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -9855,13 +9864,13 @@ export interface components {
             address: string;
             /**
              * Version
-             * @description Version of the protocol. Messages have headers in version 5 only.
+             * @description MQTT version. Only messages of version 5 have headers.
              * @default 5
              * @enum {string}
              */
             version: "5" | "3.1.1";
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -9878,25 +9887,25 @@ export interface components {
             topics: string[];
             /**
              * Client Id
-             * @description Name of the session in the broker. Absent: made from the name of the pipeline.
+             * @description Client id of the session. Absent: derived from the name of the pipeline.
              * @default null
              */
             client_id: string | null;
             /**
              * Session S
-             * @description Seconds for which the broker keeps the session of a pipeline that is not connected.
+             * @description How long the broker keeps the session of a disconnected pipeline, in seconds.
              * @default 604800
              */
             session_s: number;
             /**
              * Prefetch
-             * @description Messages that the broker sends ahead of their acknowledgement (version 5).
+             * @description Receive maximum: messages sent ahead of their acknowledgement (version 5).
              * @default 1000
              */
             prefetch: number;
             /**
              * Topic Header
-             * @description Name of a header that gets the topic of each message.
+             * @description Name of a header for the topic of each message.
              * @default null
              */
             topic_header: string | null;
@@ -9922,36 +9931,36 @@ export interface components {
         MySqlCdcSource: {
             /**
              * Url
-             * @description Address of the server, such as `mysql://reader:${PASSWORD}@db.example:3306`. Characters of the password that have a meaning in a URL are written as `%40`. A database at its end is that of `tables` without one. Or name `host` and the others.
+             * @description Address of the server, such as `mysql://reader:${PASSWORD}@db.example:3306`. Percent-encode special characters in the password, such as `%40`. A database at the end applies to `tables` without one. Alternatively, set `host` and the fields after it.
              * @default null
              */
             url: string | null;
             /**
              * Host
-             * @description Instead of `url`: name of the host.
+             * @description Instead of `url`: host name.
              * @default null
              */
             host: string | null;
             /**
              * Port
-             * @description Its port; absent: 3306.
+             * @description Port; absent: 3306.
              * @default null
              */
             port: number | null;
             /**
              * User
-             * @description Name of the user.
+             * @description User name.
              * @default null
              */
             user: string | null;
             /**
              * Password
-             * @description Password of the user; write `${NAME}` to take it from a variable.
+             * @description Password; use `${NAME}` to read it from an environment variable.
              * @default null
              */
             password: string | null;
             /**
-             * @description Encrypt; `{}` trusts what the system trusts.
+             * @description Use TLS; `{}` uses the trust store of the system.
              * @default null
              */
             tls: components["schemas"]["MySqlTls"] | null;
@@ -9963,7 +9972,7 @@ export interface components {
             type: "mysql_cdc";
             /**
              * Tables
-             * @description Tables as `database.table`, or patterns such as `shop.order_*`. Tables can be added at any time: the snapshot reads them, too.
+             * @description Tables as `database.table`, or patterns such as `shop.order_*`. Tables can be added at any time and are then read by a snapshot, too.
              */
             tables: string[];
             /**
@@ -9974,33 +9983,33 @@ export interface components {
             schema: string | null;
             /**
              * Snapshot
-             * @description Rows that are there at the start: read them before the changes, never, or read them and end as `completed`.
+             * @description Existing rows: read them before the changes, never, or read them and stop as `completed`.
              * @default initial
              * @enum {string}
              */
             snapshot: "initial" | "never" | "only";
             /**
              * Snapshot Chunk Rows
-             * @description Rows of a table that are read at once.
+             * @description Rows read per query.
              * @default 20000
              */
             snapshot_chunk_rows: number;
             /**
              * Position
-             * @description `snapshot: never`: where changes begin: earliest, latest, gtid:SET or file:NAME:POS.
+             * @description `snapshot: never`: start position of the changes: earliest, latest, gtid:SET or file:NAME:POS.
              * @default latest
              */
             position: string;
             /**
              * Envelope
-             * @description The form of an event. `native`: the columns `op`, `table`, `before`, `after`, `position`, `tx`, `time` and `id`. `debezium`, `cloudevents`: one column `value` with the JSON text that Debezium writes without schemas, or with a CloudEvent 1.0.
+             * @description Event format. `native`: the columns `op`, `table`, `before`, `after`, `position`, `tx`, `time` and `id`. `debezium`, `cloudevents`: one column `value` with JSON as written by Debezium without schemas, or with a CloudEvent 1.0.
              * @default native
              * @enum {string}
              */
             envelope: "native" | "debezium" | "cloudevents";
             /**
              * Server Id
-             * @description Id under which the server knows this reader; each of its readers and replicas needs another one. Absent: made from the name of the pipeline.
+             * @description Server id of this reader; must be unique among the readers and replicas of the server. Absent: derived from the name of the pipeline.
              * @default null
              */
             server_id: number | null;
@@ -10026,54 +10035,54 @@ export interface components {
         MySqlCdcSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Url
-             * @description Address of the server, such as `mysql://reader:${PASSWORD}@db.example:3306`. Characters of the password that have a meaning in a URL are written as `%40`. A database at its end is that of `tables` without one. Or name `host` and the others.
+             * @description Address of the server, such as `mysql://reader:${PASSWORD}@db.example:3306`. Percent-encode special characters in the password, such as `%40`. A database at the end applies to `tables` without one. Alternatively, set `host` and the fields after it.
              * @default null
              */
             url: string | null;
             /**
              * Host
-             * @description Instead of `url`: name of the host.
+             * @description Instead of `url`: host name.
              * @default null
              */
             host: string | null;
             /**
              * Port
-             * @description Its port; absent: 3306.
+             * @description Port; absent: 3306.
              * @default null
              */
             port: number | null;
             /**
              * User
-             * @description Name of the user.
+             * @description User name.
              * @default null
              */
             user: string | null;
             /**
              * Password
-             * @description Password of the user; write `${NAME}` to take it from a variable.
+             * @description Password; use `${NAME}` to read it from an environment variable.
              * @default null
              */
             password: string | null;
             /**
-             * @description Encrypt; `{}` trusts what the system trusts.
+             * @description Use TLS; `{}` uses the trust store of the system.
              * @default null
              */
             tls: components["schemas"]["MySqlTls"] | null;
@@ -10085,7 +10094,7 @@ export interface components {
             type: "mysql_cdc";
             /**
              * Tables
-             * @description Tables as `database.table`, or patterns such as `shop.order_*`. Tables can be added at any time: the snapshot reads them, too.
+             * @description Tables as `database.table`, or patterns such as `shop.order_*`. Tables can be added at any time and are then read by a snapshot, too.
              */
             tables: string[];
             /**
@@ -10096,33 +10105,33 @@ export interface components {
             schema: string | null;
             /**
              * Snapshot
-             * @description Rows that are there at the start: read them before the changes, never, or read them and end as `completed`.
+             * @description Existing rows: read them before the changes, never, or read them and stop as `completed`.
              * @default initial
              * @enum {string}
              */
             snapshot: "initial" | "never" | "only";
             /**
              * Snapshot Chunk Rows
-             * @description Rows of a table that are read at once.
+             * @description Rows read per query.
              * @default 20000
              */
             snapshot_chunk_rows: number;
             /**
              * Position
-             * @description `snapshot: never`: where changes begin: earliest, latest, gtid:SET or file:NAME:POS.
+             * @description `snapshot: never`: start position of the changes: earliest, latest, gtid:SET or file:NAME:POS.
              * @default latest
              */
             position: string;
             /**
              * Envelope
-             * @description The form of an event. `native`: the columns `op`, `table`, `before`, `after`, `position`, `tx`, `time` and `id`. `debezium`, `cloudevents`: one column `value` with the JSON text that Debezium writes without schemas, or with a CloudEvent 1.0.
+             * @description Event format. `native`: the columns `op`, `table`, `before`, `after`, `position`, `tx`, `time` and `id`. `debezium`, `cloudevents`: one column `value` with JSON as written by Debezium without schemas, or with a CloudEvent 1.0.
              * @default native
              * @enum {string}
              */
             envelope: "native" | "debezium" | "cloudevents";
             /**
              * Server Id
-             * @description Id under which the server knows this reader; each of its readers and replicas needs another one. Absent: made from the name of the pipeline.
+             * @description Server id of this reader; must be unique among the readers and replicas of the server. Absent: derived from the name of the pipeline.
              * @default null
              */
             server_id: number | null;
@@ -10134,13 +10143,13 @@ export interface components {
         MySqlTls: {
             /**
              * Ca File
-             * @description PEM file of trusted authorities. Absent: those of the system.
+             * @description PEM file of trusted certificate authorities. Absent: those of the system.
              * @default null
              */
             ca_file: string | null;
             /**
              * Verify Hostname
-             * @description Whether the name in the server's certificate must be that of its address.
+             * @description Whether the server's certificate must match its host name.
              * @default true
              */
             verify_hostname: boolean;
@@ -10162,53 +10171,53 @@ export interface components {
         NatsSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Servers
-             * @description Servers of one cluster, as `host:port`; the first that answers is used.
+             * @description Servers of one cluster, as `host:port`; the first that responds is used.
              */
             servers: string[];
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -10220,12 +10229,12 @@ export interface components {
             type: "nats";
             /**
              * Subject
-             * @description Subject of each message; `{column}` stands for the value of that column.
+             * @description Subject of each message; `{column}` is replaced by the value of that column.
              */
             subject: string;
             /**
              * Max Event Bytes
-             * @description Larger events go to the dead letters. The server and a stream have limits, too.
+             * @description Larger events go to the dead letters. The server and the stream also have limits.
              * @default 1048064
              */
             max_event_bytes: number;
@@ -10247,19 +10256,19 @@ export interface components {
         NatsSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -10271,17 +10280,17 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
             /**
              * Servers
-             * @description Servers of one cluster, as `host:port`; the first that answers is used.
+             * @description Servers of one cluster, as `host:port`; the first that responds is used.
              */
             servers: string[];
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -10293,12 +10302,12 @@ export interface components {
             type: "nats";
             /**
              * Subject
-             * @description Subject of each message; `{column}` stands for the value of that column.
+             * @description Subject of each message; `{column}` is replaced by the value of that column.
              */
             subject: string;
             /**
              * Max Event Bytes
-             * @description Larger events go to the dead letters. The server and a stream have limits, too.
+             * @description Larger events go to the dead letters. The server and the stream also have limits.
              * @default 1048064
              */
             max_event_bytes: number;
@@ -10320,7 +10329,7 @@ export interface components {
         NatsSource: {
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -10333,7 +10342,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -10353,11 +10362,11 @@ export interface components {
             metadata: boolean;
             /**
              * Servers
-             * @description Servers of one cluster, as `host:port`; the first that answers is used.
+             * @description Servers of one cluster, as `host:port`; the first that responds is used.
              */
             servers: string[];
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -10374,32 +10383,32 @@ export interface components {
             jetstream: string;
             /**
              * Subject
-             * @description Read only messages with this subject, which may have the wildcards `*` and `>`.
+             * @description Read only messages with this subject. The wildcards `*` and `>` are supported.
              * @default null
              */
             subject: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N (a sequence number) or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N (a sequence number) or time:ISO 8601.
              * @default earliest
              */
             position: string;
             /**
              * Gap
-             * @description Messages that the stream removed while the pipeline was not connected: fail the pipeline, or go on with the oldest that is left. With a `subject` this can't be noticed.
+             * @description Handling of messages that the stream removed while the pipeline was not connected: fail the pipeline, or continue with the oldest one available. With a `subject` such gaps can't be detected.
              * @default fail
              * @enum {string}
              */
             gap: "skip" | "fail";
             /**
              * Subject Header
-             * @description Name of a header that gets the subject of each message.
+             * @description Name of a header for the subject of each message.
              * @default null
              */
             subject_header: string | null;
             /**
              * Prefetch
-             * @description Messages that are fetched ahead, and kept with one write.
+             * @description Number of messages fetched ahead and stored in one write.
              * @default 1000
              */
             prefetch: number;
@@ -10421,25 +10430,25 @@ export interface components {
         NatsSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -10452,7 +10461,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -10472,11 +10481,11 @@ export interface components {
             metadata: boolean;
             /**
              * Servers
-             * @description Servers of one cluster, as `host:port`; the first that answers is used.
+             * @description Servers of one cluster, as `host:port`; the first that responds is used.
              */
             servers: string[];
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -10493,32 +10502,32 @@ export interface components {
             jetstream: string;
             /**
              * Subject
-             * @description Read only messages with this subject, which may have the wildcards `*` and `>`.
+             * @description Read only messages with this subject. The wildcards `*` and `>` are supported.
              * @default null
              */
             subject: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N (a sequence number) or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N (a sequence number) or time:ISO 8601.
              * @default earliest
              */
             position: string;
             /**
              * Gap
-             * @description Messages that the stream removed while the pipeline was not connected: fail the pipeline, or go on with the oldest that is left. With a `subject` this can't be noticed.
+             * @description Handling of messages that the stream removed while the pipeline was not connected: fail the pipeline, or continue with the oldest one available. With a `subject` such gaps can't be detected.
              * @default fail
              * @enum {string}
              */
             gap: "skip" | "fail";
             /**
              * Subject Header
-             * @description Name of a header that gets the subject of each message.
+             * @description Name of a header for the subject of each message.
              * @default null
              */
             subject_header: string | null;
             /**
              * Prefetch
-             * @description Messages that are fetched ahead, and kept with one write.
+             * @description Number of messages fetched ahead and stored in one write.
              * @default 1000
              */
             prefetch: number;
@@ -10530,22 +10539,22 @@ export interface components {
         OAuth2: {
             /**
              * Token Url
-             * @description Address that gives out tokens.
+             * @description URL of the token endpoint.
              */
             token_url: string;
             /**
              * Client Id
-             * @description Id of the client.
+             * @description Client id.
              */
             client_id: string;
             /**
              * Client Secret
-             * @description Its secret; write `${NAME}` to take it from a variable.
+             * @description Client secret; use `${NAME}` to read it from an environment variable.
              */
             client_secret: string;
             /**
              * Scope
-             * @description Scopes to ask for, separated by spaces.
+             * @description Scopes to request, separated by spaces.
              * @default null
              */
             scope: string | null;
@@ -10577,12 +10586,12 @@ export interface components {
         Operation: {
             /**
              * Column
-             * @description Its name. It is not written to the table.
+             * @description Name of the column. It is not written to the table.
              */
             column: string;
             /**
              * Delete
-             * @description Values that delete the row; all others upsert it.
+             * @description Values that delete the row; all other values upsert it.
              * @default [
              *       "d",
              *       "delete"
@@ -10604,7 +10613,7 @@ export interface components {
         OutboxProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -10616,7 +10625,7 @@ export interface components {
             type: "outbox";
             /**
              * Payload
-             * @description Column with the event itself, as JSON.
+             * @description Column with the payload as JSON.
              * @default payload
              */
             payload: string;
@@ -10640,19 +10649,19 @@ export interface components {
             aggregate_id: string;
             /**
              * Event Type
-             * @description Column with the type of the event. The default one may be missing.
+             * @description Column with the type of the event. The default column may be missing.
              * @default type
              */
             event_type: string;
             /**
              * Event Id
-             * @description Column with the id of the event. The default one may be missing.
+             * @description Column with the id of the event. The default column may be missing.
              * @default id
              */
             event_id: string;
             /**
              * Headers
-             * @description More headers: name → column. A NULL makes none.
+             * @description Additional headers: name → column. NULL adds no header.
              */
             headers?: {
                 [key: string]: string;
@@ -10671,13 +10680,13 @@ export interface components {
         Paging: {
             /**
              * Type
-             * @description `link`: the header `Link` names the next page. `cursor`: the body has a cursor, or an address, for it. `page`: pages have numbers. `offset`: a page begins at the number of an item.
+             * @description `link`: the `Link` header has the next page. `cursor`: the body has a cursor or URL of the next page. `page`: numbered pages. `offset`: pages by item offset.
              * @enum {string}
              */
             type: "link" | "cursor" | "page" | "offset";
             /**
              * Path
-             * @description `cursor`: where the body has it, such as `meta.next_cursor`.
+             * @description `cursor`: path of the cursor in the body, such as `meta.next_cursor`.
              * @default null
              */
             path: string | null;
@@ -10695,7 +10704,7 @@ export interface components {
             first: number;
             /**
              * Size
-             * @description Items of a page, sent as `size_param`. `page` and `offset`: a page with fewer is the last one. Absent: an empty one is.
+             * @description Page size, sent as `size_param`. `page` and `offset`: a page with fewer items is the last one. Absent: an empty page is the last one.
              * @default null
              */
             size: number | null;
@@ -10707,7 +10716,7 @@ export interface components {
             size_param: string;
             /**
              * Resume
-             * @description Whether a poll goes on at the page where the last one ended, behind the items it has read: for lists to which items are only appended. Otherwise each poll begins with the first page.
+             * @description Whether a poll continues at the page where the last poll ended, after the items already read: for append-only lists. Otherwise each poll starts with the first page.
              * @default false
              */
             resume: boolean;
@@ -10719,39 +10728,39 @@ export interface components {
         PipelineBuffer: {
             /**
              * Type
-             * @description Where: `wal` and `sqlite` keep them on disk, `memory` loses them with a restart.
+             * @description Storage: `wal` and `sqlite` keep events on disk; `memory` loses them in a restart.
              * @default wal
              * @enum {string}
              */
             type: "wal" | "sqlite" | "memory";
             /**
              * Limit
-             * @description Events that the pipeline has not read, at most. Null: 100,000 in memory, any on disk.
+             * @description Maximum number of unread events. Null: 100,000 in memory, unlimited on disk.
              * @default null
              */
             limit: number | null;
             /**
              * Limit Bytes
-             * @description Bytes, at most. Null: 64 MiB in memory, 4 GiB with `wal`, 1 GiB with `sqlite`.
+             * @description Maximum size in bytes. Null: 64 MiB in memory, 4 GiB with `wal`, 1 GiB with `sqlite`.
              * @default null
              */
             limit_bytes: number | null;
             /**
              * Mode
-             * @description At the limit: let senders wait and refuse them with 503, drop new events (counted, 429), or let them wait and then drop them.
+             * @description When the limit is reached: `block` makes senders wait and then rejects with 503, `drop` drops new events (counted, 429), `timeout` makes senders wait and then drops.
              * @default block
              * @enum {string}
              */
             mode: "block" | "drop" | "timeout";
             /**
              * Timeout Ms
-             * @description How long a sender waits for room.
+             * @description How long a sender waits for free space.
              * @default 5000
              */
             timeout_ms: number;
             /**
              * Spill
-             * @description With `type: memory`: overflow goes to disk before `mode` applies; a restart loses it.
+             * @description With `type: memory`: spill to disk before `mode` applies. Spilled events are lost in a restart.
              * @default false
              */
             spill: boolean;
@@ -10763,7 +10772,7 @@ export interface components {
         PipelineDocument: {
             /**
              * Apiversion
-             * @description Version of the format.
+             * @description Version of the document format.
              * @default penstock/v1
              * @constant
              */
@@ -10777,7 +10786,7 @@ export interface components {
             spec: components["schemas"]["PipelineSpec"];
             /**
              * Status
-             * @description What it should do once it is saved.
+             * @description Desired status after saving.
              * @default active
              * @enum {string}
              */
@@ -10790,53 +10799,53 @@ export interface components {
         PipelineSpec: {
             /**
              * Source
-             * @description Where events come from: inline, or `{ref: id}`.
+             * @description Source of the events: inline, or `{ref: id}`.
              */
             source: components["schemas"]["AmqpSource"] | components["schemas"]["DeltaSource"] | components["schemas"]["FileSource"] | components["schemas"]["GenerateSource"] | components["schemas"]["HttpSource"] | components["schemas"]["HttpPollSource"] | components["schemas"]["IcebergSource"] | components["schemas"]["KafkaSource"] | components["schemas"]["MqttSource"] | components["schemas"]["MySqlCdcSource"] | components["schemas"]["NatsSource"] | components["schemas"]["PostgresCdcSource"] | components["schemas"]["RedisSource"] | components["schemas"]["SparkSource"] | components["schemas"]["SqlSource"] | components["schemas"]["StdinSource"] | components["schemas"]["StreamSource"] | components["schemas"]["SyslogSource"] | components["schemas"]["WebsocketSource"] | components["schemas"]["SourceRef"];
             /**
-             * @description What holds pushed events. Absent: they are kept on disk.
+             * @description Buffer for pushed events. Absent: they are kept on disk.
              * @default null
              */
             buffer: components["schemas"]["PipelineBuffer"] | null;
             /**
              * Processors
-             * @description Steps, in order.
+             * @description Processing steps, in order.
              */
             processors?: (components["schemas"]["DecodeProcessorEntry"] | components["schemas"]["DedupeProcessorEntry"] | components["schemas"]["DropFieldsProcessorEntry"] | components["schemas"]["EncodeProcessorEntry"] | components["schemas"]["ExplodeProcessorEntry"] | components["schemas"]["FilterProcessorEntry"] | components["schemas"]["FlattenProcessorEntry"] | components["schemas"]["HttpProcessorEntry"] | components["schemas"]["JavascriptProcessorEntry"] | components["schemas"]["JoinProcessorEntry"] | components["schemas"]["LookupProcessorEntry"] | components["schemas"]["MapProcessorEntry"] | components["schemas"]["MaskProcessorEntry"] | components["schemas"]["OutboxProcessorEntry"] | components["schemas"]["PythonProcessorEntry"] | components["schemas"]["RenameProcessorEntry"] | components["schemas"]["RouteProcessorEntry"] | components["schemas"]["SampleProcessorEntry"] | components["schemas"]["SqlProcessorEntry"] | components["schemas"]["ThrottleProcessorEntry"] | components["schemas"]["ValidateProcessorEntry"] | components["schemas"]["WindowProcessorEntry"])[];
             /**
              * Tasks
-             * @description In place of `processors`: ids of Tasks whose processors run in that order.
+             * @description Instead of `processors`: ids of Tasks whose processors run in that order.
              * @default null
              */
             tasks: string[] | null;
             /**
              * Sinks
-             * @description Where events go: inline, or `{ref: id}`.
+             * @description Sinks of the events: inline, or `{ref: id}`.
              */
             sinks: (components["schemas"]["AmqpSinkEntry"] | components["schemas"]["ConsoleSinkEntry"] | components["schemas"]["DeltaSinkEntry"] | components["schemas"]["DropSinkEntry"] | components["schemas"]["FileSinkEntry"] | components["schemas"]["HttpSinkEntry"] | components["schemas"]["IcebergSinkEntry"] | components["schemas"]["KafkaSinkEntry"] | components["schemas"]["MqttSinkEntry"] | components["schemas"]["NatsSinkEntry"] | components["schemas"]["RedisSinkEntry"] | components["schemas"]["SparkSinkEntry"] | components["schemas"]["SqlSinkEntry"] | components["schemas"]["StdoutSinkEntry"] | components["schemas"]["StreamSinkEntry"] | components["schemas"]["SinkRef"])[];
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description Which sinks must acknowledge. */
+            /** @description Sinks that must acknowledge a batch. */
             commit_policy?: components["schemas"]["CommitPolicy"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Dead Letters
-             * @description Id of the Stream for what cannot be processed.
+             * @description Id of the Stream for events that can't be processed.
              * @default null
              */
             dead_letters: string | null;
             /**
              * Tests
-             * @description Sample events and what is expected of them. To change them changes nothing of what runs.
+             * @description Test cases: sample events and expected results. Editing them doesn't affect running flows.
              */
             tests?: components["schemas"]["Case"][];
         };
@@ -10847,7 +10856,7 @@ export interface components {
         Placement: {
             /**
              * Labels
-             * @description Labels that a worker must have, all of them, such as `zone: a`. None: any worker.
+             * @description Labels a worker must have, such as `zone: a`; all must match. Empty: any worker.
              */
             labels?: {
                 [key: string]: string;
@@ -10880,7 +10889,7 @@ export interface components {
             type: "postgres_cdc";
             /**
              * Url
-             * @description Address of the database: postgresql://user:password@host:5432/database. Or give `host` and the fields after it.
+             * @description Address of the database: postgresql://user:password@host:5432/database. Alternatively, set `host` and the fields after it.
              * @default null
              */
             url: string | null;
@@ -10904,31 +10913,31 @@ export interface components {
             database: string;
             /**
              * User
-             * @description Name of the user.
+             * @description User name.
              * @default null
              */
             user: string | null;
             /**
              * Password
-             * @description Its password; write `${NAME}` to take it from a variable.
+             * @description Password; use `${NAME}` to read it from an environment variable.
              * @default null
              */
             password: string | null;
             /**
              * Options
-             * @description Further parameters of the connection by libpq's names, such as `sslmode`.
+             * @description Additional libpq connection parameters, such as `sslmode`.
              */
             options?: {
                 [key: string]: string;
             };
             /**
              * Tables
-             * @description Tables as `schema.table`, or patterns such as `public.order_*`. Tables that match a pattern later are added when the pipeline starts the next time. Tables can be added at any time.
+             * @description Tables as `schema.table`, or patterns such as `public.order_*`. Tables that match a pattern later are added at the next start of the pipeline. Tables can be added at any time.
              */
             tables?: string[];
             /**
              * Messages
-             * @description Prefixes of messages to read that were written with `pg_logical_emit_message`, or patterns. They have `op` m, and `message.prefix` and `message.content`.
+             * @description Prefixes, or patterns, of messages written with `pg_logical_emit_message`. Their events have `op` m, `message.prefix` and `message.content`.
              */
             messages?: string[];
             /**
@@ -10939,39 +10948,39 @@ export interface components {
             schema: string | null;
             /**
              * Snapshot
-             * @description Rows that are there at the start: read them before the changes, never, or read them and end as `completed`.
+             * @description Existing rows: read them before the changes, never, or read them and stop as `completed`.
              * @default initial
              * @enum {string}
              */
             snapshot: "initial" | "never" | "only";
             /**
              * Snapshot Chunk Rows
-             * @description Rows of a table that are read at once. They have to fit into memory.
+             * @description Rows read per query. They must fit into memory.
              * @default 20000
              */
             snapshot_chunk_rows: number;
             /**
              * Envelope
-             * @description Form of the events: the columns above, or one JSON document in `value`, as Debezium writes it or as a CloudEvent.
+             * @description Event format: the columns above, or one JSON document in `value`, as written by Debezium or as a CloudEvent.
              * @default native
              * @enum {string}
              */
             envelope: "native" | "debezium" | "cloudevents";
             /**
              * Publication
-             * @description Name of the publication; created if it does not exist. Absent: one for this pipeline, which Penstock creates and keeps up to date.
+             * @description Name of the publication; created if it does not exist. Absent: a publication for this pipeline, created and maintained by Penstock.
              * @default null
              */
             publication: string | null;
             /**
              * Slot
-             * @description Name of the replication slot; created if it does not exist. Absent: one for this pipeline. Penstock never drops a slot.
+             * @description Name of the replication slot; created if it does not exist. Absent: a slot for this pipeline. Penstock never drops a slot.
              * @default null
              */
             slot: string | null;
             /**
              * Heartbeat Ms
-             * @description How often the slot is confirmed while there are no changes for the pipeline, so that the server can remove its log.
+             * @description How often the slot is confirmed while there are no changes for the pipeline, so that the server can remove old WAL.
              * @default 10000
              */
             heartbeat_ms: number;
@@ -10997,21 +11006,21 @@ export interface components {
         PostgresCdcSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -11021,7 +11030,7 @@ export interface components {
             type: "postgres_cdc";
             /**
              * Url
-             * @description Address of the database: postgresql://user:password@host:5432/database. Or give `host` and the fields after it.
+             * @description Address of the database: postgresql://user:password@host:5432/database. Alternatively, set `host` and the fields after it.
              * @default null
              */
             url: string | null;
@@ -11045,31 +11054,31 @@ export interface components {
             database: string;
             /**
              * User
-             * @description Name of the user.
+             * @description User name.
              * @default null
              */
             user: string | null;
             /**
              * Password
-             * @description Its password; write `${NAME}` to take it from a variable.
+             * @description Password; use `${NAME}` to read it from an environment variable.
              * @default null
              */
             password: string | null;
             /**
              * Options
-             * @description Further parameters of the connection by libpq's names, such as `sslmode`.
+             * @description Additional libpq connection parameters, such as `sslmode`.
              */
             options?: {
                 [key: string]: string;
             };
             /**
              * Tables
-             * @description Tables as `schema.table`, or patterns such as `public.order_*`. Tables that match a pattern later are added when the pipeline starts the next time. Tables can be added at any time.
+             * @description Tables as `schema.table`, or patterns such as `public.order_*`. Tables that match a pattern later are added at the next start of the pipeline. Tables can be added at any time.
              */
             tables?: string[];
             /**
              * Messages
-             * @description Prefixes of messages to read that were written with `pg_logical_emit_message`, or patterns. They have `op` m, and `message.prefix` and `message.content`.
+             * @description Prefixes, or patterns, of messages written with `pg_logical_emit_message`. Their events have `op` m, `message.prefix` and `message.content`.
              */
             messages?: string[];
             /**
@@ -11080,39 +11089,39 @@ export interface components {
             schema: string | null;
             /**
              * Snapshot
-             * @description Rows that are there at the start: read them before the changes, never, or read them and end as `completed`.
+             * @description Existing rows: read them before the changes, never, or read them and stop as `completed`.
              * @default initial
              * @enum {string}
              */
             snapshot: "initial" | "never" | "only";
             /**
              * Snapshot Chunk Rows
-             * @description Rows of a table that are read at once. They have to fit into memory.
+             * @description Rows read per query. They must fit into memory.
              * @default 20000
              */
             snapshot_chunk_rows: number;
             /**
              * Envelope
-             * @description Form of the events: the columns above, or one JSON document in `value`, as Debezium writes it or as a CloudEvent.
+             * @description Event format: the columns above, or one JSON document in `value`, as written by Debezium or as a CloudEvent.
              * @default native
              * @enum {string}
              */
             envelope: "native" | "debezium" | "cloudevents";
             /**
              * Publication
-             * @description Name of the publication; created if it does not exist. Absent: one for this pipeline, which Penstock creates and keeps up to date.
+             * @description Name of the publication; created if it does not exist. Absent: a publication for this pipeline, created and maintained by Penstock.
              * @default null
              */
             publication: string | null;
             /**
              * Slot
-             * @description Name of the replication slot; created if it does not exist. Absent: one for this pipeline. Penstock never drops a slot.
+             * @description Name of the replication slot; created if it does not exist. Absent: a slot for this pipeline. Penstock never drops a slot.
              * @default null
              */
             slot: string | null;
             /**
              * Heartbeat Ms
-             * @description How often the slot is confirmed while there are no changes for the pipeline, so that the server can remove its log.
+             * @description How often the slot is confirmed while there are no changes for the pipeline, so that the server can remove old WAL.
              * @default 10000
              */
             heartbeat_ms: number;
@@ -11139,7 +11148,7 @@ export interface components {
         PythonProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -11163,7 +11172,7 @@ export interface components {
             file: string | null;
             /**
              * Schema
-             * @description The columns that come out, as Spark DDL. Default: the input's.
+             * @description Output columns as Spark DDL. Default: the input columns.
              * @default null
              */
             schema: string | null;
@@ -11185,45 +11194,45 @@ export interface components {
         RedisSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Address
@@ -11237,7 +11246,7 @@ export interface components {
              */
             database: number;
             /**
-             * @description TLS, and how to log in. A server with only a password has the user `default`.
+             * @description TLS and authentication. For a server with only a password, the user is `default`.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -11249,7 +11258,7 @@ export interface components {
             type: "redis";
             /**
              * Key
-             * @description Key of the stream; `{column}` stands for the value of that column.
+             * @description Key of the stream; `{column}` is replaced by the value of that column.
              */
             key: string;
             /**
@@ -11282,19 +11291,19 @@ export interface components {
         RedisSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -11306,7 +11315,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -11322,7 +11331,7 @@ export interface components {
              */
             database: number;
             /**
-             * @description TLS, and how to log in. A server with only a password has the user `default`.
+             * @description TLS and authentication. For a server with only a password, the user is `default`.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -11334,7 +11343,7 @@ export interface components {
             type: "redis";
             /**
              * Key
-             * @description Key of the stream; `{column}` stands for the value of that column.
+             * @description Key of the stream; `{column}` is replaced by the value of that column.
              */
             key: string;
             /**
@@ -11366,7 +11375,7 @@ export interface components {
         RedisSource: {
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -11379,7 +11388,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -11409,7 +11418,7 @@ export interface components {
              */
             database: number;
             /**
-             * @description TLS, and how to log in. A server with only a password has the user `default`.
+             * @description TLS and authentication. For a server with only a password, the user is `default`.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -11426,20 +11435,20 @@ export interface components {
             key: string;
             /**
              * Position
-             * @description Where it begins: earliest, latest, id:ID (with this entry) or time:ISO 8601.
+             * @description Start position: earliest, latest, id:ID (with this entry) or time:ISO 8601.
              * @default earliest
              */
             position: string;
             /**
              * Gap
-             * @description Entries that were trimmed or deleted before they were read: fail the pipeline, or go on with the oldest that is left. Redis before version 7 does not tell.
+             * @description Handling of entries that were trimmed or deleted before they were read: fail the pipeline, or continue with the oldest one available. Redis before version 7 doesn't report this.
              * @default fail
              * @enum {string}
              */
             gap: "skip" | "fail";
             /**
              * Prefetch
-             * @description Entries that are fetched at a time, and kept with one write.
+             * @description Number of entries fetched at a time and stored in one write.
              * @default 1000
              */
             prefetch: number;
@@ -11460,25 +11469,25 @@ export interface components {
         RedisSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -11491,7 +11500,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -11521,7 +11530,7 @@ export interface components {
              */
             database: number;
             /**
-             * @description TLS, and how to log in. A server with only a password has the user `default`.
+             * @description TLS and authentication. For a server with only a password, the user is `default`.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -11538,20 +11547,20 @@ export interface components {
             key: string;
             /**
              * Position
-             * @description Where it begins: earliest, latest, id:ID (with this entry) or time:ISO 8601.
+             * @description Start position: earliest, latest, id:ID (with this entry) or time:ISO 8601.
              * @default earliest
              */
             position: string;
             /**
              * Gap
-             * @description Entries that were trimmed or deleted before they were read: fail the pipeline, or go on with the oldest that is left. Redis before version 7 does not tell.
+             * @description Handling of entries that were trimmed or deleted before they were read: fail the pipeline, or continue with the oldest one available. Redis before version 7 doesn't report this.
              * @default fail
              * @enum {string}
              */
             gap: "skip" | "fail";
             /**
              * Prefetch
-             * @description Entries that are fetched at a time, and kept with one write.
+             * @description Number of entries fetched at a time and stored in one write.
              * @default 1000
              */
             prefetch: number;
@@ -11580,13 +11589,13 @@ export interface components {
             password: string | null;
             /**
              * Subject
-             * @description Only to encode: the subject whose latest schema is used.
+             * @description Only for encoding: subject whose latest schema is used.
              * @default null
              */
             subject: string | null;
             /**
              * Timeout Ms
-             * @description How long to wait for an answer.
+             * @description Timeout of a response.
              * @default 5000
              */
             timeout_ms: number;
@@ -11601,7 +11610,7 @@ export interface components {
         RenameProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -11613,7 +11622,7 @@ export interface components {
             type: "rename";
             /**
              * Fields
-             * @description Old name → new name. A dot in the old name goes into a struct.
+             * @description Old name → new name. A dot in the old name selects a field of a struct.
              */
             fields: {
                 [key: string]: string;
@@ -11626,26 +11635,26 @@ export interface components {
         Restart: {
             /**
              * Policy
-             * @description Whether to try again.
+             * @description Whether to restart after a failure.
              * @default on_failure
              * @enum {string}
              */
             policy: "on_failure" | "never";
             /**
              * Max Attempts
-             * @description Failures in a row before it is `failed`.
+             * @description Consecutive failures before the status becomes `failed`.
              * @default 5
              */
             max_attempts: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time.
+             * @description Wait before the first restart; doubles with each restart.
              * @default 1000
              */
             backoff_ms: number;
             /**
              * Max Backoff Ms
-             * @description Longest wait between two attempts.
+             * @description Longest wait between two restarts.
              * @default 60000
              */
             max_backoff_ms: number;
@@ -11657,13 +11666,13 @@ export interface components {
         Retry: {
             /**
              * Attempts
-             * @description Calls in all.
+             * @description Maximum number of attempts.
              * @default 3
              */
             attempts: number;
             /**
              * Statuses
-             * @description Statuses after which it is tried again.
+             * @description Status codes that are retried.
              * @default [
              *       408,
              *       429,
@@ -11676,13 +11685,13 @@ export interface components {
             statuses: number[];
             /**
              * Backoff Ms
-             * @description Wait before the second call; doubles each time, less a random part.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Max Backoff Ms
-             * @description Longest wait between calls, also if `Retry-After` asks for more.
+             * @description Longest wait between attempts, even if `Retry-After` is longer.
              * @default 30000
              */
             max_backoff_ms: number;
@@ -11698,7 +11707,7 @@ export interface components {
         RouteProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -11715,14 +11724,14 @@ export interface components {
             rules: components["schemas"]["Rule"][];
             /**
              * Match
-             * @description Whether the first rule that fits decides, or all that fit together.
+             * @description Whether the first matching rule decides, or all matching rules together.
              * @default first
              * @enum {string}
              */
             match: "first" | "all";
             /**
              * Default
-             * @description Where an event goes that no rule fits: to all sinks, nowhere, to the dead letters, or to the sinks of a list.
+             * @description Events that match no rule: deliver to all sinks, drop, send to the dead letters, or deliver to a list of sinks.
              * @default dead_letter
              */
             default: ("all" | "drop" | "dead_letter") | string[];
@@ -11739,7 +11748,7 @@ export interface components {
             when: string;
             /**
              * Sinks
-             * @description Ids of the sinks that get such an event.
+             * @description Ids of the sinks for matching events.
              */
             sinks: string[];
         };
@@ -11755,7 +11764,7 @@ export interface components {
         SampleProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -11767,25 +11776,25 @@ export interface components {
             type: "sample";
             /**
              * Rate
-             * @description The fraction that is kept.
+             * @description Fraction of events to keep.
              * @default null
              */
             rate: number | null;
             /**
              * Every
-             * @description In place of `rate`: every how many-th is kept.
+             * @description Instead of `rate`: keep every Nth event.
              * @default null
              */
             every: number | null;
             /**
              * By
-             * @description With `rate`: what decides. The whole event, its key in the stream (of one without a key the whole event), or the columns of a list.
+             * @description With `rate`: basis of the decision: the whole event, its key in the stream (the whole event if it has no key), or a list of columns.
              * @default event
              */
             by: ("event" | "key") | string[];
             /**
              * Seed
-             * @description Another number chooses other events.
+             * @description Seed; another number selects other events.
              * @default 0
              */
             seed: number;
@@ -11797,18 +11806,18 @@ export interface components {
         Sasl: {
             /**
              * Mechanism
-             * @description How it logs in.
+             * @description SASL mechanism.
              * @enum {string}
              */
             mechanism: "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512";
             /**
              * Username
-             * @description Name of the user.
+             * @description User name.
              */
             username: string;
             /**
              * Password
-             * @description Its password; write `${NAME}` to take it from a variable.
+             * @description Password; use `${NAME}` to read it from an environment variable.
              */
             password: string;
         };
@@ -11818,12 +11827,12 @@ export interface components {
          */
         Security: {
             /**
-             * @description Encrypt; `{}` trusts the authorities of the system.
+             * @description Use TLS; `{}` uses the trust store of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
             /**
-             * @description Log in with a name and a password.
+             * @description Authentication with a user name and a password.
              * @default null
              */
             login: components["schemas"]["Login"] | null;
@@ -11846,7 +11855,7 @@ export interface components {
             key_password: string | null;
             /**
              * Client Ca File
-             * @description PEM file of authorities: senders must have a certificate of one. Absent: need none.
+             * @description PEM file of certificate authorities: senders need a certificate signed by one of them. Absent: senders need none.
              * @default null
              */
             client_ca_file: string | null;
@@ -11858,18 +11867,18 @@ export interface components {
         Signature: {
             /**
              * Secret
-             * @description Secret that both sides know; write `${NAME}` to take it from a variable.
+             * @description Shared secret; use `${NAME}` to read it from an environment variable.
              */
             secret: string;
             /**
              * Header
-             * @description Header that has the signature.
+             * @description Header for the signature.
              * @default X-Signature
              */
             header: string;
             /**
              * Format
-             * @description `stripe`: `t=TIME,v1=HEX` over the time in seconds, a dot and the body, so that an old request can't be sent again. `github`: `sha256=HEX` over the body.
+             * @description `stripe`: `t=TIME,v1=HEX` over the time in seconds, a dot and the body, so that an old request can't be replayed. `github`: `sha256=HEX` over the body.
              * @default stripe
              * @enum {string}
              */
@@ -11882,7 +11891,7 @@ export interface components {
         SinkDocument: {
             /**
              * Apiversion
-             * @description Version of the format.
+             * @description Version of the document format.
              * @default penstock/v1
              * @constant
              */
@@ -11897,7 +11906,7 @@ export interface components {
             spec: components["schemas"]["AmqpSinkBinding"] | components["schemas"]["ConsoleSinkBinding"] | components["schemas"]["DeltaSinkBinding"] | components["schemas"]["DropSinkBinding"] | components["schemas"]["FileSinkBinding"] | components["schemas"]["HttpSinkBinding"] | components["schemas"]["IcebergSinkBinding"] | components["schemas"]["KafkaSinkBinding"] | components["schemas"]["MqttSinkBinding"] | components["schemas"]["NatsSinkBinding"] | components["schemas"]["RedisSinkBinding"] | components["schemas"]["SparkSinkBinding"] | components["schemas"]["SqlSinkBinding"] | components["schemas"]["StdoutSinkBinding"] | components["schemas"]["StreamSinkBinding"];
             /**
              * Status
-             * @description What it should do once it is saved, if it runs by itself.
+             * @description Desired status after saving, if the document runs on its own.
              * @default active
              * @enum {string}
              */
@@ -11910,19 +11919,19 @@ export interface components {
         SinkRef: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -11934,7 +11943,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -11951,7 +11960,7 @@ export interface components {
         SourceDocument: {
             /**
              * Apiversion
-             * @description Version of the format.
+             * @description Version of the document format.
              * @default penstock/v1
              * @constant
              */
@@ -11966,7 +11975,7 @@ export interface components {
             spec: components["schemas"]["AmqpSourceBinding"] | components["schemas"]["DeltaSourceBinding"] | components["schemas"]["FileSourceBinding"] | components["schemas"]["GenerateSourceBinding"] | components["schemas"]["HttpSourceBinding"] | components["schemas"]["HttpPollSourceBinding"] | components["schemas"]["IcebergSourceBinding"] | components["schemas"]["KafkaSourceBinding"] | components["schemas"]["MqttSourceBinding"] | components["schemas"]["MySqlCdcSourceBinding"] | components["schemas"]["NatsSourceBinding"] | components["schemas"]["PostgresCdcSourceBinding"] | components["schemas"]["RedisSourceBinding"] | components["schemas"]["SparkSourceBinding"] | components["schemas"]["SqlSourceBinding"] | components["schemas"]["StdinSourceBinding"] | components["schemas"]["StreamSourceBinding"] | components["schemas"]["SyslogSourceBinding"] | components["schemas"]["WebsocketSourceBinding"];
             /**
              * Status
-             * @description What it should do once it is saved, if it runs by itself.
+             * @description Desired status after saving, if the document runs on its own.
              * @default active
              * @enum {string}
              */
@@ -11993,45 +12002,45 @@ export interface components {
         SparkSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -12046,7 +12055,7 @@ export interface components {
             format: string;
             /**
              * Options
-             * @description Its options; `path` is one of them.
+             * @description Options of the data source, including `path`.
              */
             options?: {
                 [key: string]: string;
@@ -12062,19 +12071,19 @@ export interface components {
         SparkSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -12086,7 +12095,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -12103,7 +12112,7 @@ export interface components {
             format: string;
             /**
              * Options
-             * @description Its options; `path` is one of them.
+             * @description Options of the data source, including `path`.
              */
             options?: {
                 [key: string]: string;
@@ -12130,20 +12139,20 @@ export interface components {
             format: string;
             /**
              * Options
-             * @description Its options.
+             * @description Options of the data source.
              */
             options?: {
                 [key: string]: string;
             };
             /**
              * Schema
-             * @description Columns as Spark DDL, if it asks.
+             * @description Columns as Spark DDL, if the data source needs them.
              * @default null
              */
             schema: string | null;
             /**
              * Finite
-             * @description End as `completed` when all there is was read.
+             * @description Stop as `completed` when all existing data has been read.
              * @default false
              */
             finite: boolean;
@@ -12158,21 +12167,21 @@ export interface components {
         SparkSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -12187,20 +12196,20 @@ export interface components {
             format: string;
             /**
              * Options
-             * @description Its options.
+             * @description Options of the data source.
              */
             options?: {
                 [key: string]: string;
             };
             /**
              * Schema
-             * @description Columns as Spark DDL, if it asks.
+             * @description Columns as Spark DDL, if the data source needs them.
              * @default null
              */
             schema: string | null;
             /**
              * Finite
-             * @description End as `completed` when all there is was read.
+             * @description Stop as `completed` when all existing data has been read.
              * @default false
              */
             finite: boolean;
@@ -12218,7 +12227,7 @@ export interface components {
         SqlProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -12230,7 +12239,7 @@ export interface components {
             type: "sql";
             /**
              * Query
-             * @description The query. The incoming events are the table `input`; its result goes on.
+             * @description SQL query over the table `input`, the incoming events. Its result is the output.
              */
             query: string;
         };
@@ -12249,45 +12258,45 @@ export interface components {
         SqlSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Url
@@ -12296,13 +12305,13 @@ export interface components {
             url: string;
             /**
              * Password
-             * @description Password of the user, as it is; in `url` it would have to be percent-encoded. Write `${NAME}` to take it from a variable.
+             * @description Password in plain text; in `url` it would need percent-encoding. Use `${NAME}` to read it from an environment variable.
              * @default null
              */
             password: string | null;
             /**
              * Connect Timeout Ms
-             * @description How long a connection may take; with SQLite, how long to wait for a locked file.
+             * @description Connection timeout; with SQLite, how long to wait for a locked file.
              * @default 10000
              */
             connect_timeout_ms: number;
@@ -12319,19 +12328,19 @@ export interface components {
             type: "sql";
             /**
              * Mode
-             * @description `insert` adds a row for each event. `upsert` replaces the row with the same `key`. `sync` does so too, and deletes the row if `op` says so.
+             * @description `insert` adds a row for each event. `upsert` replaces the row with the same `key`. `sync` does the same, and deletes the row if `op` says so.
              * @default insert
              * @enum {string}
              */
             mode: "insert" | "upsert" | "sync";
             /**
              * Key
-             * @description `upsert`, `sync`: the columns that name a row; the table has a unique index of them.
+             * @description `upsert`, `sync`: columns that identify a row. The table needs a unique index on them.
              * @default null
              */
             key: string[] | null;
             /**
-             * @description `sync`: how events say that a row is deleted.
+             * @description `sync`: column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Operation"] | null;
@@ -12344,7 +12353,7 @@ export interface components {
             create: "never" | "if_missing" | "evolve";
             /**
              * Deliveries
-             * @description The table of batches that were delivered; in the schema of `table` unless it names one. It is created if it is missing.
+             * @description Table that records delivered batches; in the schema of `table` by default. It is created if missing.
              * @default penstock_deliveries
              */
             deliveries: string;
@@ -12364,19 +12373,19 @@ export interface components {
         SqlSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -12388,7 +12397,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -12399,13 +12408,13 @@ export interface components {
             url: string;
             /**
              * Password
-             * @description Password of the user, as it is; in `url` it would have to be percent-encoded. Write `${NAME}` to take it from a variable.
+             * @description Password in plain text; in `url` it would need percent-encoding. Use `${NAME}` to read it from an environment variable.
              * @default null
              */
             password: string | null;
             /**
              * Connect Timeout Ms
-             * @description How long a connection may take; with SQLite, how long to wait for a locked file.
+             * @description Connection timeout; with SQLite, how long to wait for a locked file.
              * @default 10000
              */
             connect_timeout_ms: number;
@@ -12422,19 +12431,19 @@ export interface components {
             type: "sql";
             /**
              * Mode
-             * @description `insert` adds a row for each event. `upsert` replaces the row with the same `key`. `sync` does so too, and deletes the row if `op` says so.
+             * @description `insert` adds a row for each event. `upsert` replaces the row with the same `key`. `sync` does the same, and deletes the row if `op` says so.
              * @default insert
              * @enum {string}
              */
             mode: "insert" | "upsert" | "sync";
             /**
              * Key
-             * @description `upsert`, `sync`: the columns that name a row; the table has a unique index of them.
+             * @description `upsert`, `sync`: columns that identify a row. The table needs a unique index on them.
              * @default null
              */
             key: string[] | null;
             /**
-             * @description `sync`: how events say that a row is deleted.
+             * @description `sync`: column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Operation"] | null;
@@ -12447,7 +12456,7 @@ export interface components {
             create: "never" | "if_missing" | "evolve";
             /**
              * Deliveries
-             * @description The table of batches that were delivered; in the schema of `table` unless it names one. It is created if it is missing.
+             * @description Table that records delivered batches; in the schema of `table` by default. It is created if missing.
              * @default penstock_deliveries
              */
             deliveries: string;
@@ -12473,13 +12482,13 @@ export interface components {
             url: string;
             /**
              * Password
-             * @description Password of the user, as it is; in `url` it would have to be percent-encoded. Write `${NAME}` to take it from a variable.
+             * @description Password in plain text; in `url` it would need percent-encoding. Use `${NAME}` to read it from an environment variable.
              * @default null
              */
             password: string | null;
             /**
              * Connect Timeout Ms
-             * @description How long a connection may take; with SQLite, how long to wait for a locked file.
+             * @description Connection timeout; with SQLite, how long to wait for a locked file.
              * @default 10000
              */
             connect_timeout_ms: number;
@@ -12503,20 +12512,20 @@ export interface components {
             query: string | null;
             /**
              * Mode
-             * @description Go on with new rows for ever, or read all rows once and complete.
+             * @description `incremental` keeps reading new rows; `snapshot` reads all rows once and completes.
              * @default incremental
              * @enum {string}
              */
             mode: "incremental" | "snapshot";
             /**
              * Column
-             * @description `incremental`: the column that grows with each new row, such as an id or the time of the last change. It should have an index. Rows with NULL in it are not read.
+             * @description `incremental`: a column that increases with each new row, such as an id or the time of the last change. It should be indexed. Rows with NULL in this column are not read.
              * @default null
              */
             column: string | null;
             /**
              * Key
-             * @description Columns that tell rows with the same value of `column` apart. Absent: the primary key of the table. A `query` needs it; `[]` says that `column` is unique.
+             * @description Columns that distinguish rows with the same value of `column`. Absent: the primary key of the table. A `query` needs it; `[]` says that `column` is unique.
              * @default null
              */
             key: string[] | null;
@@ -12528,19 +12537,19 @@ export interface components {
             schema: string | null;
             /**
              * Poll Ms
-             * @description How often to ask for new rows, if there were less than a page.
+             * @description Interval between queries for new rows, if the last query returned less than a full page.
              * @default 1000
              */
             poll_ms: number;
             /**
              * Page
-             * @description The most rows of one question.
+             * @description Maximum number of rows per query.
              * @default 10000
              */
             page: number;
             /**
              * Lag Ms
-             * @description `incremental`: how long to wait before rows are read. Transactions end in another order than they take numbers or times; one that takes longer than this may be missed.
+             * @description `incremental`: how long to wait before new rows are read. Transactions may commit in a different order than they get ids or times; rows of a transaction that takes longer than this may be missed.
              * @default 1000
              */
             lag_ms: number;
@@ -12561,21 +12570,21 @@ export interface components {
         SqlSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Url
@@ -12584,13 +12593,13 @@ export interface components {
             url: string;
             /**
              * Password
-             * @description Password of the user, as it is; in `url` it would have to be percent-encoded. Write `${NAME}` to take it from a variable.
+             * @description Password in plain text; in `url` it would need percent-encoding. Use `${NAME}` to read it from an environment variable.
              * @default null
              */
             password: string | null;
             /**
              * Connect Timeout Ms
-             * @description How long a connection may take; with SQLite, how long to wait for a locked file.
+             * @description Connection timeout; with SQLite, how long to wait for a locked file.
              * @default 10000
              */
             connect_timeout_ms: number;
@@ -12614,20 +12623,20 @@ export interface components {
             query: string | null;
             /**
              * Mode
-             * @description Go on with new rows for ever, or read all rows once and complete.
+             * @description `incremental` keeps reading new rows; `snapshot` reads all rows once and completes.
              * @default incremental
              * @enum {string}
              */
             mode: "incremental" | "snapshot";
             /**
              * Column
-             * @description `incremental`: the column that grows with each new row, such as an id or the time of the last change. It should have an index. Rows with NULL in it are not read.
+             * @description `incremental`: a column that increases with each new row, such as an id or the time of the last change. It should be indexed. Rows with NULL in this column are not read.
              * @default null
              */
             column: string | null;
             /**
              * Key
-             * @description Columns that tell rows with the same value of `column` apart. Absent: the primary key of the table. A `query` needs it; `[]` says that `column` is unique.
+             * @description Columns that distinguish rows with the same value of `column`. Absent: the primary key of the table. A `query` needs it; `[]` says that `column` is unique.
              * @default null
              */
             key: string[] | null;
@@ -12639,19 +12648,19 @@ export interface components {
             schema: string | null;
             /**
              * Poll Ms
-             * @description How often to ask for new rows, if there were less than a page.
+             * @description Interval between queries for new rows, if the last query returned less than a full page.
              * @default 1000
              */
             poll_ms: number;
             /**
              * Page
-             * @description The most rows of one question.
+             * @description Maximum number of rows per query.
              * @default 10000
              */
             page: number;
             /**
              * Lag Ms
-             * @description `incremental`: how long to wait before rows are read. Transactions end in another order than they take numbers or times; one that takes longer than this may be missed.
+             * @description `incremental`: how long to wait before new rows are read. Transactions may commit in a different order than they get ids or times; rows of a transaction that takes longer than this may be missed.
              * @default 1000
              */
             lag_ms: number;
@@ -12685,7 +12694,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -12726,21 +12735,21 @@ export interface components {
         StdinSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Format
@@ -12757,7 +12766,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -12797,45 +12806,45 @@ export interface components {
         StdoutSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -12866,19 +12875,19 @@ export interface components {
         StdoutSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -12890,7 +12899,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -12915,7 +12924,7 @@ export interface components {
         StepExpectation: {
             /**
              * Equals
-             * @description Exactly these events, in this order; those that a window makes in any order.
+             * @description Exactly these events, in this order; events made by a window may be in any order.
              * @default null
              */
             equals: {
@@ -12923,7 +12932,7 @@ export interface components {
             }[] | null;
             /**
              * Contains
-             * @description Each of these is there. Fields that are not named may be anything.
+             * @description Each of these events is in the output. Fields that are not listed are ignored.
              * @default null
              */
             contains: {
@@ -12931,7 +12940,7 @@ export interface components {
             }[] | null;
             /**
              * Matches
-             * @description For each of these there is an event whose fields match: field → regular expression.
+             * @description For each entry, the output has an event whose fields match: field → regular expression.
              * @default null
              */
             matches: {
@@ -12939,19 +12948,19 @@ export interface components {
             }[] | null;
             /**
              * Count
-             * @description How many events there are.
+             * @description Number of events.
              * @default null
              */
             count: number | null;
             /**
              * Dropped
-             * @description How many events it drops.
+             * @description Number of events the step drops.
              * @default null
              */
             dropped: number | null;
             /**
              * Errors
-             * @description The events it fails on, and no others.
+             * @description Exactly the events that fail in this step.
              * @default null
              */
             errors: components["schemas"]["ExpectedError"][] | null;
@@ -12975,31 +12984,31 @@ export interface components {
             region: string | null;
             /**
              * Access Key
-             * @description ID of the access key. Absent: the credentials of the worker's environment or machine.
+             * @description Access key id. Absent: the credentials of the worker's environment or machine.
              * @default null
              */
             access_key: string | null;
             /**
              * Secret Key
-             * @description Its secret; write `${NAME}` to take it from a variable.
+             * @description Secret access key; use `${NAME}` to read it from an environment variable.
              * @default null
              */
             secret_key: string | null;
             /**
              * Session Token
-             * @description Token of temporary credentials; write `${NAME}`.
+             * @description Token of temporary credentials; use `${NAME}`.
              * @default null
              */
             session_token: string | null;
             /**
              * Path Style
-             * @description Whether the bucket is part of the URL's path rather than of its host. Absent: with `endpoint` only.
+             * @description Whether the bucket is part of the URL path instead of the host. Absent: only with `endpoint`.
              * @default null
              */
             path_style: boolean | null;
             /**
              * Options
-             * @description Further settings of Hadoop's file system, such as `fs.azure.account.key`; write `${NAME}` for secrets.
+             * @description Additional settings of the Hadoop file system, such as `fs.azure.account.key`; use `${NAME}` for secrets.
              */
             options?: {
                 [key: string]: string;
@@ -13012,25 +13021,25 @@ export interface components {
         StreamBuffer: {
             /**
              * Max Events
-             * @description Events the buffer holds.
+             * @description Maximum number of events in the buffer.
              * @default 100000
              */
             max_events: number;
             /**
              * Max Bytes
-             * @description Bytes the buffer holds.
+             * @description Maximum size of the buffer in bytes.
              * @default 67108864
              */
             max_bytes: number;
             /**
              * Max Unread
-             * @description There is no room for more than this many events that a reader has not read. Null: no such limit.
+             * @description Maximum number of events that a reader has not read. Null: unlimited.
              * @default null
              */
             max_unread: number | null;
             /**
              * Mode
-             * @description No room: make the producer wait, drop (counted), or wait and then drop.
+             * @description When the buffer is full: `block` makes producers wait, `drop` drops new events (counted), `timeout` makes producers wait and then drops.
              * @default block
              * @enum {string}
              */
@@ -13043,7 +13052,7 @@ export interface components {
             timeout_ms: number;
             /**
              * Spill
-             * @description Transient streams: overflow to disk before `mode` applies.
+             * @description Transient streams: spill to disk before `mode` applies.
              * @default false
              */
             spill: boolean;
@@ -13055,7 +13064,7 @@ export interface components {
         StreamDocument: {
             /**
              * Apiversion
-             * @description Version of the format.
+             * @description Version of the document format.
              * @default penstock/v1
              * @constant
              */
@@ -13083,19 +13092,19 @@ export interface components {
         StreamSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -13106,21 +13115,21 @@ export interface components {
             stream: string;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -13144,19 +13153,19 @@ export interface components {
         StreamSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -13168,7 +13177,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -13210,19 +13219,19 @@ export interface components {
             stream: string;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
             /**
              * Until
-             * @description Where it ends, itself not included: a position as above; absent: it never ends.
+             * @description End position, exclusive; absent: the source never ends.
              * @default null
              */
             until: string | null;
             /**
              * Gap
-             * @description Events that are gone: skip and count them, or fail the pipeline.
+             * @description Handling of missing events: skip and count them, or fail the pipeline.
              * @default skip
              * @enum {string}
              */
@@ -13254,15 +13263,15 @@ export interface components {
             stream: string;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -13272,19 +13281,19 @@ export interface components {
             type: "stream";
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
             /**
              * Until
-             * @description Where it ends, itself not included: a position as above; absent: it never ends.
+             * @description End position, exclusive; absent: the source never ends.
              * @default null
              */
             until: string | null;
             /**
              * Gap
-             * @description Events that are gone: skip and count them, or fail the pipeline.
+             * @description Handling of missing events: skip and count them, or fail the pipeline.
              * @default skip
              * @enum {string}
              */
@@ -13320,7 +13329,7 @@ export interface components {
             buffer?: components["schemas"]["StreamBuffer"];
             /**
              * Storage
-             * @description Where the log lives.
+             * @description Storage of the log.
              * @default local
              * @enum {string}
              */
@@ -13331,7 +13340,7 @@ export interface components {
          * @description Listens for messages of syslog, in the forms of RFC 5424 and RFC 3164, by UDP, TCP or TLS.
          *
          *     Syslog has no acknowledgements. A message that the source has read is kept on disk right away; those that
-         *     are on their way when the process ends are lost, unless their sender finds out by itself. When the
+         *     are on their way when the process ends are lost, unless their sender notices. When the
          *     pipeline can't keep up, senders by TCP and TLS have to wait. Datagrams by UDP wait in a buffer of the
          *     system (`buffer_bytes`), and those that do not fit are counted as dropped by the pipeline's input stream.
          *
@@ -13349,43 +13358,43 @@ export interface components {
             type: "syslog";
             /**
              * Listen
-             * @description Where the worker listens, as `host:port`, such as 0.0.0.0:5514.
+             * @description Listen address of the worker, as `host:port`, such as 0.0.0.0:5514.
              */
             listen: string;
             /**
              * Transport
-             * @description How messages come.
+             * @description Transport protocol.
              * @default tcp
              * @enum {string}
              */
             transport: "udp" | "tcp" | "tls";
             /**
-             * @description Transport `tls`: the identity of the server.
+             * @description Transport `tls`: certificate of the server.
              * @default null
              */
             tls: components["schemas"]["ServerTls"] | null;
             /**
              * Framing
-             * @description Transports `tcp` and `tls`: how the end of a message is found (RFC 6587). `auto` decides by the first byte of a connection.
+             * @description Transports `tcp` and `tls`: message framing (RFC 6587). `auto` decides by the first byte of a connection.
              * @default auto
              * @enum {string}
              */
             framing: "auto" | "octet_counting" | "newline";
             /**
              * Timezone
-             * @description Time zone of times that have none (RFC 3164).
+             * @description Time zone of timestamps without one (RFC 3164).
              * @default UTC
              */
             timezone: string;
             /**
              * Max Bytes
-             * @description Transports `tcp` and `tls`: a message that is longer becomes several events.
+             * @description Transports `tcp` and `tls`: maximum size of a message; a longer one is split into several events.
              * @default 65536
              */
             max_bytes: number;
             /**
              * Buffer Bytes
-             * @description Transport `udp`: the buffer to ask the system for, which may grant less (`rmem_max`).
+             * @description Transport `udp`: requested receive buffer; the system may grant less (`rmem_max`).
              * @default 8388608
              */
             buffer_bytes: number;
@@ -13395,7 +13404,7 @@ export interface components {
          * @description Listens for messages of syslog, in the forms of RFC 5424 and RFC 3164, by UDP, TCP or TLS.
          *
          *     Syslog has no acknowledgements. A message that the source has read is kept on disk right away; those that
-         *     are on their way when the process ends are lost, unless their sender finds out by itself. When the
+         *     are on their way when the process ends are lost, unless their sender notices. When the
          *     pipeline can't keep up, senders by TCP and TLS have to wait. Datagrams by UDP wait in a buffer of the
          *     system (`buffer_bytes`), and those that do not fit are counted as dropped by the pipeline's input stream.
          *
@@ -13407,21 +13416,21 @@ export interface components {
         SyslogSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -13431,43 +13440,43 @@ export interface components {
             type: "syslog";
             /**
              * Listen
-             * @description Where the worker listens, as `host:port`, such as 0.0.0.0:5514.
+             * @description Listen address of the worker, as `host:port`, such as 0.0.0.0:5514.
              */
             listen: string;
             /**
              * Transport
-             * @description How messages come.
+             * @description Transport protocol.
              * @default tcp
              * @enum {string}
              */
             transport: "udp" | "tcp" | "tls";
             /**
-             * @description Transport `tls`: the identity of the server.
+             * @description Transport `tls`: certificate of the server.
              * @default null
              */
             tls: components["schemas"]["ServerTls"] | null;
             /**
              * Framing
-             * @description Transports `tcp` and `tls`: how the end of a message is found (RFC 6587). `auto` decides by the first byte of a connection.
+             * @description Transports `tcp` and `tls`: message framing (RFC 6587). `auto` decides by the first byte of a connection.
              * @default auto
              * @enum {string}
              */
             framing: "auto" | "octet_counting" | "newline";
             /**
              * Timezone
-             * @description Time zone of times that have none (RFC 3164).
+             * @description Time zone of timestamps without one (RFC 3164).
              * @default UTC
              */
             timezone: string;
             /**
              * Max Bytes
-             * @description Transports `tcp` and `tls`: a message that is longer becomes several events.
+             * @description Transports `tcp` and `tls`: maximum size of a message; a longer one is split into several events.
              * @default 65536
              */
             max_bytes: number;
             /**
              * Buffer Bytes
-             * @description Transport `udp`: the buffer to ask the system for, which may grant less (`rmem_max`).
+             * @description Transport `udp`: requested receive buffer; the system may grant less (`rmem_max`).
              * @default 8388608
              */
             buffer_bytes: number;
@@ -13479,7 +13488,7 @@ export interface components {
         TaskDocument: {
             /**
              * Apiversion
-             * @description Version of the format.
+             * @description Version of the document format.
              * @default penstock/v1
              * @constant
              */
@@ -13493,7 +13502,7 @@ export interface components {
             spec: components["schemas"]["TaskSpec"];
             /**
              * Status
-             * @description What it should do once it is saved, if it runs by itself.
+             * @description Desired status after saving, if the document runs on its own.
              * @default active
              * @enum {string}
              */
@@ -13511,7 +13520,7 @@ export interface components {
             stream: string;
             /**
              * When
-             * @description SQL condition that chooses the events; absent: all.
+             * @description SQL condition that selects events; absent: all events.
              * @default null
              */
             when: string | null;
@@ -13523,41 +13532,41 @@ export interface components {
         TaskSpec: {
             /**
              * Input
-             * @description Id of the Stream it reads; with it and `outputs` the task runs by itself.
+             * @description Id of the Stream to read. With `input` and `outputs` set, the task runs on its own.
              * @default null
              */
             input: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
             /**
              * Processors
-             * @description Steps, in order.
+             * @description Processing steps, in order.
              */
             processors: (components["schemas"]["DecodeProcessorEntry"] | components["schemas"]["DedupeProcessorEntry"] | components["schemas"]["DropFieldsProcessorEntry"] | components["schemas"]["EncodeProcessorEntry"] | components["schemas"]["ExplodeProcessorEntry"] | components["schemas"]["FilterProcessorEntry"] | components["schemas"]["FlattenProcessorEntry"] | components["schemas"]["HttpProcessorEntry"] | components["schemas"]["JavascriptProcessorEntry"] | components["schemas"]["JoinProcessorEntry"] | components["schemas"]["LookupProcessorEntry"] | components["schemas"]["MapProcessorEntry"] | components["schemas"]["MaskProcessorEntry"] | components["schemas"]["OutboxProcessorEntry"] | components["schemas"]["PythonProcessorEntry"] | components["schemas"]["RenameProcessorEntry"] | components["schemas"]["RouteProcessorEntry"] | components["schemas"]["SampleProcessorEntry"] | components["schemas"]["SqlProcessorEntry"] | components["schemas"]["ThrottleProcessorEntry"] | components["schemas"]["ValidateProcessorEntry"] | components["schemas"]["WindowProcessorEntry"])[];
             /**
              * Outputs
-             * @description Streams it publishes to.
+             * @description Streams to publish to.
              */
             outputs?: components["schemas"]["TaskOutput"][];
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Tests
-             * @description Sample events and what is expected of them. To change them changes nothing of what runs.
+             * @description Test cases: sample events and expected results. Editing them doesn't affect running flows.
              */
             tests?: components["schemas"]["Case"][];
         };
@@ -13573,7 +13582,7 @@ export interface components {
         ThrottleProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -13585,19 +13594,19 @@ export interface components {
             type: "throttle";
             /**
              * Rate
-             * @description Events a second.
+             * @description Events per second.
              */
             rate: number;
             /**
              * Mode
-             * @description Whether events above the rate wait or are dropped.
+             * @description Whether to delay or drop events above the rate.
              * @default delay
              * @enum {string}
              */
             mode: "delay" | "drop";
             /**
              * Burst
-             * @description Events that may pass at once after a pause. Default: 1 with `delay`, those of a second with `drop`.
+             * @description Burst size after a pause. Default: 1 with `delay`, one second of events with `drop`.
              * @default null
              */
             burst: number | null;
@@ -13609,13 +13618,13 @@ export interface components {
         Tls: {
             /**
              * Ca File
-             * @description PEM file of trusted authorities. Absent: those of the system.
+             * @description PEM file of trusted certificate authorities. Absent: those of the system.
              * @default null
              */
             ca_file: string | null;
             /**
              * Certificate File
-             * @description PEM file with the client's private key and certificates, if the server asks for one.
+             * @description PEM file with the client's private key and certificates, if the server requires a client certificate.
              * @default null
              */
             certificate_file: string | null;
@@ -13627,14 +13636,14 @@ export interface components {
             key_password: string | null;
             /**
              * Verify Hostname
-             * @description Whether the name in the server's certificate must be that of its address.
+             * @description Whether the server's certificate must match its host name.
              * @default true
              */
             verify_hostname: boolean;
         };
         /**
          * ValidateProcessorEntry
-         * @description Checks events, by a JSON Schema or by conditions, and decides what becomes of those that fail.
+         * @description Checks events, by a JSON Schema or by conditions, and handles those that fail.
          *
          *     A condition is failed if it is false, NULL or raises an error. The JSON Schema is that of the event as one
          *     JSON object, in which columns that are NULL are missing; with `field` it is that of the JSON in this
@@ -13647,7 +13656,7 @@ export interface components {
         ValidateProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -13659,7 +13668,7 @@ export interface components {
             type: "validate";
             /**
              * Expectations
-             * @description Conditions that each event shall satisfy.
+             * @description Conditions that each event must satisfy.
              * @default null
              */
             expectations: components["schemas"]["Expectation"][] | null;
@@ -13679,7 +13688,7 @@ export interface components {
             field: string | null;
             /**
              * On Fail
-             * @description What becomes of an event that fails.
+             * @description What happens to an event that fails.
              * @default dead_letter
              * @enum {string}
              */
@@ -13698,25 +13707,25 @@ export interface components {
         Wal: {
             /**
              * Enabled
-             * @description `false` makes a transient stream: gone after a restart.
+             * @description `false` makes the stream transient: its events are lost in a restart.
              * @default true
              */
             enabled: boolean;
             /**
              * Retention Ms
-             * @description Keep closed segments this long, by append time; null: for ever.
+             * @description How long closed segments are kept, by append time; null: unlimited.
              * @default 604800000
              */
             retention_ms: number | null;
             /**
              * Retention Bytes
-             * @description Cap on bytes; the first limit reached wins.
+             * @description Maximum size in bytes; the first limit reached applies.
              * @default null
              */
             retention_bytes: number | null;
             /**
              * Max Segments
-             * @description Cap on the number of segment files.
+             * @description Maximum number of segment files.
              * @default 64
              */
             max_segments: number;
@@ -13747,7 +13756,7 @@ export interface components {
             sync: boolean;
             /**
              * On Full
-             * @description What a cap does to unread events.
+             * @description What happens to unread events when a limit is reached.
              * @default drop_oldest
              * @enum {string}
              */
@@ -13793,7 +13802,7 @@ export interface components {
         WebsocketSource: {
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -13806,7 +13815,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -13832,12 +13841,12 @@ export interface components {
             type: "websocket";
             /**
              * Url
-             * @description Address, as `ws://` or `wss://`.
+             * @description URL, `ws://` or `wss://`.
              */
             url: string;
             /**
              * Subscribe
-             * @description Messages to send after each connect: a text, or an object that is sent as JSON.
+             * @description Messages to send after each connect: text, or an object that is sent as JSON.
              */
             subscribe?: (string | {
                 [key: string]: unknown;
@@ -13850,12 +13859,12 @@ export interface components {
                 [key: string]: string;
             };
             /**
-             * @description How the handshake logs in.
+             * @description Authentication of the handshake.
              * @default null
              */
             auth: components["schemas"]["Auth"] | null;
             /**
-             * @description Certificates, if those of the machine do not do.
+             * @description TLS settings. Default: the certificates of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
@@ -13872,19 +13881,19 @@ export interface components {
             key: string | null;
             /**
              * Ping Ms
-             * @description Wait between pings. A server that does not answer one within this time is given up. 0: no pings.
+             * @description Ping interval. If a ping is not answered within this time, the connection is closed. 0: no pings.
              * @default 20000
              */
             ping_ms: number;
             /**
              * Timeout Ms
-             * @description How long to wait for the handshake.
+             * @description Timeout of the handshake.
              * @default 10000
              */
             timeout_ms: number;
             /**
              * Max Message Bytes
-             * @description A larger message ends the connection.
+             * @description Maximum size of a message; a larger one closes the connection.
              * @default 1048576
              */
             max_message_bytes: number;
@@ -13903,25 +13912,25 @@ export interface components {
         WebsocketSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -13934,7 +13943,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -13960,12 +13969,12 @@ export interface components {
             type: "websocket";
             /**
              * Url
-             * @description Address, as `ws://` or `wss://`.
+             * @description URL, `ws://` or `wss://`.
              */
             url: string;
             /**
              * Subscribe
-             * @description Messages to send after each connect: a text, or an object that is sent as JSON.
+             * @description Messages to send after each connect: text, or an object that is sent as JSON.
              */
             subscribe?: (string | {
                 [key: string]: unknown;
@@ -13978,12 +13987,12 @@ export interface components {
                 [key: string]: string;
             };
             /**
-             * @description How the handshake logs in.
+             * @description Authentication of the handshake.
              * @default null
              */
             auth: components["schemas"]["Auth"] | null;
             /**
-             * @description Certificates, if those of the machine do not do.
+             * @description TLS settings. Default: the certificates of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
@@ -14000,19 +14009,19 @@ export interface components {
             key: string | null;
             /**
              * Ping Ms
-             * @description Wait between pings. A server that does not answer one within this time is given up. 0: no pings.
+             * @description Ping interval. If a ping is not answered within this time, the connection is closed. 0: no pings.
              * @default 20000
              */
             ping_ms: number;
             /**
              * Timeout Ms
-             * @description How long to wait for the handshake.
+             * @description Timeout of the handshake.
              * @default 10000
              */
             timeout_ms: number;
             /**
              * Max Message Bytes
-             * @description A larger message ends the connection.
+             * @description Maximum size of a message; a larger one closes the connection.
              * @default 1048576
              */
             max_message_bytes: number;
@@ -14048,7 +14057,7 @@ export interface components {
         WindowProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -14060,50 +14069,50 @@ export interface components {
             type: "window";
             /**
              * Kind
-             * @description How time is divided; `sliding` is another word for `hopping`.
+             * @description Kind of window; `sliding` is the same as `hopping`.
              * @default tumbling
              * @enum {string}
              */
             kind: "tumbling" | "hopping" | "sliding" | "session";
             /**
              * Time
-             * @description The column with the time of an event, of type TIMESTAMP; or `system`: when it was appended to its stream, or, for a source that is no stream, when it was read.
+             * @description Event time: a TIMESTAMP column, or `system`: when the event was appended to its stream or, for other sources, when it was read.
              * @default system
              */
             time: string;
             /**
              * Size
-             * @description How long a window is, such as 10s, 5m or 1h; not for sessions.
+             * @description Window size, such as 10s, 5m or 1h; not for sessions.
              * @default null
              */
             size: string | null;
             /**
              * Slide
-             * @description For hopping windows: how often one begins; at most `size`.
+             * @description For hopping windows: interval between window starts; at most `size`.
              * @default null
              */
             slide: string | null;
             /**
              * Gap
-             * @description For sessions: the pause that ends one.
+             * @description For sessions: gap that closes a session.
              * @default null
              */
             gap: string | null;
             /**
              * Offset
-             * @description By how much windows begin later, such as 6h for days from six to six.
+             * @description Shift of the window starts, such as 6h for days that start at 6:00.
              * @default 0s
              */
             offset: string;
             /**
              * Allowed Lateness
-             * @description How long a window waits for events that are late.
+             * @description How long a window waits for late events.
              * @default 0s
              */
             allowed_lateness: string;
             /**
              * Keys
-             * @description Columns whose values have windows of their own.
+             * @description Grouping columns: each combination of values has its own windows.
              */
             keys?: string[];
             /**
@@ -14116,14 +14125,14 @@ export interface components {
             } | null;
             /**
              * Emit
-             * @description What a window gives: its aggregates, or its events.
+             * @description Output of a window: its aggregates, or its events.
              * @default aggregates
              * @enum {string}
              */
             emit: "aggregates" | "events";
             /**
              * Late
-             * @description Id of a Stream without a schema that gets late events, as JSON.
+             * @description Id of a Stream without a schema for late events, as JSON.
              * @default null
              */
             late: string | null;
@@ -14143,7 +14152,7 @@ export interface components {
         Documents: components["schemas"]["AnyDocument"] | components["schemas"]["AnyDocument"][] | components["schemas"]["Bundle"];
     };
     responses: {
-        /** @description What was sent is not valid: all of its problems. */
+        /** @description The request is not valid: a list of all problems. */
         Error422: {
             headers: {
                 [name: string]: unknown;
@@ -14152,7 +14161,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description Something went wrong here; the message has the id under which it was logged. */
+        /** @description Internal error; the message has the id of the log entry. */
         Error500: {
             headers: {
                 [name: string]: unknown;
@@ -14161,7 +14170,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The request was made by a page of another site. */
+        /** @description The request was made by a page of another origin. */
         Error403: {
             headers: {
                 [name: string]: unknown;
@@ -14170,7 +14179,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description There is no such thing. */
+        /** @description Not found. */
         Error404: {
             headers: {
                 [name: string]: unknown;
@@ -14188,7 +14197,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The body is of a type, or packed in a way, that cannot be read. */
+        /** @description The media type or encoding of the body is not supported. */
         Error415: {
             headers: {
                 [name: string]: unknown;
@@ -14197,7 +14206,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The request cannot be answered now: try again after `Retry-After` seconds. */
+        /** @description Temporarily unavailable: retry after `Retry-After` seconds. */
         Error503: {
             headers: {
                 [name: string]: unknown;
@@ -14215,7 +14224,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The present state forbids it. */
+        /** @description The current state doesn't allow this request. */
         Error409: {
             headers: {
                 [name: string]: unknown;
@@ -14224,7 +14233,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description `If-Match` names a revision that is no longer the current one. */
+        /** @description `If-Match` is not the current revision. */
         Error412: {
             headers: {
                 [name: string]: unknown;
@@ -14233,7 +14242,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description It took longer than it may. */
+        /** @description The request timed out. */
         Error408: {
             headers: {
                 [name: string]: unknown;
@@ -14253,16 +14262,16 @@ export interface operations {
     readEvents: {
         parameters: {
             query?: {
-                /** @description Where to begin: `earliest`, `latest`, `offset:N` or `time:` and a moment in ISO 8601. Default: earliest. */
+                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and a time in ISO 8601. Default: earliest. */
                 position?: string | null;
-                /** @description In place of `position`: this many of the last events. */
+                /** @description Instead of `position`: this many of the most recent events. */
                 last?: number | null;
-                /** @description The most events to return. Default: 100, or `last`. */
+                /** @description Maximum number of events to return. Default: 100, or `last`. */
                 limit?: number | null;
             };
             header?: never;
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
             };
             cookie?: never;
@@ -14287,24 +14296,24 @@ export interface operations {
     appendEvents: {
         parameters: {
             query?: {
-                /** @description Whether nothing is kept if an event cannot be decoded. */
+                /** @description Store nothing if any event can't be decoded. */
                 atomic?: boolean | null;
-                /** @description The key of events that bring none. */
+                /** @description Key for events without a key. */
                 key?: string | null;
                 /** @description The source transaction that the events belong to. */
                 tx?: string | null;
                 /** @description Whether the transaction ends with them. */
                 tx_end?: boolean;
-                /** @description Name of the sender, so that a repeated batch is kept once. */
+                /** @description Name of the sender, so that a repeated batch is stored once. */
                 producer?: string | null;
-                /** @description The number of this batch of the producer: one for each batch, the same for a repeat. */
+                /** @description Number of this batch: unique per producer, the same for a repeat. */
                 batch?: number | null;
-                /** @description A later one of the same producer fences this one. */
+                /** @description Epoch of the producer. A higher epoch fences lower ones. */
                 epoch?: number;
             };
             header?: never;
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
             };
             cookie?: never;
@@ -14341,7 +14350,7 @@ export interface operations {
             };
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
-            /** @description The present state forbids it. */
+            /** @description The current state doesn't allow this request. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -14353,7 +14362,7 @@ export interface operations {
             413: components["responses"]["Error413"];
             415: components["responses"]["Error415"];
             422: components["responses"]["Error422"];
-            /** @description The stream is full and drops what comes, counted; come back after `Retry-After` seconds. */
+            /** @description The stream is full and drops new events, counted; retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -14363,7 +14372,7 @@ export interface operations {
                 };
             };
             500: components["responses"]["Error500"];
-            /** @description The request cannot be answered now: try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable: retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14377,24 +14386,24 @@ export interface operations {
     ingest: {
         parameters: {
             query?: {
-                /** @description Whether nothing is kept if an event cannot be decoded. */
+                /** @description Store nothing if any event can't be decoded. */
                 atomic?: boolean | null;
-                /** @description The key of events that bring none. */
+                /** @description Key for events without a key. */
                 key?: string | null;
                 /** @description The source transaction that the events belong to. */
                 tx?: string | null;
                 /** @description Whether the transaction ends with them. */
                 tx_end?: boolean;
-                /** @description Name of the sender, so that a repeated batch is kept once. */
+                /** @description Name of the sender, so that a repeated batch is stored once. */
                 producer?: string | null;
-                /** @description The number of this batch of the producer: one for each batch, the same for a repeat. */
+                /** @description Number of this batch: unique per producer, the same for a repeat. */
                 batch?: number | null;
-                /** @description A later one of the same producer fences this one. */
+                /** @description Epoch of the producer. A higher epoch fences lower ones. */
                 epoch?: number;
             };
             header?: never;
             path: {
-                /** @description The id or the path of an `http` source, or the id of a pipeline that has one. */
+                /** @description Id or path of an `http` source, or id of a pipeline with an `http` source. */
                 source: string;
             };
             cookie?: never;
@@ -14431,7 +14440,7 @@ export interface operations {
             };
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
-            /** @description The present state forbids it. */
+            /** @description The current state doesn't allow this request. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -14443,7 +14452,7 @@ export interface operations {
             413: components["responses"]["Error413"];
             415: components["responses"]["Error415"];
             422: components["responses"]["Error422"];
-            /** @description The stream is full and drops what comes, counted; come back after `Retry-After` seconds. */
+            /** @description The stream is full and drops new events, counted; retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -14453,7 +14462,7 @@ export interface operations {
                 };
             };
             500: components["responses"]["Error500"];
-            /** @description The request cannot be answered now: try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable: retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14546,7 +14555,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id, or how it begins. */
+                /** @description Id of the worker, or a prefix of it. */
                 worker: string;
             };
             cookie?: never;
@@ -14571,17 +14580,17 @@ export interface operations {
     listPipelines: {
         parameters: {
             query?: {
-                /** @description Text in name, id or description. */
+                /** @description Only documents with this text in name, id or description. */
                 search?: string | null;
-                /** @description `key` or `key=value`; given more than once, all must match. */
+                /** @description `key` or `key=value`; if repeated, all must match. */
                 label?: string[];
-                /** @description `-` before it turns the order around. */
+                /** @description Sort order; prefix with `-` to reverse it. */
                 sort?: "name" | "-name" | "id" | "-id" | "created" | "-created" | "updated" | "-updated" | "status" | "-status";
-                /** @description At most this many. */
+                /** @description Maximum number of results. */
                 limit?: number;
-                /** @description Leave out this many at the start. */
+                /** @description Number of results to skip. */
                 offset?: number;
-                /** @description Only those that are so. */
+                /** @description Only documents with this status. */
                 status?: ("active" | "paused" | "completed" | "failed" | "stopped") | null;
             };
             header?: never;
@@ -14641,7 +14650,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -14666,17 +14675,17 @@ export interface operations {
     replacePipeline: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -14697,7 +14706,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -14721,11 +14730,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -14751,17 +14760,17 @@ export interface operations {
     patchPipeline: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -14783,7 +14792,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -14808,7 +14817,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -14835,9 +14844,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The number of the revision. */
+                /** @description Number of the revision. */
                 number: number;
             };
             cookie?: never;
@@ -14862,14 +14871,14 @@ export interface operations {
     diffPipeline: {
         parameters: {
             query?: {
-                /** @description Default: the one before `to`. */
+                /** @description Default: the revision before `to`. */
                 from?: number | null;
-                /** @description Default: the current one. */
+                /** @description Default: the current revision. */
                 to?: number | null;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -14894,17 +14903,17 @@ export interface operations {
     rollbackPipeline: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -14914,14 +14923,14 @@ export interface operations {
                 "application/json": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
                 "application/yaml": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
@@ -14937,7 +14946,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -14962,7 +14971,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -14998,7 +15007,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15027,7 +15036,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15056,7 +15065,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15085,7 +15094,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15114,7 +15123,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15143,7 +15152,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15169,9 +15178,9 @@ export interface operations {
     listPipelineDeadLetters: {
         parameters: {
             query?: {
-                /** @description Where to begin: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
+                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
                 position?: string;
-                /** @description The most letters to return. */
+                /** @description Maximum number of letters to return. */
                 limit?: number;
                 /** @description Only letters of this step or sink. */
                 step?: string | null;
@@ -15179,12 +15188,12 @@ export interface operations {
                 code?: string | null;
                 /** @description Only letters with this text in the event or the reason. */
                 contains?: string | null;
-                /** @description Only letters of this state. */
+                /** @description Only letters in this state. */
                 state?: ("new" | "replaying" | "replayed" | "discarded") | "all";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15212,7 +15221,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15225,26 +15234,26 @@ export interface operations {
                      * @description Offsets of the letters.
                      */
                     offsets?: number[] | null;
-                    /** @description Which letters; with `offsets` only its `state` counts. */
+                    /** @description Filter for the letters; with `offsets` only its `state` is used. */
                     filter?: {
                         /**
                          * Step
-                         * @description Of this step or sink.
+                         * @description Only letters of this step or sink.
                          */
                         step?: string | null;
                         /**
                          * Code
-                         * @description With this code.
+                         * @description Only letters with this code.
                          */
                         code?: string | null;
                         /**
                          * Contains
-                         * @description With this text in the event or the reason.
+                         * @description Only letters with this text in the event or the reason.
                          */
                         contains?: string | null;
                         /**
                          * State
-                         * @description `new` is also what was begun and cut off; `replayed` replays once more.
+                         * @description `new` includes interrupted replays; `replayed` replays letters again.
                          * @default new
                          * @enum {string}
                          */
@@ -15252,26 +15261,26 @@ export interface operations {
                     } | null;
                     /**
                      * All
-                     * @description All letters that are new.
+                     * @description All new letters.
                      * @default false
                      */
                     all?: boolean;
                     /**
                      * From
-                     * @description Before the step that failed, or at the source.
+                     * @description Start at the step that failed, or at the source.
                      * @default step
                      * @enum {string}
                      */
                     from?: "step" | "start";
                     /**
                      * Position
-                     * @description Leave out letters before this.
+                     * @description Skip letters before this offset.
                      * @default 0
                      */
                     position?: number;
                     /**
                      * Limit
-                     * @description The most letters to replay.
+                     * @description Maximum number of letters to replay.
                      * @default 10000
                      */
                     limit?: number;
@@ -15288,26 +15297,26 @@ export interface operations {
                      * @description Offsets of the letters.
                      */
                     offsets?: number[] | null;
-                    /** @description Which letters; with `offsets` only its `state` counts. */
+                    /** @description Filter for the letters; with `offsets` only its `state` is used. */
                     filter?: {
                         /**
                          * Step
-                         * @description Of this step or sink.
+                         * @description Only letters of this step or sink.
                          */
                         step?: string | null;
                         /**
                          * Code
-                         * @description With this code.
+                         * @description Only letters with this code.
                          */
                         code?: string | null;
                         /**
                          * Contains
-                         * @description With this text in the event or the reason.
+                         * @description Only letters with this text in the event or the reason.
                          */
                         contains?: string | null;
                         /**
                          * State
-                         * @description `new` is also what was begun and cut off; `replayed` replays once more.
+                         * @description `new` includes interrupted replays; `replayed` replays letters again.
                          * @default new
                          * @enum {string}
                          */
@@ -15315,26 +15324,26 @@ export interface operations {
                     } | null;
                     /**
                      * All
-                     * @description All letters that are new.
+                     * @description All new letters.
                      * @default false
                      */
                     all?: boolean;
                     /**
                      * From
-                     * @description Before the step that failed, or at the source.
+                     * @description Start at the step that failed, or at the source.
                      * @default step
                      * @enum {string}
                      */
                     from?: "step" | "start";
                     /**
                      * Position
-                     * @description Leave out letters before this.
+                     * @description Skip letters before this offset.
                      * @default 0
                      */
                     position?: number;
                     /**
                      * Limit
-                     * @description The most letters to replay.
+                     * @description Maximum number of letters to replay.
                      * @default 10000
                      */
                     limit?: number;
@@ -15372,9 +15381,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -15402,9 +15411,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -15414,7 +15423,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * Event
-                     * @description The columns that the step is to be given.
+                     * @description Input columns of the step.
                      */
                     event: {
                         [key: string]: unknown;
@@ -15423,7 +15432,7 @@ export interface operations {
                 "application/yaml": {
                     /**
                      * Event
-                     * @description The columns that the step is to be given.
+                     * @description Input columns of the step.
                      */
                     event: {
                         [key: string]: unknown;
@@ -15456,9 +15465,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -15487,9 +15496,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -15516,14 +15525,14 @@ export interface operations {
     readPipelineLog: {
         parameters: {
             query?: {
-                /** @description The most lines to return; the newest ones. */
+                /** @description Maximum number of lines; the newest are returned. */
                 limit?: number;
-                /** @description Only lines that are at least so severe. */
+                /** @description Minimum severity. */
                 level?: "debug" | "info" | "warning" | "error";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15549,12 +15558,12 @@ export interface operations {
     followPipelineLog: {
         parameters: {
             query?: {
-                /** @description Only lines that are at least so severe. */
+                /** @description Minimum severity. */
                 level?: "debug" | "info" | "warning" | "error";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15582,7 +15591,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15610,9 +15619,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The id of the sink in its document. */
+                /** @description Id of the sink in its document. */
                 sink: string;
             };
             cookie?: never;
@@ -15641,7 +15650,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15651,17 +15660,17 @@ export interface operations {
                 "application/json": {
                     /**
                      * From
-                     * @description The first event: earliest, latest, offset:N or time:ISO 8601.
+                     * @description First event: earliest, latest, offset:N or time:ISO 8601.
                      */
                     from: string;
                     /**
                      * To
-                     * @description Where it ends, itself not included; by default the present end.
+                     * @description End of the range, exclusive. Default: the current end of the stream.
                      */
                     to?: string | null;
                     /**
                      * Sinks
-                     * @description `all` sinks of the flow, a list of their ids, or `{shadow: …}` with a sink of its own, such as `{type: file, …}` or `{type: stream, …}`: then no other sink gets the events.
+                     * @description `all` sinks of the flow, a list of their ids, or `{shadow: …}` with a separate sink, such as `{type: file, …}` or `{type: stream, …}`: then no other sink receives the events.
                      */
                     sinks: "all" | string[] | {
                         [key: string]: {
@@ -15670,30 +15679,30 @@ export interface operations {
                     };
                     /**
                      * Dry Run
-                     * @description Only count.
+                     * @description Only count the events.
                      * @default false
                      */
                     dry_run?: boolean;
                     /**
                      * Name
-                     * @description What the replay is called; by default `<name> replay N`.
+                     * @description Name of the replay. Default: `<name> replay N`.
                      */
                     name?: string | null;
                 };
                 "application/yaml": {
                     /**
                      * From
-                     * @description The first event: earliest, latest, offset:N or time:ISO 8601.
+                     * @description First event: earliest, latest, offset:N or time:ISO 8601.
                      */
                     from: string;
                     /**
                      * To
-                     * @description Where it ends, itself not included; by default the present end.
+                     * @description End of the range, exclusive. Default: the current end of the stream.
                      */
                     to?: string | null;
                     /**
                      * Sinks
-                     * @description `all` sinks of the flow, a list of their ids, or `{shadow: …}` with a sink of its own, such as `{type: file, …}` or `{type: stream, …}`: then no other sink gets the events.
+                     * @description `all` sinks of the flow, a list of their ids, or `{shadow: …}` with a separate sink, such as `{type: file, …}` or `{type: stream, …}`: then no other sink receives the events.
                      */
                     sinks: "all" | string[] | {
                         [key: string]: {
@@ -15702,13 +15711,13 @@ export interface operations {
                     };
                     /**
                      * Dry Run
-                     * @description Only count.
+                     * @description Only count the events.
                      * @default false
                      */
                     dry_run?: boolean;
                     /**
                      * Name
-                     * @description What the replay is called; by default `<name> replay N`.
+                     * @description Name of the replay. Default: `<name> replay N`.
                      */
                     name?: string | null;
                 };
@@ -15748,7 +15757,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15773,12 +15782,12 @@ export interface operations {
     tellPipelineStory: {
         parameters: {
             query: {
-                /** @description Of the event, in the stream that the flow reads. */
+                /** @description Offset of the event in the source stream. */
                 offset: number;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15805,15 +15814,15 @@ export interface operations {
     listStreams: {
         parameters: {
             query?: {
-                /** @description Text in name, id or description. */
+                /** @description Only documents with this text in name, id or description. */
                 search?: string | null;
-                /** @description `key` or `key=value`; given more than once, all must match. */
+                /** @description `key` or `key=value`; if repeated, all must match. */
                 label?: string[];
-                /** @description `-` before it turns the order around. */
+                /** @description Sort order; prefix with `-` to reverse it. */
                 sort?: "name" | "-name" | "id" | "-id" | "created" | "-created" | "updated" | "-updated";
-                /** @description At most this many. */
+                /** @description Maximum number of results. */
                 limit?: number;
-                /** @description Leave out this many at the start. */
+                /** @description Number of results to skip. */
                 offset?: number;
             };
             header?: never;
@@ -15873,7 +15882,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15898,17 +15907,17 @@ export interface operations {
     replaceStream: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15944,11 +15953,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15974,17 +15983,17 @@ export interface operations {
     patchStream: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16022,7 +16031,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16049,9 +16058,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The number of the revision. */
+                /** @description Number of the revision. */
                 number: number;
             };
             cookie?: never;
@@ -16076,14 +16085,14 @@ export interface operations {
     diffStream: {
         parameters: {
             query?: {
-                /** @description Default: the one before `to`. */
+                /** @description Default: the revision before `to`. */
                 from?: number | null;
-                /** @description Default: the current one. */
+                /** @description Default: the current revision. */
                 to?: number | null;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16108,17 +16117,17 @@ export interface operations {
     rollbackStream: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16128,14 +16137,14 @@ export interface operations {
                 "application/json": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
                 "application/yaml": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
@@ -16167,7 +16176,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16201,17 +16210,17 @@ export interface operations {
     listSources: {
         parameters: {
             query?: {
-                /** @description Text in name, id or description. */
+                /** @description Only documents with this text in name, id or description. */
                 search?: string | null;
-                /** @description `key` or `key=value`; given more than once, all must match. */
+                /** @description `key` or `key=value`; if repeated, all must match. */
                 label?: string[];
-                /** @description `-` before it turns the order around. */
+                /** @description Sort order; prefix with `-` to reverse it. */
                 sort?: "name" | "-name" | "id" | "-id" | "created" | "-created" | "updated" | "-updated" | "status" | "-status";
-                /** @description At most this many. */
+                /** @description Maximum number of results. */
                 limit?: number;
-                /** @description Leave out this many at the start. */
+                /** @description Number of results to skip. */
                 offset?: number;
-                /** @description Only those that are so. */
+                /** @description Only documents with this status. */
                 status?: ("active" | "paused" | "completed" | "failed" | "stopped") | null;
             };
             header?: never;
@@ -16271,7 +16280,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16296,17 +16305,17 @@ export interface operations {
     replaceSource: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16327,7 +16336,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -16351,11 +16360,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16381,17 +16390,17 @@ export interface operations {
     patchSource: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16413,7 +16422,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -16438,7 +16447,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16465,9 +16474,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The number of the revision. */
+                /** @description Number of the revision. */
                 number: number;
             };
             cookie?: never;
@@ -16492,14 +16501,14 @@ export interface operations {
     diffSource: {
         parameters: {
             query?: {
-                /** @description Default: the one before `to`. */
+                /** @description Default: the revision before `to`. */
                 from?: number | null;
-                /** @description Default: the current one. */
+                /** @description Default: the current revision. */
                 to?: number | null;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16524,17 +16533,17 @@ export interface operations {
     rollbackSource: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16544,14 +16553,14 @@ export interface operations {
                 "application/json": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
                 "application/yaml": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
@@ -16567,7 +16576,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -16592,7 +16601,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16628,7 +16637,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16657,7 +16666,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16686,7 +16695,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16715,7 +16724,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16744,7 +16753,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16773,7 +16782,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16799,9 +16808,9 @@ export interface operations {
     listSourceDeadLetters: {
         parameters: {
             query?: {
-                /** @description Where to begin: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
+                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
                 position?: string;
-                /** @description The most letters to return. */
+                /** @description Maximum number of letters to return. */
                 limit?: number;
                 /** @description Only letters of this step or sink. */
                 step?: string | null;
@@ -16809,12 +16818,12 @@ export interface operations {
                 code?: string | null;
                 /** @description Only letters with this text in the event or the reason. */
                 contains?: string | null;
-                /** @description Only letters of this state. */
+                /** @description Only letters in this state. */
                 state?: ("new" | "replaying" | "replayed" | "discarded") | "all";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16842,7 +16851,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16855,26 +16864,26 @@ export interface operations {
                      * @description Offsets of the letters.
                      */
                     offsets?: number[] | null;
-                    /** @description Which letters; with `offsets` only its `state` counts. */
+                    /** @description Filter for the letters; with `offsets` only its `state` is used. */
                     filter?: {
                         /**
                          * Step
-                         * @description Of this step or sink.
+                         * @description Only letters of this step or sink.
                          */
                         step?: string | null;
                         /**
                          * Code
-                         * @description With this code.
+                         * @description Only letters with this code.
                          */
                         code?: string | null;
                         /**
                          * Contains
-                         * @description With this text in the event or the reason.
+                         * @description Only letters with this text in the event or the reason.
                          */
                         contains?: string | null;
                         /**
                          * State
-                         * @description `new` is also what was begun and cut off; `replayed` replays once more.
+                         * @description `new` includes interrupted replays; `replayed` replays letters again.
                          * @default new
                          * @enum {string}
                          */
@@ -16882,26 +16891,26 @@ export interface operations {
                     } | null;
                     /**
                      * All
-                     * @description All letters that are new.
+                     * @description All new letters.
                      * @default false
                      */
                     all?: boolean;
                     /**
                      * From
-                     * @description Before the step that failed, or at the source.
+                     * @description Start at the step that failed, or at the source.
                      * @default step
                      * @enum {string}
                      */
                     from?: "step" | "start";
                     /**
                      * Position
-                     * @description Leave out letters before this.
+                     * @description Skip letters before this offset.
                      * @default 0
                      */
                     position?: number;
                     /**
                      * Limit
-                     * @description The most letters to replay.
+                     * @description Maximum number of letters to replay.
                      * @default 10000
                      */
                     limit?: number;
@@ -16918,26 +16927,26 @@ export interface operations {
                      * @description Offsets of the letters.
                      */
                     offsets?: number[] | null;
-                    /** @description Which letters; with `offsets` only its `state` counts. */
+                    /** @description Filter for the letters; with `offsets` only its `state` is used. */
                     filter?: {
                         /**
                          * Step
-                         * @description Of this step or sink.
+                         * @description Only letters of this step or sink.
                          */
                         step?: string | null;
                         /**
                          * Code
-                         * @description With this code.
+                         * @description Only letters with this code.
                          */
                         code?: string | null;
                         /**
                          * Contains
-                         * @description With this text in the event or the reason.
+                         * @description Only letters with this text in the event or the reason.
                          */
                         contains?: string | null;
                         /**
                          * State
-                         * @description `new` is also what was begun and cut off; `replayed` replays once more.
+                         * @description `new` includes interrupted replays; `replayed` replays letters again.
                          * @default new
                          * @enum {string}
                          */
@@ -16945,26 +16954,26 @@ export interface operations {
                     } | null;
                     /**
                      * All
-                     * @description All letters that are new.
+                     * @description All new letters.
                      * @default false
                      */
                     all?: boolean;
                     /**
                      * From
-                     * @description Before the step that failed, or at the source.
+                     * @description Start at the step that failed, or at the source.
                      * @default step
                      * @enum {string}
                      */
                     from?: "step" | "start";
                     /**
                      * Position
-                     * @description Leave out letters before this.
+                     * @description Skip letters before this offset.
                      * @default 0
                      */
                     position?: number;
                     /**
                      * Limit
-                     * @description The most letters to replay.
+                     * @description Maximum number of letters to replay.
                      * @default 10000
                      */
                     limit?: number;
@@ -17002,9 +17011,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -17032,9 +17041,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -17044,7 +17053,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * Event
-                     * @description The columns that the step is to be given.
+                     * @description Input columns of the step.
                      */
                     event: {
                         [key: string]: unknown;
@@ -17053,7 +17062,7 @@ export interface operations {
                 "application/yaml": {
                     /**
                      * Event
-                     * @description The columns that the step is to be given.
+                     * @description Input columns of the step.
                      */
                     event: {
                         [key: string]: unknown;
@@ -17086,9 +17095,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -17117,9 +17126,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -17146,14 +17155,14 @@ export interface operations {
     readSourceLog: {
         parameters: {
             query?: {
-                /** @description The most lines to return; the newest ones. */
+                /** @description Maximum number of lines; the newest are returned. */
                 limit?: number;
-                /** @description Only lines that are at least so severe. */
+                /** @description Minimum severity. */
                 level?: "debug" | "info" | "warning" | "error";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17179,12 +17188,12 @@ export interface operations {
     followSourceLog: {
         parameters: {
             query?: {
-                /** @description Only lines that are at least so severe. */
+                /** @description Minimum severity. */
                 level?: "debug" | "info" | "warning" | "error";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17212,7 +17221,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17240,9 +17249,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The id of the sink in its document. */
+                /** @description Id of the sink in its document. */
                 sink: string;
             };
             cookie?: never;
@@ -17269,17 +17278,17 @@ export interface operations {
     listTasks: {
         parameters: {
             query?: {
-                /** @description Text in name, id or description. */
+                /** @description Only documents with this text in name, id or description. */
                 search?: string | null;
-                /** @description `key` or `key=value`; given more than once, all must match. */
+                /** @description `key` or `key=value`; if repeated, all must match. */
                 label?: string[];
-                /** @description `-` before it turns the order around. */
+                /** @description Sort order; prefix with `-` to reverse it. */
                 sort?: "name" | "-name" | "id" | "-id" | "created" | "-created" | "updated" | "-updated" | "status" | "-status";
-                /** @description At most this many. */
+                /** @description Maximum number of results. */
                 limit?: number;
-                /** @description Leave out this many at the start. */
+                /** @description Number of results to skip. */
                 offset?: number;
-                /** @description Only those that are so. */
+                /** @description Only documents with this status. */
                 status?: ("active" | "paused" | "completed" | "failed" | "stopped") | null;
             };
             header?: never;
@@ -17339,7 +17348,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17364,17 +17373,17 @@ export interface operations {
     replaceTask: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17395,7 +17404,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -17419,11 +17428,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17449,17 +17458,17 @@ export interface operations {
     patchTask: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17481,7 +17490,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -17506,7 +17515,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17533,9 +17542,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The number of the revision. */
+                /** @description Number of the revision. */
                 number: number;
             };
             cookie?: never;
@@ -17560,14 +17569,14 @@ export interface operations {
     diffTask: {
         parameters: {
             query?: {
-                /** @description Default: the one before `to`. */
+                /** @description Default: the revision before `to`. */
                 from?: number | null;
-                /** @description Default: the current one. */
+                /** @description Default: the current revision. */
                 to?: number | null;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17592,17 +17601,17 @@ export interface operations {
     rollbackTask: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17612,14 +17621,14 @@ export interface operations {
                 "application/json": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
                 "application/yaml": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
@@ -17635,7 +17644,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -17660,7 +17669,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17696,7 +17705,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17725,7 +17734,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17754,7 +17763,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17783,7 +17792,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17812,7 +17821,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17841,7 +17850,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17867,9 +17876,9 @@ export interface operations {
     listTaskDeadLetters: {
         parameters: {
             query?: {
-                /** @description Where to begin: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
+                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
                 position?: string;
-                /** @description The most letters to return. */
+                /** @description Maximum number of letters to return. */
                 limit?: number;
                 /** @description Only letters of this step or sink. */
                 step?: string | null;
@@ -17877,12 +17886,12 @@ export interface operations {
                 code?: string | null;
                 /** @description Only letters with this text in the event or the reason. */
                 contains?: string | null;
-                /** @description Only letters of this state. */
+                /** @description Only letters in this state. */
                 state?: ("new" | "replaying" | "replayed" | "discarded") | "all";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17910,7 +17919,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17923,26 +17932,26 @@ export interface operations {
                      * @description Offsets of the letters.
                      */
                     offsets?: number[] | null;
-                    /** @description Which letters; with `offsets` only its `state` counts. */
+                    /** @description Filter for the letters; with `offsets` only its `state` is used. */
                     filter?: {
                         /**
                          * Step
-                         * @description Of this step or sink.
+                         * @description Only letters of this step or sink.
                          */
                         step?: string | null;
                         /**
                          * Code
-                         * @description With this code.
+                         * @description Only letters with this code.
                          */
                         code?: string | null;
                         /**
                          * Contains
-                         * @description With this text in the event or the reason.
+                         * @description Only letters with this text in the event or the reason.
                          */
                         contains?: string | null;
                         /**
                          * State
-                         * @description `new` is also what was begun and cut off; `replayed` replays once more.
+                         * @description `new` includes interrupted replays; `replayed` replays letters again.
                          * @default new
                          * @enum {string}
                          */
@@ -17950,26 +17959,26 @@ export interface operations {
                     } | null;
                     /**
                      * All
-                     * @description All letters that are new.
+                     * @description All new letters.
                      * @default false
                      */
                     all?: boolean;
                     /**
                      * From
-                     * @description Before the step that failed, or at the source.
+                     * @description Start at the step that failed, or at the source.
                      * @default step
                      * @enum {string}
                      */
                     from?: "step" | "start";
                     /**
                      * Position
-                     * @description Leave out letters before this.
+                     * @description Skip letters before this offset.
                      * @default 0
                      */
                     position?: number;
                     /**
                      * Limit
-                     * @description The most letters to replay.
+                     * @description Maximum number of letters to replay.
                      * @default 10000
                      */
                     limit?: number;
@@ -17986,26 +17995,26 @@ export interface operations {
                      * @description Offsets of the letters.
                      */
                     offsets?: number[] | null;
-                    /** @description Which letters; with `offsets` only its `state` counts. */
+                    /** @description Filter for the letters; with `offsets` only its `state` is used. */
                     filter?: {
                         /**
                          * Step
-                         * @description Of this step or sink.
+                         * @description Only letters of this step or sink.
                          */
                         step?: string | null;
                         /**
                          * Code
-                         * @description With this code.
+                         * @description Only letters with this code.
                          */
                         code?: string | null;
                         /**
                          * Contains
-                         * @description With this text in the event or the reason.
+                         * @description Only letters with this text in the event or the reason.
                          */
                         contains?: string | null;
                         /**
                          * State
-                         * @description `new` is also what was begun and cut off; `replayed` replays once more.
+                         * @description `new` includes interrupted replays; `replayed` replays letters again.
                          * @default new
                          * @enum {string}
                          */
@@ -18013,26 +18022,26 @@ export interface operations {
                     } | null;
                     /**
                      * All
-                     * @description All letters that are new.
+                     * @description All new letters.
                      * @default false
                      */
                     all?: boolean;
                     /**
                      * From
-                     * @description Before the step that failed, or at the source.
+                     * @description Start at the step that failed, or at the source.
                      * @default step
                      * @enum {string}
                      */
                     from?: "step" | "start";
                     /**
                      * Position
-                     * @description Leave out letters before this.
+                     * @description Skip letters before this offset.
                      * @default 0
                      */
                     position?: number;
                     /**
                      * Limit
-                     * @description The most letters to replay.
+                     * @description Maximum number of letters to replay.
                      * @default 10000
                      */
                     limit?: number;
@@ -18070,9 +18079,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -18100,9 +18109,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -18112,7 +18121,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * Event
-                     * @description The columns that the step is to be given.
+                     * @description Input columns of the step.
                      */
                     event: {
                         [key: string]: unknown;
@@ -18121,7 +18130,7 @@ export interface operations {
                 "application/yaml": {
                     /**
                      * Event
-                     * @description The columns that the step is to be given.
+                     * @description Input columns of the step.
                      */
                     event: {
                         [key: string]: unknown;
@@ -18154,9 +18163,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -18185,9 +18194,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -18214,14 +18223,14 @@ export interface operations {
     readTaskLog: {
         parameters: {
             query?: {
-                /** @description The most lines to return; the newest ones. */
+                /** @description Maximum number of lines; the newest are returned. */
                 limit?: number;
-                /** @description Only lines that are at least so severe. */
+                /** @description Minimum severity. */
                 level?: "debug" | "info" | "warning" | "error";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18247,12 +18256,12 @@ export interface operations {
     followTaskLog: {
         parameters: {
             query?: {
-                /** @description Only lines that are at least so severe. */
+                /** @description Minimum severity. */
                 level?: "debug" | "info" | "warning" | "error";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18280,7 +18289,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18308,9 +18317,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The id of the sink in its document. */
+                /** @description Id of the sink in its document. */
                 sink: string;
             };
             cookie?: never;
@@ -18339,7 +18348,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18349,17 +18358,17 @@ export interface operations {
                 "application/json": {
                     /**
                      * From
-                     * @description The first event: earliest, latest, offset:N or time:ISO 8601.
+                     * @description First event: earliest, latest, offset:N or time:ISO 8601.
                      */
                     from: string;
                     /**
                      * To
-                     * @description Where it ends, itself not included; by default the present end.
+                     * @description End of the range, exclusive. Default: the current end of the stream.
                      */
                     to?: string | null;
                     /**
                      * Sinks
-                     * @description `all` sinks of the flow, a list of their ids, or `{shadow: …}` with a sink of its own, such as `{type: file, …}` or `{type: stream, …}`: then no other sink gets the events.
+                     * @description `all` sinks of the flow, a list of their ids, or `{shadow: …}` with a separate sink, such as `{type: file, …}` or `{type: stream, …}`: then no other sink receives the events.
                      */
                     sinks: "all" | string[] | {
                         [key: string]: {
@@ -18368,30 +18377,30 @@ export interface operations {
                     };
                     /**
                      * Dry Run
-                     * @description Only count.
+                     * @description Only count the events.
                      * @default false
                      */
                     dry_run?: boolean;
                     /**
                      * Name
-                     * @description What the replay is called; by default `<name> replay N`.
+                     * @description Name of the replay. Default: `<name> replay N`.
                      */
                     name?: string | null;
                 };
                 "application/yaml": {
                     /**
                      * From
-                     * @description The first event: earliest, latest, offset:N or time:ISO 8601.
+                     * @description First event: earliest, latest, offset:N or time:ISO 8601.
                      */
                     from: string;
                     /**
                      * To
-                     * @description Where it ends, itself not included; by default the present end.
+                     * @description End of the range, exclusive. Default: the current end of the stream.
                      */
                     to?: string | null;
                     /**
                      * Sinks
-                     * @description `all` sinks of the flow, a list of their ids, or `{shadow: …}` with a sink of its own, such as `{type: file, …}` or `{type: stream, …}`: then no other sink gets the events.
+                     * @description `all` sinks of the flow, a list of their ids, or `{shadow: …}` with a separate sink, such as `{type: file, …}` or `{type: stream, …}`: then no other sink receives the events.
                      */
                     sinks: "all" | string[] | {
                         [key: string]: {
@@ -18400,13 +18409,13 @@ export interface operations {
                     };
                     /**
                      * Dry Run
-                     * @description Only count.
+                     * @description Only count the events.
                      * @default false
                      */
                     dry_run?: boolean;
                     /**
                      * Name
-                     * @description What the replay is called; by default `<name> replay N`.
+                     * @description Name of the replay. Default: `<name> replay N`.
                      */
                     name?: string | null;
                 };
@@ -18446,7 +18455,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18471,12 +18480,12 @@ export interface operations {
     tellTaskStory: {
         parameters: {
             query: {
-                /** @description Of the event, in the stream that the flow reads. */
+                /** @description Offset of the event in the source stream. */
                 offset: number;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18503,17 +18512,17 @@ export interface operations {
     listSinks: {
         parameters: {
             query?: {
-                /** @description Text in name, id or description. */
+                /** @description Only documents with this text in name, id or description. */
                 search?: string | null;
-                /** @description `key` or `key=value`; given more than once, all must match. */
+                /** @description `key` or `key=value`; if repeated, all must match. */
                 label?: string[];
-                /** @description `-` before it turns the order around. */
+                /** @description Sort order; prefix with `-` to reverse it. */
                 sort?: "name" | "-name" | "id" | "-id" | "created" | "-created" | "updated" | "-updated" | "status" | "-status";
-                /** @description At most this many. */
+                /** @description Maximum number of results. */
                 limit?: number;
-                /** @description Leave out this many at the start. */
+                /** @description Number of results to skip. */
                 offset?: number;
-                /** @description Only those that are so. */
+                /** @description Only documents with this status. */
                 status?: ("active" | "paused" | "completed" | "failed" | "stopped") | null;
             };
             header?: never;
@@ -18573,7 +18582,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18598,17 +18607,17 @@ export interface operations {
     replaceSink: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18629,7 +18638,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -18653,11 +18662,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18683,17 +18692,17 @@ export interface operations {
     patchSink: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18715,7 +18724,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -18740,7 +18749,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18767,9 +18776,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The number of the revision. */
+                /** @description Number of the revision. */
                 number: number;
             };
             cookie?: never;
@@ -18794,14 +18803,14 @@ export interface operations {
     diffSink: {
         parameters: {
             query?: {
-                /** @description Default: the one before `to`. */
+                /** @description Default: the revision before `to`. */
                 from?: number | null;
-                /** @description Default: the current one. */
+                /** @description Default: the current revision. */
                 to?: number | null;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18826,17 +18835,17 @@ export interface operations {
     rollbackSink: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18846,14 +18855,14 @@ export interface operations {
                 "application/json": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
                 "application/yaml": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
@@ -18869,7 +18878,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -18894,7 +18903,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18930,7 +18939,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18959,7 +18968,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18988,7 +18997,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19017,7 +19026,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19046,7 +19055,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19075,7 +19084,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19101,9 +19110,9 @@ export interface operations {
     listSinkDeadLetters: {
         parameters: {
             query?: {
-                /** @description Where to begin: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
+                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
                 position?: string;
-                /** @description The most letters to return. */
+                /** @description Maximum number of letters to return. */
                 limit?: number;
                 /** @description Only letters of this step or sink. */
                 step?: string | null;
@@ -19111,12 +19120,12 @@ export interface operations {
                 code?: string | null;
                 /** @description Only letters with this text in the event or the reason. */
                 contains?: string | null;
-                /** @description Only letters of this state. */
+                /** @description Only letters in this state. */
                 state?: ("new" | "replaying" | "replayed" | "discarded") | "all";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19144,7 +19153,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19157,26 +19166,26 @@ export interface operations {
                      * @description Offsets of the letters.
                      */
                     offsets?: number[] | null;
-                    /** @description Which letters; with `offsets` only its `state` counts. */
+                    /** @description Filter for the letters; with `offsets` only its `state` is used. */
                     filter?: {
                         /**
                          * Step
-                         * @description Of this step or sink.
+                         * @description Only letters of this step or sink.
                          */
                         step?: string | null;
                         /**
                          * Code
-                         * @description With this code.
+                         * @description Only letters with this code.
                          */
                         code?: string | null;
                         /**
                          * Contains
-                         * @description With this text in the event or the reason.
+                         * @description Only letters with this text in the event or the reason.
                          */
                         contains?: string | null;
                         /**
                          * State
-                         * @description `new` is also what was begun and cut off; `replayed` replays once more.
+                         * @description `new` includes interrupted replays; `replayed` replays letters again.
                          * @default new
                          * @enum {string}
                          */
@@ -19184,26 +19193,26 @@ export interface operations {
                     } | null;
                     /**
                      * All
-                     * @description All letters that are new.
+                     * @description All new letters.
                      * @default false
                      */
                     all?: boolean;
                     /**
                      * From
-                     * @description Before the step that failed, or at the source.
+                     * @description Start at the step that failed, or at the source.
                      * @default step
                      * @enum {string}
                      */
                     from?: "step" | "start";
                     /**
                      * Position
-                     * @description Leave out letters before this.
+                     * @description Skip letters before this offset.
                      * @default 0
                      */
                     position?: number;
                     /**
                      * Limit
-                     * @description The most letters to replay.
+                     * @description Maximum number of letters to replay.
                      * @default 10000
                      */
                     limit?: number;
@@ -19220,26 +19229,26 @@ export interface operations {
                      * @description Offsets of the letters.
                      */
                     offsets?: number[] | null;
-                    /** @description Which letters; with `offsets` only its `state` counts. */
+                    /** @description Filter for the letters; with `offsets` only its `state` is used. */
                     filter?: {
                         /**
                          * Step
-                         * @description Of this step or sink.
+                         * @description Only letters of this step or sink.
                          */
                         step?: string | null;
                         /**
                          * Code
-                         * @description With this code.
+                         * @description Only letters with this code.
                          */
                         code?: string | null;
                         /**
                          * Contains
-                         * @description With this text in the event or the reason.
+                         * @description Only letters with this text in the event or the reason.
                          */
                         contains?: string | null;
                         /**
                          * State
-                         * @description `new` is also what was begun and cut off; `replayed` replays once more.
+                         * @description `new` includes interrupted replays; `replayed` replays letters again.
                          * @default new
                          * @enum {string}
                          */
@@ -19247,26 +19256,26 @@ export interface operations {
                     } | null;
                     /**
                      * All
-                     * @description All letters that are new.
+                     * @description All new letters.
                      * @default false
                      */
                     all?: boolean;
                     /**
                      * From
-                     * @description Before the step that failed, or at the source.
+                     * @description Start at the step that failed, or at the source.
                      * @default step
                      * @enum {string}
                      */
                     from?: "step" | "start";
                     /**
                      * Position
-                     * @description Leave out letters before this.
+                     * @description Skip letters before this offset.
                      * @default 0
                      */
                     position?: number;
                     /**
                      * Limit
-                     * @description The most letters to replay.
+                     * @description Maximum number of letters to replay.
                      * @default 10000
                      */
                     limit?: number;
@@ -19304,9 +19313,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -19334,9 +19343,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -19346,7 +19355,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * Event
-                     * @description The columns that the step is to be given.
+                     * @description Input columns of the step.
                      */
                     event: {
                         [key: string]: unknown;
@@ -19355,7 +19364,7 @@ export interface operations {
                 "application/yaml": {
                     /**
                      * Event
-                     * @description The columns that the step is to be given.
+                     * @description Input columns of the step.
                      */
                     event: {
                         [key: string]: unknown;
@@ -19388,9 +19397,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -19419,9 +19428,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -19448,14 +19457,14 @@ export interface operations {
     readSinkLog: {
         parameters: {
             query?: {
-                /** @description The most lines to return; the newest ones. */
+                /** @description Maximum number of lines; the newest are returned. */
                 limit?: number;
-                /** @description Only lines that are at least so severe. */
+                /** @description Minimum severity. */
                 level?: "debug" | "info" | "warning" | "error";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19481,12 +19490,12 @@ export interface operations {
     followSinkLog: {
         parameters: {
             query?: {
-                /** @description Only lines that are at least so severe. */
+                /** @description Minimum severity. */
                 level?: "debug" | "info" | "warning" | "error";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19514,7 +19523,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19542,9 +19551,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The id of the sink in its document. */
+                /** @description Id of the sink in its document. */
                 sink: string;
             };
             cookie?: never;
@@ -19571,17 +19580,17 @@ export interface operations {
     tailStream: {
         parameters: {
             query?: {
-                /** @description Where to begin: `earliest`, `latest`, `offset:N` or `time:` and a moment in ISO 8601. */
+                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and a time in ISO 8601. */
                 position?: string;
                 /** @description Only events whose JSON contains this text. */
                 filter?: string | null;
             };
             header?: {
-                /** @description The offset to go on with, in place of `position`. */
+                /** @description Offset to continue at, instead of `position`. */
                 "last-event-id"?: number | null;
             };
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
             };
             cookie?: never;
@@ -19608,7 +19617,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
             };
             cookie?: never;
@@ -19635,9 +19644,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
-                /** @description As `stats` names it. */
+                /** @description Name of the reader, as in `stats`. */
                 reader: string;
             };
             cookie?: never;
@@ -19664,7 +19673,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
             };
             cookie?: never;
@@ -19691,7 +19700,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
             };
             cookie?: never;
@@ -19701,7 +19710,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * To
-                     * @description The storage that is to keep the stream.
+                     * @description Target storage.
                      * @constant
                      */
                     to: "kafka";
@@ -19709,7 +19718,7 @@ export interface operations {
                 "application/yaml": {
                     /**
                      * To
-                     * @description The storage that is to keep the stream.
+                     * @description Target storage.
                      * @constant
                      */
                     to: "kafka";
@@ -19741,7 +19750,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
             };
             cookie?: never;
@@ -19855,11 +19864,11 @@ export interface operations {
     importBundle: {
         parameters: {
             query?: {
-                /** @description `replace` also deletes every document that the bundle does not have. */
+                /** @description `replace` also deletes every document that is not in the bundle. */
                 mode?: "merge" | "replace";
-                /** @description Only report what would change. */
+                /** @description Only report the changes. */
                 dry_run?: boolean;
-                /** @description Accept that flows lose what they remember, or their place. */
+                /** @description Accept that flows lose state or their position. */
                 accept_reset?: boolean;
             };
             header?: never;
@@ -19951,7 +19960,7 @@ export interface operations {
             header?: never;
             path: {
                 role: "source" | "sink";
-                /** @description The type, as documents name it. */
+                /** @description The type, as used in documents. */
                 type: string;
             };
             cookie?: never;
@@ -20001,7 +20010,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The type, as documents name it. */
+                /** @description The type, as used in documents. */
                 type: string;
             };
             cookie?: never;
@@ -20028,7 +20037,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The type, as documents name it. */
+                /** @description The type, as used in documents. */
                 type: string;
             };
             cookie?: never;
@@ -20104,11 +20113,11 @@ export interface operations {
     followEvents: {
         parameters: {
             query?: {
-                /** @description Id of the last event known. */
+                /** @description Id of the last event received. */
                 after?: number | null;
             };
             header?: {
-                /** @description As `after`; sent by a browser that reconnects. */
+                /** @description Same as `after`; sent by a browser that reconnects. */
                 "last-event-id"?: number | null;
             };
             path?: never;
@@ -20202,7 +20211,7 @@ export interface operations {
     getHistory: {
         parameters: {
             query?: {
-                /** @description How far back. */
+                /** @description Time range. */
                 minutes?: number;
             };
             header?: never;
@@ -20228,12 +20237,12 @@ export interface operations {
     getStreamHistory: {
         parameters: {
             query?: {
-                /** @description How far back. */
+                /** @description Time range. */
                 minutes?: number;
             };
             header?: never;
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
             };
             cookie?: never;
@@ -20258,12 +20267,12 @@ export interface operations {
     getPipelineHistory: {
         parameters: {
             query?: {
-                /** @description How far back. */
+                /** @description Time range. */
                 minutes?: number;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -20289,12 +20298,12 @@ export interface operations {
     getSourceHistory: {
         parameters: {
             query?: {
-                /** @description How far back. */
+                /** @description Time range. */
                 minutes?: number;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -20320,12 +20329,12 @@ export interface operations {
     getTaskHistory: {
         parameters: {
             query?: {
-                /** @description How far back. */
+                /** @description Time range. */
                 minutes?: number;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -20351,12 +20360,12 @@ export interface operations {
     getSinkHistory: {
         parameters: {
             query?: {
-                /** @description How far back. */
+                /** @description Time range. */
                 minutes?: number;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
