@@ -3571,7 +3571,7 @@ export interface components {
         };
         /**
          * MisfitsErrorBody
-         * @description Events that could not be decoded, and what became of them and of the others.
+         * @description Events that could not be decoded, and where they and the others are stored.
          */
         MisfitsErrorBody: {
             /**
@@ -3745,7 +3745,7 @@ export interface components {
         };
         /**
          * Overview
-         * @description How everything is right now.
+         * @description The current state of the installation.
          */
         Overview: {
             /**
@@ -4451,7 +4451,7 @@ export interface components {
         };
         /**
          * RunnableInfo
-         * @description A source, task or sink. One that does not run by itself is there for pipelines to refer to.
+         * @description A source, task or sink. Pipelines refer to one that doesn't run on its own.
          */
         RunnableInfo: {
             /** Name */
@@ -4862,7 +4862,7 @@ export interface components {
         };
         /**
          * Story
-         * @description What becomes of an event.
+         * @description The trace of an event.
          */
         Story: {
             /**
@@ -5141,7 +5141,7 @@ export interface components {
         };
         /**
          * Versions
-         * @description What runs here.
+         * @description Versions of Penstock and its runtime.
          */
         Versions: {
             /** Penstock */
