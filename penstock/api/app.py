@@ -67,7 +67,7 @@ from penstock.control.streams.moves import Moves
 THREADS = 100
 """Requests served at once. Many of them only wait for a pipeline, and must not keep the others waiting."""
 
-DESCRIPTION = "Streaming data pipelines on Apache Spark. Bodies are JSON or YAML, whichever you prefer."
+DESCRIPTION = "Streaming data pipelines on Apache Spark. Request bodies are JSON or YAML."
 
 
 def create_app(service: Service, ui: Path = BUILT) -> FastAPI:

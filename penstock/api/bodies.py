@@ -30,7 +30,9 @@ async def read_body(request: Request, limit: int | None = None) -> bytes:
             if limit is not None and len(body) > limit:
                 raise too_large(limit)
     except ClientDisconnect:
-        raise PenstockError(Problem(code="incomplete_body", message="the body ended early")) from None
+        raise PenstockError(
+            Problem(code="incomplete_body", message="the request body is incomplete")
+        ) from None
     return bytes(body)
 
 

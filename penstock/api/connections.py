@@ -24,8 +24,10 @@ class CheckBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    role: Literal["source", "sink"] = Field(description="Which of the two connectors of this type.")
-    spec: dict[str, Any] = Field(description="Its fields; `type` may be left out.")
+    role: Literal["source", "sink"] = Field(
+        description="Whether to test the source or the sink of this type."
+    )
+    spec: dict[str, Any] = Field(description="Fields of the connector; `type` may be omitted.")
 
 
 def connection_routes(service: Service) -> APIRouter:
@@ -40,7 +42,7 @@ def connection_routes(service: Service) -> APIRouter:
         responses=failures(400, 404, 408, 422),
     )
     def check(
-        connector_type: Annotated[str, Path(alias="type", description="The type, as documents name it.")],
+        connector_type: Annotated[str, Path(alias="type", description="The type, as used in documents.")],
         body: CheckBody,
     ) -> Probe:
         classes = catalog(body.role).classes

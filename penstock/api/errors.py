@@ -146,8 +146,8 @@ class LastResort:
 def _internal(error_id: str) -> Problem:
     return Problem(
         code="internal_error",
-        message=f"something went wrong here; the log has the details under {error_id}",
-        hint="if it happens again, report it with those lines of the log",
+        message=f"internal error; see {error_id} in the log",
+        hint="if this happens again, report it with those log lines",
     )
 
 
@@ -161,7 +161,7 @@ def _parameter_problem(details: Mapping[str, Any]) -> Problem:
 def _http_problem(request: Request, error: HTTPException) -> Problem:
     path = request.url.path
     if error.status_code == 404:
-        hint = f"leave out the '/' at the end: {path.rstrip('/')}" if path.endswith("/") else "see /docs"
+        hint = f"remove the trailing '/': {path.rstrip('/')}" if path.endswith("/") else "see /docs"
         return Problem(code="not_found", message=f"there is nothing at {path}", hint=hint)
     return Problem(code="http_error", message=str(error.detail))
 
@@ -171,7 +171,7 @@ def _wrong_method(request: Request) -> JSONResponse:
     possible = [method for method in _METHODS if _served({**request.scope, "method": method})]
     problem = Problem(
         code="method_not_allowed",
-        message=f"{request.method} is not possible at {request.url.path}",
+        message=f"{request.method} is not supported at {request.url.path}",
         hint=f"use {' or '.join(possible)}",
     )
     return error_response(405, [problem], {"Allow": ", ".join(possible)})

@@ -15,9 +15,9 @@ from penstock.api.views import View
 from penstock.control.registry import Event
 
 _DESCRIPTION = """\
-Each event has the type `created`, `updated`, `deleted` or `status` (of what runs), `joined` or `left`
+Each event has the type `created`, `updated`, `deleted` or `status` (of a flow), `joined` or `left`
 (of a worker), and as data a JSON object `{id, at, kind, name, type, data}`. Begins after the event of
-`Last-Event-ID` or `after`, else with what happens next. Only the newest 10,000 events are kept: a client
+`Last-Event-ID` or `after`, otherwise with new events. Only the newest 10,000 events are kept: a client
 that returns later first gets an event `gap` with `{missed}`, the number of lost events."""
 
 _NEWEST = 2**63 - 1
@@ -40,7 +40,7 @@ def event_routes(feed: Feed) -> APIRouter:
 
     @router.get(
         "/events",
-        summary="Follow what happens",
+        summary="Follow changes",
         description=_DESCRIPTION,
         operation_id="followEvents",
         response_class=EventStream,
@@ -48,10 +48,11 @@ def event_routes(feed: Feed) -> APIRouter:
     )
     async def events(
         after: Annotated[
-            int | None, Query(ge=0, le=_NEWEST, description="Id of the last event known.")
+            int | None, Query(ge=0, le=_NEWEST, description="Id of the last event received.")
         ] = None,
         last_event_id: Annotated[
-            int | None, Header(ge=0, le=_NEWEST, description="As `after`; sent by a browser that reconnects.")
+            int | None,
+            Header(ge=0, le=_NEWEST, description="Same as `after`; sent by a browser that reconnects."),
         ] = None,
     ) -> EventStream:
         position = await feed.position(after if last_event_id is None else last_event_id)

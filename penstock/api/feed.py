@@ -61,7 +61,7 @@ class Feed:
                 try:
                     position, lines = await self._run(partial(self._read, position, render))
                 except SQLAlchemyError as error:
-                    log.warning("registry does not answer", error=str(error))
+                    log.warning("registry is not responding", error=str(error))
                     await asyncio.sleep(POLL_S)
                     continue
                 if lines:
@@ -109,7 +109,7 @@ class Feed:
             try:
                 newest = await self._run(self._registry.last_event_id)
             except SQLAlchemyError as error:
-                log.warning("registry does not answer", error=str(error))
+                log.warning("registry is not responding", error=str(error))
                 newest = self._newest
             if newest != self._newest:
                 self._newest = newest

@@ -29,16 +29,16 @@ LOOK_S = 0.5
 THREADS = 4
 """For all who follow logs of a kind: requests must not wait for those who watch."""
 
-AtLeast = Annotated[Level, Query(description="Only lines that are at least so severe.")]
+AtLeast = Annotated[Level, Query(description="Minimum severity.")]
 
 _DESCRIPTION = """\
-What a flow has said of itself: starts and ends, failed attempts, failed deliveries, dead letters, late
-events, and what scripts print. The log outlives restarts and the worker; about 2 MiB of it are kept, and at
-most 50 lines of a level in a second."""
+Log of a flow: starts and stops, failed attempts, failed deliveries, dead letters, late events and script
+output. The log survives restarts and the loss of a worker. About 2 MiB are kept, and at most 50 lines per
+level and second."""
 
 _FOLLOW = """\
 Server-sent events: each message `lines` has as data an array of log lines, the oldest first. The first one
-has the last 100 lines there are, also when there are none. Ends when the flow is deleted."""
+has the last 100 lines and may be empty. Ends when the flow is deleted."""
 
 _LINES = TypeAdapter(list[LogLine])
 
@@ -64,7 +64,7 @@ def log_routes(service: Service, kind: Kind, feed: Feed) -> APIRouter:
     def lines(
         name: Name,
         limit: Annotated[
-            int, Query(ge=1, le=10_000, description="The most lines to return; the newest ones.")
+            int, Query(ge=1, le=10_000, description="Maximum number of lines; the newest are returned.")
         ] = 200,
         level: AtLeast = "info",
     ) -> LogView:

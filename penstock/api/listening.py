@@ -34,7 +34,7 @@ def listen(host: str, port: int) -> socket.socket:
             Problem(
                 code="port_in_use" if taken else "cannot_listen",
                 message=f"port {port} on {host} {what}",
-                hint="choose another one with --port or PENSTOCK_PORT, or 0 for any that is free",
+                hint="choose another one with --port or PENSTOCK_PORT, or 0 for a free port",
             )
         ) from None
 

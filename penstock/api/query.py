@@ -23,7 +23,7 @@ class QueryBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     sql: str = Field(min_length=1, max_length=100_000, description="One SELECT.")
-    limit: int = Field(default=1000, ge=1, le=10_000, description="The most rows to return.")
+    limit: int = Field(default=1000, ge=1, le=10_000, description="Maximum number of rows to return.")
     timeout_ms: int = Field(
         default=30_000, ge=1, le=600_000, description="The query is cancelled after this many milliseconds."
     )
@@ -35,7 +35,7 @@ def query_routes(service: Service) -> APIRouter:
 
     @router.post(
         "/query",
-        summary="Query streams in SQL",
+        summary="Query streams with SQL",
         description=_DESCRIPTION,
         operation_id="query",
         responses=failures(400, 403, 408, 422),

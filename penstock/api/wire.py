@@ -53,7 +53,7 @@ def wire_routes(service: Service) -> APIRouter:
                 found = service.streams.place(f"{kind}{stream}").directory
                 if found.name == life:
                     return found
-        raise NotFound(Problem(code="not_found", message=f"there is no stream '{stream}' any more"))
+        raise NotFound(Problem(code="not_found", message=f"stream '{stream}' no longer exists"))
 
     @router.post("/streams/{stream}/{life}/{name}")
     async def call_storage(stream: str, life: str, name: str, request: Request) -> Response:

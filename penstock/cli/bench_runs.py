@@ -53,8 +53,10 @@ class Version:
         flow = self._places.flow(self._raw, name)
         asking = [part for part in flow.processors if part.component.asks()]
         if asking and not self._requests:
-            message = f"the step '{asking[0].id}' sends requests to another system for the measured events"
-            hint = "--requests allows it"
+            message = (
+                f"the step '{asking[0].id}' would send requests to an external system for the measured events"
+            )
+            hint = "pass --requests to allow this"
             raise Usage(Problem(code="sends_requests", message=message, path=asking[0].place.path, hint=hint))
         return flow
 

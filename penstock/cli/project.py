@@ -156,7 +156,7 @@ def choose(found: Sequence[Found], name: str | None, settings: Settings) -> Proj
         names = ", ".join(one.name or "" for one in chosen)
         hint = f"choose with --name: {names}" if name is None else "remove one of them"
         what = "pipeline" if pipelines else "document that runs"
-        raise Usage(Problem(code="several_pipelines", message=f"there is more than one {what}", hint=hint))
+        raise Usage(Problem(code="several_pipelines", message=f"found more than one {what}", hint=hint))
     return Project(chosen[0].raw, [document.raw for document in found], settings)
 
 
@@ -167,7 +167,7 @@ def require_reachable(project: Project) -> None:
         source = (offline(project.documents)[0]("Source", derive_id(ref)) or {}).get("spec")
     kind = source.get("type") if isinstance(source, Mapping) else None
     if isinstance(kind, str) and getattr(catalog("source").classes.get(kind), "push", False):
-        message = f"a source of type '{kind}' needs a server, to which events are sent"
+        message = f"a source of type '{kind}' needs a server to receive events"
         hint = "start one with `penstock up`, and apply the file with `penstock apply FILE`"
         raise Invalid(Problem(code="needs_server", message=message, path="spec.source", hint=hint))
 

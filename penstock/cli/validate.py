@@ -48,13 +48,15 @@ def validate(
     server: Annotated[
         str | None,
         typer.Option(
-            "--server", help="Ask this server, which knows its own documents too.", show_default=False
+            "--server",
+            help="Validate on this server, including references to its documents.",
+            show_default=False,
         ),
     ] = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Check documents, which see one another, down to every column of every SQL query."""
+    """Validate documents and their references, down to every column of every SQL query."""
     documents = read_files(files)
     if server:
         judged = judge_by_server(documents, server)

@@ -41,23 +41,24 @@ IDLE_LOOK_S = 0.5
 def worker(
     home: Home = None,
     leash: Annotated[
-        bool, typer.Option("--leash", help="End when standard input closes, as it does when the parent dies.")
+        bool,
+        typer.Option(
+            "--leash", help="Exit when standard input closes, such as when the parent process dies."
+        ),
     ] = False,
     phase_file: Annotated[
         Path | None,
-        typer.Option("--phase-file", help="File to write the phase of the start to.", show_default=False),
+        typer.Option("--phase-file", help="File for the current start-up phase.", show_default=False),
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(
-            "--label", help="A label of the worker, KEY=VALUE. Repeat it for more.", show_default=False
-        ),
+        typer.Option("--label", help="Label of the worker, KEY=VALUE; may be repeated.", show_default=False),
     ] = None,
     capacity: Annotated[
-        int | None, typer.Option("--capacity", help="The most flows to take.", show_default=False)
+        int | None, typer.Option("--capacity", help="Maximum number of flows.", show_default=False)
     ] = None,
     standby: Annotated[
-        bool, typer.Option("--standby", help="Take flows only when another worker is gone.")
+        bool, typer.Option("--standby", help="Take flows only when another worker is lost.")
     ] = False,
     questions: Annotated[
         bool,
@@ -75,7 +76,7 @@ def worker(
         str | None,
         typer.Option(
             "--server",
-            help="URL of a server on another machine, in place of the registry of the settings.",
+            help="URL of a server on another machine, instead of the registry in the settings.",
             show_default=False,
         ),
     ] = None,
@@ -84,7 +85,7 @@ def worker(
         typer.Option(
             "--token",
             envvar="PENSTOCK_WORKER_TOKEN",
-            help="With --server: a token of `penstock worker token`.",
+            help="With --server: a token created by `penstock worker token`.",
             show_default=False,
         ),
     ] = None,
@@ -93,7 +94,7 @@ def worker(
         typer.Option("--ca-file", help="With --server: certificates to trust, as PEM.", show_default=False),
     ] = None,
 ) -> None:
-    """Run a worker that takes pipelines from the registry of the settings."""
+    """Run a worker for the registry in the settings."""
     from penstock.cli.descriptors import allow_many_files
     from penstock.cli.sessions import spark_session
     from penstock.spark.archive import ClassArchive
@@ -165,7 +166,7 @@ def _far(
     if server is None:
         return None
     if not token:
-        hint = "make one on the server with `penstock worker token`"
+        hint = "create one on the server with `penstock worker token`"
         raise Usage(Problem(code="no_token", message="--server needs a --token", hint=hint))
     if ca_file is not None and not ca_file.is_file():
         raise Usage(Problem(code="no_file", message=f"there is no file {ca_file}", path="--ca-file"))
@@ -175,7 +176,7 @@ def _far(
 def _label(given: str) -> tuple[str, str]:
     key, equals, value = given.partition("=")
     if not key or not equals:
-        message = f"a label is KEY=VALUE, not '{given}'"
+        message = f"a label must be KEY=VALUE, not '{given}'"
         raise Usage(Problem(code="invalid_label", message=message, hint="--label zone=a"))
     return key, value
 

@@ -117,8 +117,8 @@ def _problem(error: Any, name: str) -> Problem:
     if "[DATA_SOURCE_NOT_FOUND]" in message:
         return Problem(
             code="unknown_format",
-            message=f"Spark has no data source called '{name}'",
+            message=f"Spark has no data source '{name}'",
             path="format",
-            hint="name its package in spark.jars.packages",
+            hint="add its package to spark.jars.packages",
         )
     return Problem(code="source_error", message=message.splitlines()[0], path="options")

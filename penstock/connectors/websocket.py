@@ -64,14 +64,16 @@ class WebsocketSource(MessageSource):
     """
 
     type: Literal["websocket"] = "websocket"
-    url: WebsocketUrl = Field(min_length=1, description="Address, as `ws://` or `wss://`.")
+    url: WebsocketUrl = Field(min_length=1, description="URL, `ws://` or `wss://`.")
     subscribe: list[str | dict[str, Any]] = Field(
         default_factory=list,
-        description="Messages to send after each connect: a text, or an object that is sent as JSON.",
+        description="Messages to send after each connect: text, or an object that is sent as JSON.",
     )
     headers: Headers = Field(default_factory=dict, description="Headers of the handshake.")
-    auth: Auth | None = Field(default=None, description="How the handshake logs in.")
-    tls: Tls | None = Field(default=None, description="Certificates, if those of the machine do not do.")
+    auth: Auth | None = Field(default=None, description="Authentication of the handshake.")
+    tls: Tls | None = Field(
+        default=None, description="TLS settings. Default: the certificates of the system."
+    )
     subprotocols: list[str] = Field(
         default_factory=list, description="Subprotocols to offer, the preferred one first."
     )
@@ -81,12 +83,15 @@ class WebsocketSource(MessageSource):
     ping_ms: int = Field(
         default=20_000,
         ge=0,
-        description="Wait between pings. A server that does not answer one within this time is given up. 0: "
-        "no pings.",
+        description="Ping interval. If a ping is not answered within this time, the connection is closed. "
+        "0: no pings.",
     )
-    timeout_ms: int = Field(default=10_000, ge=1, description="How long to wait for the handshake.")
+    timeout_ms: int = Field(default=10_000, ge=1, description="Timeout of the handshake.")
     max_message_bytes: int = Field(
-        default=1024 * 1024, ge=1, le=1024**3, description="A larger message ends the connection."
+        default=1024 * 1024,
+        ge=1,
+        le=1024**3,
+        description="Maximum size of a message; a larger one closes the connection.",
     )
 
     guarantee: ClassVar = "at-most-once"
@@ -102,7 +107,7 @@ schema: symbol STRING, price DECIMAL(18, 8), at TIMESTAMP
     @model_validator(mode="after")
     def _logs_in_once(self) -> Self:
         if self.auth is not None and "authorization" in (name.lower() for name in self.headers):
-            raise ValueError("name either 'auth' or the header 'Authorization'")
+            raise ValueError("set either 'auth' or the header 'Authorization'")
         return self
 
     def receiver(self, site: Site) -> Receiver:
@@ -231,16 +236,22 @@ def _failure(url: str, error: Exception) -> PenstockError:
         status = error.response.status_code
         if status in REFUSED:
             code, path, hint = REFUSED[status]
-            message = f"{where} refuses the connection: {status}"
+            message = f"{where} rejects the connection: {status}"
             return Invalid(Problem(code=code, message=message, path=path, hint=hint))
-        message, hint = f"{where} answered {status}", "check that there is a WebSocket server at this address"
+        message, hint = (
+            f"{where} responded with {status}",
+            "check that there is a WebSocket server at this address",
+        )
         return Unavailable(Problem(code="http_failed", message=message, path="url", hint=hint))
     if isinstance(error, ConnectionClosed):
         close = error.rcvd or error.sent
         reason = "no reason" if close is None else f"{close.code} {close.reason}".strip()
-        message, hint = f"the connection to {where} was closed: {reason}", "it connects again by itself"
+        message, hint = (
+            f"the connection to {where} was closed: {reason}",
+            "the source reconnects automatically",
+        )
         return Unavailable(Problem(code="websocket_closed", message=message, path="url", hint=hint))
     if isinstance(error, InvalidHandshake):
-        message, hint = f"{where} is no WebSocket server", "check the URL"
+        message, hint = f"{where} is not a WebSocket server", "check the URL"
         return Unavailable(Problem(code="websocket_handshake", message=message, path="url", hint=hint))
     return connection_error(url, error)

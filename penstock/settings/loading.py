@@ -218,7 +218,7 @@ class _Layers:
         origin = next(origin for known, origin in self.origins.items() if known[: len(keys)] == keys)
         if details["type"] == "extra_forbidden":
             hint = f"set by {origin}; {did_you_mean(keys[-1], _siblings(keys))}"
-            return Problem(code="unknown_setting", message="there is no such setting", path=path, hint=hint)
+            return Problem(code="unknown_setting", message="unknown setting", path=path, hint=hint)
         got = details["input"]
         shown = f", not {got!r}" if isinstance(got, str | int | float) else ""
         said = details["msg"].removeprefix("Value error, ")

@@ -36,9 +36,9 @@ def resolve(
             problems.append(
                 Problem(
                     code="unset_variable",
-                    message=f"the variable {name} is not set where the pipeline runs",
+                    message=f"the environment variable {name} is not set where the pipeline runs",
                     path=at,
-                    hint=f"export {name}, or write ${{{name}:-default}}",
+                    hint=f"export {name}, or use ${{{name}:-default}}",
                 )
             )
             return match.group()

@@ -384,8 +384,8 @@ def test_elements_of_arrays() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"items": "a..b"}, "no path"),
-        ({"items": "a["}, "no path"),
+        ({"items": "a..b"}, "not a valid path"),
+        ({"items": "a["}, "not a valid path"),
         ({"body": {"a": 1}}, "use POST"),
         ({"paging": {"type": "cursor"}}, "needs it"),
         ({"paging": {"type": "link", "param": "x"}}, "no meaning"),

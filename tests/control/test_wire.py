@@ -183,7 +183,7 @@ def test_every_write_over_the_wire_names_worker_and_epoch(api: Api, tmp_path: Pa
 @pytest.mark.parametrize("token", ["x", "nonsense.", "12345678.secret"])
 def test_a_wrong_token_is_refused(api: Api, tmp_path: Path, token: str) -> None:
     remote = control(api, tmp_path / "far", token=token)
-    with pytest.raises(Unauthorised, match="wrong, or was revoked"):
+    with pytest.raises(Unauthorised, match="invalid or was revoked"):
         remote.documents.mark()
     assert httpx.post(f"{api.url}/wire/flows/workers", trust_env=False, timeout=60).status_code == 401
     assert "/wire" not in httpx.get(f"{api.url}/openapi.json", trust_env=False, timeout=60).text

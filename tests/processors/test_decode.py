@@ -189,8 +189,8 @@ def test_an_option_of_another_format_is_refused() -> None:
     with pytest.raises(ValidationError) as error:
         DecodeProcessor(format="json", schema="a INT", delimiter=";", pattern="x")
     assert [(e["loc"], e["msg"]) for e in error.value.errors()] == [
-        (("delimiter",), "Value error, has no meaning with format 'json'"),
-        (("pattern",), "Value error, has no meaning with format 'json'"),
+        (("delimiter",), "Value error, can't be used with format 'json'"),
+        (("pattern",), "Value error, can't be used with format 'json'"),
     ]
 
 

@@ -78,7 +78,7 @@ def test_a_property_without_a_column_is_an_error_of_its_event() -> None:
     ran = run("for (const e of events) if (e.id === 2) e.gros = 1", *ids(1, 2, 3))
     assert [row["id"] for row in ran.rows] == [1, 3]
     assert ran.faults == [(1, "extra_property")]
-    assert ran.message == "the event has 'gros', and no column has that name; there are: id"
+    assert ran.message == "the event has an unexpected column 'gros'; there are: id"
     nested = run("events[0].at = {x: 1, z: 2}", {"id": 1}, given="id INT, at STRUCT<x: INT, y: INT>")
     assert nested.faults == [(0, "extra_property")]
     assert "'at.z'" in nested.message
@@ -243,5 +243,5 @@ def test_what_cannot_run_is_refused_when_it_is_planned(tmp_path: Path) -> None:
 
 def test_a_script_is_either_inline_or_a_file() -> None:
     for spec in ({}, {"inline": "x", "file": "y"}):
-        with pytest.raises(ValidationError, match="either 'inline' or a 'file'"):
+        with pytest.raises(ValidationError, match="either 'inline' or 'file'"):
             JavascriptProcessor.model_validate(spec)

@@ -100,7 +100,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     time.sleep(0.12)
     broken = work(EVENTS)
     assert broken.rows[3]["info"]["name"] == "new"
-    assert broken.outcome.logs[0].startswith("the table stays as it was: [lookup_table]")
+    assert broken.outcome.logs[0].startswith("the table was not reloaded: [lookup_table]")
     path.unlink()
     time.sleep(0.12)
     assert "No such file" in work(EVENTS).outcome.logs[0]

@@ -36,14 +36,14 @@ def orders(product: Product) -> str:
 
 def test_samples_are_run_and_kept_as_a_test_case(page: Page, product: Product, orders: str) -> None:
     goto(page, f"/pipelines/{orders}?tab=test")
-    expect(page.get_by_text("A suggestion, made of the columns of the source")).to_be_visible()
+    expect(page.get_by_text("Suggested from the columns of the source")).to_be_visible()
     axe(page)
     _write(page, "Sample events as text", "id,customer,amount\n1,ada,80\n2,bob,0\n")
     chosen = page.get_by_role("combobox", name="Format of the sample events")
     expect(chosen).to_have_value("detected: CSV")
     _run(page)
     expect(page.get_by_role("alert")).to_contain_text("asks outside", timeout=SLOW_MS)
-    expect(page.get_by_role("region", name="Step paid")).to_contain_text("its condition is not true")
+    expect(page.get_by_role("region", name="Step paid")).to_contain_text("the condition is not true")
     page.get_by_role("button", name="Suggest an answer").click()
     page.keyboard.press("Control+Enter")
     step = page.get_by_role("region", name="Step rate")
@@ -51,11 +51,11 @@ def test_samples_are_run_and_kept_as_a_test_case(page: Page, product: Product, o
     expect(page.get_by_role("table", name="Events for rates")).to_contain_text("ada")
     axe(page)
 
-    page.get_by_role("button", name="Save as a test case").click()
-    dialog = page.get_by_role("dialog", name="Save as a test case")
+    page.get_by_role("button", name="Save as test case").click()
+    dialog = page.get_by_role("dialog", name="Save as test case")
     dialog.get_by_label("Name").fill("unpaid orders are left out")
     axe(page)
-    dialog.get_by_role("button", name="Save the test case").click()
+    dialog.get_by_role("button", name="Save test case").click()
     page.get_by_role("button", name="Run all").click()
     card = page.get_by_role("region", name="Test case unpaid orders are left out")
     expect(card).to_contain_text("passed", timeout=SLOW_MS)
@@ -91,7 +91,7 @@ def test_a_case_that_fails_says_how_and_is_renamed_and_deleted(page: Page, produ
     page.keyboard.press("Enter")
     expect(page.get_by_role("region", name="Test case twice as much")).to_be_visible()
     page.get_by_role("button", name="Delete twice as much").click()
-    expect(page.get_by_text("No test case yet")).to_be_visible()
+    expect(page.get_by_text("No test cases yet")).to_be_visible()
     assert "tests" not in product.get("panel_cases")["spec"]
 
 
@@ -108,10 +108,10 @@ def test_events_of_a_stream_are_tried(page: Page, product: Product) -> None:
     product.create(_document("panel stream", spec))
     goto(page, "/pipelines/panel_stream?tab=test")
     page.get_by_role("button", name="From a stream").click()
-    dialog = page.get_by_role("dialog", name="Events of a stream")
-    dialog.get_by_label("How many").fill("3")
+    dialog = page.get_by_role("dialog", name="Use events from a stream")
+    dialog.get_by_label("Number of events").fill("3")
     axe(page)
-    dialog.get_by_role("button", name="Take them").click()
+    dialog.get_by_role("button", name="Use these events").click()
     expect(_editor(page, "Sample events as text")).to_contain_text('{"id":2,"$meta":{"time":')
     _run(page)
     step = page.get_by_role("region", name="Step late")
@@ -129,14 +129,14 @@ spec:
     - {id: good, type: map, set: {twice: id * 2}}
     - {id: bad, type: sql, query: SELECT ix FROM input}
 """
-    _write(page, "A document as YAML", text)
-    page.get_by_role("button", name="Open it").click()
+    _write(page, "Document as YAML", text)
+    page.get_by_role("button", name="Open", exact=True).click()
     page.get_by_role("button", name="Test", exact=True).click()
     panel = page.get_by_role("region", name="Test", exact=True)
-    expect(panel.get_by_text("A suggestion, made of the columns of the source")).to_be_visible()
+    expect(panel.get_by_text("Suggested from the columns of the source")).to_be_visible()
     _run(page)
     expect(panel.get_by_role("region", name="Step good")).to_contain_text("+twice", timeout=SLOW_MS)
-    grip = panel.get_by_role("separator", name="Height of the tests")
+    grip = panel.get_by_role("separator", name="Height of the test panel")
     height = int(grip.get_attribute("aria-valuenow") or 0)
     grip.press("ArrowUp")
     expect(grip).to_have_attribute("aria-valuenow", str(height + 40))

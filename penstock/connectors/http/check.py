@@ -64,7 +64,7 @@ def _known_part(template: str) -> tuple[str, bool]:
 def _problem(answer: Answer, where: str, *, whole: bool) -> Problem | None:
     status = answer.status
     if status >= 500 and status != NO_OPTIONS:
-        message, hint = f"{where} answered {status}", "see the log of the service"
+        message, hint = f"{where} responded with {status}", "see the log of the service"
         return Problem(code="http_failed", message=message, path="url", hint=hint)
     # A service may not have OPTIONS (405), and says nothing about an address that is only a part of one.
     if status not in SETTINGS or status in (405, 415) or (status in BY_ADDRESS and not whole):
@@ -83,7 +83,7 @@ def probe_poll(source: HttpPollSource, policy: Policy) -> Probe:
     except PenstockError as error:
         return Probe(problems=error.problems)
     except Backpressure as error:
-        hint = f"it asks to wait for {error.retry_after:g} s"
+        hint = f"the service asks to wait {error.retry_after:g} s"
         return Probe(problems=[Problem(code="http_busy", message=str(error), path="url", hint=hint)])
     finally:
         poller.close()

@@ -176,12 +176,12 @@ class Poller(Receiver):
         where = shown(asking.url)
         judge(answer, where)
         if answer.status >= 400:
-            message = f"{where} answered {answer.status}: {answer.text or 'no reason'}"
+            message = f"{where} responded with {answer.status}: {answer.text or 'no reason'}"
             hint = "check the URL and the parameters"
             raise Invalid(Problem(code="http_refused", message=message, path="url", hint=hint))
         if not answer.whole:
-            message = f"{where} answered more than {source.max_body_bytes} bytes"
-            hint = "ask for smaller pages, or raise max_body_bytes"
+            message = f"{where} responded with more than {source.max_body_bytes} bytes"
+            hint = "request smaller pages, or raise max_body_bytes"
             raise Invalid(Problem(code="too_large", message=message, path="max_body_bytes", hint=hint))
         return answer
 
@@ -191,8 +191,8 @@ class Poller(Receiver):
             text = answer.body.decode("utf-8-sig")
             json.loads(text or "null")
         except ValueError:
-            message = f"{shown(self.source.url)} answered no JSON: {answer.text[:100]!r}"
-            hint = "check that the URL is that of the API, and not of a page for people"
+            message = f"{shown(self.source.url)} did not respond with JSON: {answer.text[:100]!r}"
+            hint = "check that the URL is an API endpoint, not a web page"
             raise Unavailable(Problem(code="not_json", message=message, path="url", hint=hint)) from None
         return text or "null"
 
@@ -201,8 +201,8 @@ class Poller(Receiver):
             return []
         found = text_at(body, self._items)
         if found is None:
-            message = f"the answer of {shown(self.source.url)} has no '{self.source.items}'"
-            hint = "write the path to the list of items, such as data.items"
+            message = f"the response of {shown(self.source.url)} has no '{self.source.items}'"
+            hint = "set the path to the list of items, such as data.items"
             raise Unavailable(Problem(code="no_items", message=message, path="items", hint=hint))
         return elements(found)
 

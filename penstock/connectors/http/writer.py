@@ -145,7 +145,7 @@ class HttpWriter(MessageWriter):
         self._accepted_at = time.monotonic()
         if answer.status < 300:
             return None
-        reason = f"{where} answered {answer.status}: {answer.text or 'no reason'}"
+        reason = f"{where} responded with {answer.status}: {answer.text or 'no reason'}"
         return _Refused(f"http_{answer.status}", reason)
 
     def _lost_address(self, answer: Answer, where: str) -> _Refused:
@@ -153,7 +153,7 @@ class HttpWriter(MessageWriter):
         problem = setting(answer, where)
         self._lost += 1
         if self._lost >= IN_A_ROW:
-            message = f"{problem.message}; {IN_A_ROW} requests in a row were refused for their address"
+            message = f"{problem.message}; {IN_A_ROW} consecutive requests were rejected because of their URL"
             raise Invalid(problem.model_copy(update={"message": message, "path": "url"}))
         return _Refused(f"http_{answer.status}", problem.message, whole=True)
 

@@ -96,7 +96,7 @@ class Judge:
             worker = min(there, key=lambda each: not each.answers_only, default=None)
             if worker is None:
                 message = (
-                    "an edit of this flow cannot be judged: its progress is on a machine without a worker"
+                    "this edit can't be checked: the progress of the flow is on a machine without a worker"
                 )
                 raise Unavailable(Problem(code="worker_away", message=message, hint="start a worker there"))
             theirs = {(plan.kind, plan.id): plan for plan in self.rpc.plan(worker, list(documents))}
@@ -254,8 +254,10 @@ def _require_silence(worker: WorkerInfo, error: httpx.HTTPError) -> None:
         raise QuestionFailed(503, [Problem(code="out_of_memory", message=message, hint=hint)]) from None
     status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else None
     if status not in (None, httpx.codes.SERVICE_UNAVAILABLE):
-        message = f"worker {worker.id} could not answer: {status}"
-        raise Unavailable(Problem(code="worker_failed", message=message, hint="its log says why")) from None
+        message = f"worker {worker.id} failed to respond: {status}"
+        raise Unavailable(
+            Problem(code="worker_failed", message=message, hint="see the log of the worker")
+        ) from None
 
 
 def desired_of(raw: Any) -> str | None:
@@ -293,7 +295,8 @@ def refuse_pipes(raw: Any, analysis: Analysis) -> Analysis:
     problems = [
         Problem(
             code="needs_pipe",
-            message=f"a worker has no {'input' if role == 'source' else 'output'} for '{end['type']}' to use",
+            message=f"a worker has no standard {'input' if role == 'source' else 'output'} for "
+            f"'{end['type']}'",
             path=f"{path}.type",
             hint="run it with `penstock run FILE`, or use another connector here",
         )

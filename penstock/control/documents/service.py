@@ -45,7 +45,7 @@ POLL_S = 0.05
 
 _FROM: dict[Action, tuple[set[str], str, str]] = {
     # action: statuses it applies to, desired status, hint if it does not apply
-    "pause": ({"active", "paused"}, "paused", "only what is active can be paused"),
+    "pause": ({"active", "paused"}, "paused", "only active flows can be paused"),
     "resume": ({"paused", "active"}, "active", "use start"),
     "stop": ({"active", "paused", "completed", "failed", "stopped"}, "stopped", ""),
     "start": ({"active", "paused", "completed", "failed", "stopped"}, "active", ""),
@@ -202,7 +202,7 @@ class Service:
             self._halt(record)
             record = self.registry.get(record.kind, record.id)
             if not _at_rest(record):
-                message = f"{record.kind.lower()} '{record.name}' has not come to rest yet"
+                message = f"{record.kind.lower()} '{record.name}' is still shutting down"
                 raise Unavailable(Problem(code="not_at_rest", message=message, hint="try again in a moment"))
             self.gate.begin_at(record, document, reset.begin)
 
@@ -375,7 +375,7 @@ class Service:
             statuses = self.registry.statuses()
             alive = [worker for worker in self.flows.workers() if worker.takes_flows]
         except Exception as error:
-            problem = Problem(code="registry_down", message=f"the registry does not answer: {error}")
+            problem = Problem(code="registry_down", message=f"the registry is not responding: {error}")
             return Readiness(False, [problem], startup=self.startup())
         startup = self.startup()
         problems = [] if alive else [_no_worker(startup)]
@@ -400,7 +400,8 @@ class Service:
         found = [worker for worker in self.flows.workers() if worker.home == home and worker.alive]
         if not found:
             message = (
-                f"the files of {record.kind.lower()} '{record.name}' are on a machine whose workers are gone"
+                f"the files of {record.kind.lower()} '{record.name}' are on a machine without a running "
+                "worker"
             )
             hint = "start a worker with the same home there"
             raise Unavailable(Problem(code="worker_away", message=message, hint=hint))
@@ -464,8 +465,8 @@ def _no_worker(startup: Sequence[WorkerStart]) -> Problem:
     """Why no worker is ready, as far as this process knows."""
     failed = next((start for start in startup if start.error), None)
     if failed is not None:
-        message = f"worker {failed.worker} could not start: {failed.error}"
-        return Problem(code="worker_failed", message=message, hint=f"its log is {failed.log}")
+        message = f"worker {failed.worker} failed to start: {failed.error}"
+        return Problem(code="worker_failed", message=message, hint=f"see its log: {failed.log}")
     message = "no worker is ready: Spark is starting" if startup else "no worker is ready"
     return Problem(code="no_worker", message=message)
 
@@ -476,7 +477,7 @@ def flow_of(record: Record) -> FlowState:
         raise Conflict(
             Problem(
                 code="not_runnable",
-                message=f"{record.kind.lower()} '{record.name}' does not run by itself",
+                message=f"{record.kind.lower()} '{record.name}' doesn't run on its own",
                 hint=_why_not(record),
             )
         )
@@ -486,11 +487,12 @@ def flow_of(record: Record) -> FlowState:
 def _why_not(record: Record) -> str:
     spec = record.document.get("spec") or {}
     if record.kind == "Task":
-        return "set spec.input and spec.outputs, or name it among the 'tasks' of a pipeline"
+        return "set spec.input and spec.outputs, or list it under 'tasks' of a pipeline"
     if not spec.get("stream"):
         return f"set spec.stream, or use it in a pipeline with {{ref: {record.id}}}"
     return (
-        f"a {record.kind.lower()} of type '{spec.get('type')}' needs no start: it is there for others to use"
+        f"a {record.kind.lower()} of type '{spec.get('type')}' doesn't need to be started: pipelines use it "
+        "directly"
     )
 
 

@@ -232,7 +232,7 @@ class WorkerProcesses:
         lines = [line.rstrip() for line in text.splitlines() if line.strip()]
         errors = [number for number, line in enumerate(lines) if line.startswith("error[")]
         shown = lines[errors[-1] :][:TAIL_LINES] if errors else lines[-TAIL_LINES:]
-        return "\n".join(shown) or f"it ended with exit code {child.process.returncode} and an empty log"
+        return "\n".join(shown) or f"exited with code {child.process.returncode} and an empty log"
 
     def _gone(self, child: _Child) -> None:
         """Free the flows of a worker that has ended, without waiting for its lease.

@@ -151,7 +151,7 @@ class Worker:
         try:
             while not self._stop.is_set():
                 if not is_alive(self.spark):
-                    raise Fatal("the JVM of this worker has ended")  # nothing can run here any more
+                    raise Fatal("the JVM of this worker exited")  # nothing can run here any more
                 began = time.monotonic()
                 self._tick()
                 self._stop.wait(min(TICK_S, REST * (time.monotonic() - began)))
@@ -210,7 +210,7 @@ class Worker:
         """Raise `Suspended` unless this worker may write: its flows end, and start again with a lease."""
         if not self._lease.valid:
             self._abort_all()
-            raise Suspended("the lease of this worker has ended, and the registry does not renew it")
+            raise Suspended("the lease of this worker expired and could not be renewed")
 
     def site(self, record: Record) -> Site:
         """The site of a flow in this worker."""
@@ -346,13 +346,13 @@ class Worker:
 
     def _roll_back(self, held: Held, fallback: int, state: State) -> None:
         error, record = state.error or {}, held.record
-        message = f"revision {record.revision} did not start and revision {fallback} is in force again: "
+        message = f"revision {record.revision} did not start; rolled back to revision {fallback}: "
         problem = {**error, "code": "rolled_back", "message": message + str(error.get("message"))}
         try:
             self.flows.roll_back(self.id, record.uid, self._epoch(held), record.revision, fallback, problem)
             self._log(record).warning(problem["message"], code="rolled_back")
         except PenstockError as refused:  # the user has saved yet another revision
-            self._log(record).warning(f"no way back to revision {fallback}: {refused}")
+            self._log(record).warning(f"rollback to revision {fallback} failed: {refused}")
 
     def _report(self) -> None:
         """Report changes to the registry; a report that fails is repeated next time."""
@@ -388,7 +388,7 @@ class Worker:
                 flow = self.resolve(held.record)
                 self.streams.forget_reader(flow.site.flow, still=flow.cursors)
         except Exception as error:  # they are found again at its next start
-            self._log(held.record).warning(f"an old checkpoint or cursor stays: {error}")
+            self._log(held.record).warning(f"an old checkpoint or cursor could not be removed: {error}")
 
     def _versions(self, records: list[Record]) -> dict[str, Version]:
         """For each flow a value that changes with its document and with the documents that it refers to."""

@@ -133,7 +133,7 @@ class Pulse:
                 down = False
             except Exception as error:  # the registry may be out of reach for a while
                 if not down:
-                    log.warning("nobody can tell how everything is", error=str(error))
+                    log.warning("the overview could not be computed", error=str(error))
                 down = True
 
     def _look(self) -> Look:

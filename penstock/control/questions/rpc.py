@@ -326,7 +326,7 @@ class RpcClient:
         try:
             answer = self._client(worker.certificate).post(url, content=body, headers=headers, timeout=KEPT_S)
         except httpx.HTTPError:
-            message = f"worker {worker.id[:8]}, which has the files of this flow, does not answer"
+            message = f"worker {worker.id[:8]}, which has the files of this flow, is not responding"
             raise Unavailable(Problem(code="worker_away", message=message)) from None
         kind = next((cls for cls in REFUSALS if cls.status == answer.status_code), None)
         if kind is not None:

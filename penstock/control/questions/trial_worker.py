@@ -46,7 +46,7 @@ class TestRequest(BaseModel):
 class Tested(TestResult):
     """The result of a test run, or of the tests of a document."""
 
-    cases: list[CaseResult] | None = Field(default=None, description="How the document's own tests ended.")
+    cases: list[CaseResult] | None = Field(default=None, description="Results of the document's tests.")
 
 
 class TestAnswer(BaseModel):
@@ -74,7 +74,7 @@ def test_routes(worker: Worker) -> APIRouter:
 
 def _waiting(worker: Worker, request: TestRequest, places: threading.BoundedSemaphore) -> Tested:
     if not places.acquire(timeout=PATIENCE_S):
-        message = f"{AT_ONCE} test runs are under way"
+        message = f"{AT_ONCE} test runs are already running"
         raise Unavailable(Problem(code="busy", message=message, hint="try again in a moment"))
     try:
         return _tested(worker, request)

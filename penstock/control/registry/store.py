@@ -333,7 +333,7 @@ def name_in_use(existing: Record) -> Conflict:
     return Conflict(
         Problem(
             code="name_in_use",
-            message=f"{existing.kind.lower()} '{existing.name}' has the id '{existing.id}' already",
+            message=f"{existing.kind.lower()} '{existing.name}' already has the id '{existing.id}'",
             path="metadata.name",
             hint="choose another name, or update the existing document",
         )

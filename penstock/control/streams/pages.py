@@ -17,7 +17,7 @@ from penstock.streams.storage import Bounds, Cursor
 PAGE_BYTES = 4 * 1024 * 1024
 """The size in bytes at which a page ends."""
 
-TRANSIENT = "Events are held in memory only: they are gone after a restart of Penstock."
+TRANSIENT = "Events are held in memory only and are lost when Penstock restarts."
 
 
 @dataclass(frozen=True)

@@ -57,18 +57,18 @@ class StepSchema(BaseModel):
 class Analysis(BaseModel):
     """The result of the analysis of a document."""
 
-    valid: bool = Field(description="Whether it can be saved as active.")
+    valid: bool = Field(description="Whether the document can be saved as active.")
     errors: list[Problem] = Field(default_factory=list)
     warnings: list[Problem] = Field(default_factory=list)
     steps: list[StepSchema] = Field(
-        default_factory=list, description="For what runs: the columns after the source and after each step."
+        default_factory=list, description="For flows: the columns after the source and after each step."
     )
     document: dict[str, Any] | None = Field(
-        default=None, description="The document with what was inferred made explicit."
+        default=None, description="The document with inferred values made explicit."
     )
-    id: str | None = Field(default=None, description="Derived from its name; null if it has none.")
+    id: str | None = Field(default=None, description="Derived from the name; null without a name.")
     guarantee: str | None = Field(
-        default=None, description="For a valid Stream: what an acknowledgement means, in words."
+        default=None, description="For a valid Stream: the guarantee of an acknowledgement, as text."
     )
 
 
@@ -210,7 +210,7 @@ def batch_warnings(flow: Flow) -> Iterator[Problem]:
     source = flow.source.component
     if flow.latency_ms is not None:  # it has set all of them
         if "availableNow" in source.trigger(flow.batch):
-            yield _no_effect("latency", "the pipeline reads what is there, and ends")
+            yield _no_effect("latency", "the pipeline reads the existing events and stops")
         return
     for name in sorted(flow.batch.model_fields_set - source.batch_fields):
         able = ", ".join(sorted(source.batch_fields)) or "none"
@@ -219,7 +219,7 @@ def batch_warnings(flow: Flow) -> Iterator[Problem]:
             code="no_effect",
             message=f"the source '{kind}' does not batch by {name}",
             path=f"spec.batch.{name}",
-            hint=f"it honours: {able}",
+            hint=f"supported: {able}",
         )
 
 
@@ -233,7 +233,7 @@ def _warnings(raw: Mapping[str, Any], document: Document) -> Iterator[Problem]:
 
 def _pipeline_warnings(spec: PipelineSpec) -> Iterator[Problem]:
     if spec.buffer is not None and not isinstance(spec.source, SourceRef) and not spec.source.held:
-        yield _no_effect("buffer", f"events of a source '{spec.source.type}' need none")
+        yield _no_effect("buffer", f"events of a source '{spec.source.type}' need no buffer")
         return
     if spec.buffer is not None and spec.buffer.spill and spec.buffer.type != "memory":
         yield _no_effect("buffer.spill", f"a buffer of type '{spec.buffer.type}' is on disk already")
@@ -252,7 +252,7 @@ def _stream_warnings(spec: StreamSpec) -> Iterator[Problem]:
         for name in sorted(wal & {"segment_bytes", "segment_ms", "max_segments"}):
             yield _no_effect(f"wal.{name}", "a database has no segments")
     if spec.storage == "kafka" and "max_segments" in wal:
-        yield _no_effect("wal.max_segments", "Kafka limits no number of segments")
+        yield _no_effect("wal.max_segments", "Kafka doesn't limit the number of segments")
     if not spec.wal.enabled:
         for name in sorted(wal & {"sync", "on_full", "max_segments"}):
             yield _no_effect(f"wal.{name}", "a transient stream is limited by its buffer and never synced")
@@ -263,7 +263,7 @@ def _stream_warnings(spec: StreamSpec) -> Iterator[Problem]:
 
 
 def _no_effect(field: str, why: str) -> Problem:
-    return Problem(code="no_effect", message=f"'{field}' changes nothing: {why}", path=f"spec.{field}")
+    return Problem(code="no_effect", message=f"'{field}' has no effect: {why}", path=f"spec.{field}")
 
 
 def _check_stream(spec: StreamSpec) -> None:
@@ -284,7 +284,7 @@ def _plain_secrets(node: Any, path: str) -> Iterator[Problem]:
             if isinstance(value, str) and value and "${" not in value and SECRET.search(str(key)):
                 yield Problem(
                     code="plain_secret",
-                    message=f"'{key}' is stored and shown as it is written",
+                    message=f"'{key}' is stored and shown in plain text",
                     path=f"{path}.{key}",
                     hint="write ${PENSTOCK_VAR_NAME} and set that variable where the worker runs",
                 )

@@ -54,7 +54,7 @@ def declared_stream(name: str, lookup: Lookup, defaults: Mapping[str, Any]) -> S
     try:
         document = parse(found, defaults)
     except Invalid as error:
-        message = f"the stream '{name}' cannot be used as it is: {error}"
+        message = f"the stream '{name}' can't be used: {error}"
         raise NotFound(Problem(code="invalid_reference", message=message)) from None
     assert isinstance(document, StreamDocument)
     return document.spec

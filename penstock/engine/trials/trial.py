@@ -156,7 +156,7 @@ class _Run:
         except Exception as error:  # Spark, and what runs in it, may raise anything
             raise Invalid(part.place.locate(failure_of(error).problem)) from None
         if found.num_rows > MOST_ROWS:
-            message = f"the step makes more than {MOST_ROWS} events of the samples"
+            message = f"the step produces more than {MOST_ROWS} events from the samples"
             raise Invalid(part.place.locate(Problem(code="too_many_events", message=message)))
         return sorted_out(found)
 
@@ -281,7 +281,7 @@ def _needs_answer(part: Part[Processor]) -> Problem:
     return part.place.locate(
         Problem(
             code="needs_answer",
-            message=f"the step '{part.id}' asks outside, which a test run does not",
-            hint=f"say what it would be answered: given: {{{part.id}: …}}",
+            message=f"the step '{part.id}' calls an external system, which test runs don't do",
+            hint=f"provide the answer: given: {{{part.id}: …}}",
         )
     )

@@ -95,7 +95,7 @@ class ClientCredentials(httpx.Auth):
                 asking = self._asking(client.build_request("GET", self.spec.token_url))
                 return self._taken(client.send(asking))
         except httpx.HTTPError as error:
-            message, hint = f"no answer from {where}: {error}", "check token_url"
+            message, hint = f"no response from {where}: {error}", "check token_url"
             path = "auth.oauth2.token_url"
             raise Unavailable(Problem(code="http_login", message=message, path=path, hint=hint)) from None
 
@@ -123,14 +123,14 @@ class ClientCredentials(httpx.Auth):
         """The token of an answer, which is kept."""
         status, where = response.status_code, shown(self.spec.token_url)
         if status in (400, 401, 403):
-            message = f"{where} gives out no token: it answers {status}"
+            message = f"{where} issued no token: it responded with {status}"
             hint = "check client_id, client_secret and scope"
             raise Invalid(Problem(code="http_login", message=message, path="auth.oauth2", hint=hint))
         try:
             found = response.json()
             token, seconds = str(found["access_token"]), float(found.get("expires_in") or LIFE_S)
         except (ValueError, KeyError, TypeError, AttributeError):
-            message = f"{where} gives out no token: it answers {status}"
+            message = f"{where} issued no token: it responded with {status}"
             hint = "check token_url"
             problem = Problem(code="http_login", message=message, path="auth.oauth2.token_url", hint=hint)
             raise Unavailable(problem) from None

@@ -37,9 +37,9 @@ class RegistrySpec(Spec):
     username: str | None = Field(default=None, description="User for basic authentication.")
     password: str | None = Field(default=None, description="Password of the user.")
     subject: str | None = Field(
-        default=None, description="Only to encode: the subject whose latest schema is used."
+        default=None, description="Only for encoding: subject whose latest schema is used."
     )
-    timeout_ms: int = Field(default=5_000, ge=1, description="How long to wait for an answer.")
+    timeout_ms: int = Field(default=5_000, ge=1, description="Timeout of a response.")
 
 
 class Registry:
@@ -82,14 +82,15 @@ class Registry:
         except Invalid as error:  # the address is not allowed
             raise Fault(error.problems[0].code, error.problems[0].message) from None
         except httpx.TransportError as error:
-            raise Retryable(f"the schema registry {self.url} is out of reach: {error}") from error
+            raise Retryable(f"the schema registry {self.url} can't be reached: {error}") from error
         if response.status_code == 404:
             return None
         if response.status_code in (408, 429) or response.status_code >= 500:
-            raise Retryable(f"the schema registry {self.url} answers {response.status_code}")
+            raise Retryable(f"the schema registry {self.url} responded with {response.status_code}")
         if response.status_code != 200:
             raise Fault(
-                "registry_refused", f"the schema registry {self.url} answers {response.status_code} to {path}"
+                "registry_refused",
+                f"the schema registry {self.url} responded with {response.status_code} to {path}",
             )
         found = response.json()
         return found if isinstance(found, dict) else None
@@ -107,12 +108,12 @@ class GivenRegistry(Registry):
         if str(schema_id) not in self.given:
             from penstock.streams.decode.results import Mismatch
 
-            raise Mismatch("no_answer", f"the test does not say what schema {schema_id} is")
+            raise Mismatch("no_answer", f"the test doesn't define what schema {schema_id} is")
         return _text(self.given[str(schema_id)])
 
     def latest(self, subject: str) -> tuple[int, str]:
         if subject not in self.given:
-            raise Fault("no_answer", f"the test does not say what the schema of '{subject}' is")
+            raise Fault("no_answer", f"the test doesn't define what the schema of '{subject}' is")
         return 0, _text(self.given[subject])
 
 

@@ -23,7 +23,7 @@ class DatabaseTable(Spec):
 
     url: DatabaseUrl = Field(
         min_length=1,
-        description="URL of the database as SQLAlchemy has it, such as `postgresql://user:${PASSWORD}@host/db`.",
+        description="SQLAlchemy URL of the database, such as `postgresql://user:${PASSWORD}@host/db`.",
     )
     table: str | None = Field(default=None, min_length=1, description="The table, or `schema.table`.")
     query: str | None = Field(default=None, min_length=1, description="A query, instead of a table.")
@@ -31,7 +31,7 @@ class DatabaseTable(Spec):
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if (self.table is None) == (self.query is None):
-            raise ValueError("give either a 'table' or a 'query'")
+            raise ValueError("set either 'table' or 'query'")
         return self
 
     def check(self) -> None:
@@ -42,7 +42,7 @@ class DatabaseTable(Spec):
             self._url().get_dialect().import_dbapi()
         except (ArgumentError, NoSuchModuleError):
             message, hint = (
-                "not the URL of a database that is known here",
+                "not the URL of a supported database",
                 "such as postgresql://user@host/db",
             )
             raise Invalid(_problem("invalid_value", message, hint)) from None

@@ -36,11 +36,11 @@ class FileTable(Spec):
     path: FilePath = Field(min_length=1, description="The file.")
     format: Format | None = Field(
         default=None,
-        description="`csv` with a first record of names, `json` (lines or an array of objects) or `parquet`."
-        " Default: as the name ends.",
+        description="`csv` with a header, `json` (lines or an array of objects) or `parquet`."
+        " Default: by file extension.",
     )
     delimiter: str = Field(
-        default=",", min_length=1, max_length=1, description="`csv`: what stands between two fields."
+        default=",", min_length=1, max_length=1, description="`csv`: separator between fields."
     )
 
     @property

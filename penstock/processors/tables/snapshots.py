@@ -79,7 +79,7 @@ class Table:
             if self._snapshot is None:
                 raise
             self._looked = time.monotonic()
-            return self._snapshot, [f"the table stays as it was: {error}"]
+            return self._snapshot, [f"the table was not reloaded: {error}"]
         assert self._snapshot is not None
         return self._snapshot, []
 

@@ -487,4 +487,4 @@ class Writer:
 
 def _refusal(error: OSError) -> Full | WriteFailed:
     """The error for the caller of an append that failed with an OS error."""
-    return Full("disk_full") if error.errno in NO_ROOM else WriteFailed(f"the disk refused: {error.strerror}")
+    return Full("disk_full") if error.errno in NO_ROOM else WriteFailed(f"disk error: {error.strerror}")

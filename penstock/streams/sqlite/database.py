@@ -102,7 +102,7 @@ class Database:
             if not is_damage(error):
                 raise
             if not self._salvage():
-                raise WriteFailed("the database is damaged, and open elsewhere") from error
+                raise WriteFailed("the database is damaged and in use by another process") from error
             self._writer = create(self.path)
         if is_new:
             self._files.sync_directory(directory)
@@ -127,7 +127,9 @@ class Database:
         try:
             fcntl.flock(self._users_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            log.error("a damaged database is open elsewhere and cannot be repaired", file=str(self.path))
+            log.error(
+                "a damaged database is in use by another process and can't be repaired", file=str(self.path)
+            )
             return False
         salvage(self.path.parent, self._files, self._floor())
         return True
@@ -181,11 +183,11 @@ class Database:
                 raise Full("disk_full") from error
             self._sick = self._sick or code == sqlite3.SQLITE_IOERR
             self._damaged = self._damaged or is_damage(error)
-            raise WriteFailed(f"the database refused: {error}") from error
+            raise WriteFailed(f"database error: {error}") from error
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise Full("disk_full") from error
-            raise WriteFailed(f"the disk refused: {error.strerror}") from error
+            raise WriteFailed(f"disk error: {error.strerror}") from error
 
     def _mistrust(self) -> None:
         """Checkpoint the journal after a failed write or sync, when its state on disk is unknown.

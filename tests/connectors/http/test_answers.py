@@ -88,7 +88,7 @@ def test_a_refused_event_is_a_letter(server: Server) -> None:
     delivered = deliver(sink(server), events(server, 3))
     (letter,) = delivered.rejected
     assert (delivered.events, letter.code, letter.row) == (2, "http_422", '{"id": 1}')
-    assert letter.message == f'{server.url} answered 422: {{"error": "bad ids [1]"}}'
+    assert letter.message == f'{server.url} responded with 422: {{"error": "bad ids [1]"}}'
 
 
 @pytest.mark.parametrize("body", ["array", "lines"])

@@ -92,7 +92,7 @@ def test_the_login_of_a_connection_that_is_no_request(server: Server) -> None:
         ({"url": "https://u:p@x/"}, "use 'auth'"),
         ({"url": "https://x/{a:3}"}, "between braces"),
         ({"url": "https://x/{"}, "'{'"),
-        ({"max_events": 5}, "no meaning with body 'event'"),
+        ({"max_events": 5}, "can't be used with body 'event'"),
         ({"method": "DELETE", "body": "lines"}, "no body"),
         ({"headers": {"a b": "x"}}, "name of a header"),
         ({"headers": {"Host": "x"}}, "client itself"),

@@ -141,9 +141,9 @@ def test_passwords_are_not_shown(mariadb_server: MariaDB) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"tables": ["a.b"]}, "either a 'url' or a 'host'"),
-        ({"url": "mysql://h", "host": "h", "tables": ["a.b"]}, "either a 'url' or a 'host'"),
-        ({"url": "mysql://h", "user": "u", "tables": ["a.b"]}, "belongs into the 'url'"),
+        ({"tables": ["a.b"]}, "either 'url' or 'host'"),
+        ({"url": "mysql://h", "host": "h", "tables": ["a.b"]}, "either 'url' or 'host'"),
+        ({"url": "mysql://h", "user": "u", "tables": ["a.b"]}, "into 'url'"),
         ({"url": "postgres://h", "tables": ["a.b"]}, "no address"),
         ({"url": "mysql://h", "tables": ["b"]}, "has no database"),
         ({"url": "mysql://h", "tables": ["a.*"], "schema": "id INT"}, "exactly one table"),

@@ -129,7 +129,7 @@ function Commands({ query }: { query: string }) {
           </Spotlight.ActionsGroup>
         ))}
         {groups.length === 0 && (
-          <Spotlight.Empty>{found.isLooking ? "Looking…" : "Nothing is called so."}</Spotlight.Empty>
+          <Spotlight.Empty>{found.isLooking ? "Searching…" : "No matches."}</Spotlight.Empty>
         )}
       </Spotlight.ActionsList>
       <Spotlight.Footer>
@@ -190,7 +190,7 @@ function useDeeds(): (deed: Deed, document: AnyDocument) => void {
       { kind, id: document.id, verb: deed },
       {
         onSuccess: () => done(`${capital(kind.one)} ${document.name} ${VERBS[deed].done}.`),
-        onError: (error) => failed(`${document.name} does not ${deed}`, error),
+        onError: (error) => failed(`Could not ${deed} ${document.name}`, error),
       },
     );
   };
@@ -215,10 +215,10 @@ function useFixed(hasUsers: boolean): Command[] {
     page("Audit log", "/audit", "Who has changed what"),
   ];
   return [
-    page("Overview", "/", "How everything is, and what needs attention"),
-    page("Topology", "/topology", "What goes where"),
+    page("Overview", "/", "Health of the installation, and what needs attention"),
+    page("Topology", "/topology", "Data flow between documents"),
     ...KIND_LIST.map((kind) => page(kind.title, `/${kind.place}`, kind.about)),
-    page("Workers", "/workers", "Who runs the flows"),
+    page("Workers", "/workers", "Processes that run the flows"),
     page("Settings", "/settings", "Effective settings and versions"),
     ...(hasUsers ? access : []),
     ...KIND_LIST.map((kind) => ({
@@ -233,5 +233,3 @@ function useFixed(hasUsers: boolean): Command[] {
     },
   ];
 }
-
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

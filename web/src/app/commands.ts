@@ -117,5 +117,3 @@ export function grouped(commands: readonly Command[], recent: readonly string[])
   }
   return [...groups];
 }
-
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

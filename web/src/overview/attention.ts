@@ -1,5 +1,6 @@
 import { pageOfKey } from "#/api/kinds";
 import type { Attention } from "#/api/overview";
+import { plural } from "#/components/format";
 
 const ABOUT_WORKERS = new Set(["no_worker", "worker_gone", "worker_stuck"]);
 
@@ -15,7 +16,7 @@ export function repairAt({ code, key }: Attention): string | null {
 export function repairLabel({ code, name }: Attention): string {
   if (ABOUT_WORKERS.has(code)) return "Open workers";
   if (code === "disk_low") return "Open streams";
-  return code === "dead_letters" ? `Open the dead letters of ${name}` : `Open ${name}`;
+  return code === "dead_letters" ? `Open dead letters of ${name}` : `Open ${name}`;
 }
 
 /** How many there are of each severity, in words: 2 errors, 1 warning. */
@@ -24,6 +25,6 @@ export function tally(attention: readonly Attention[]): string {
   return Object.entries(words)
     .map(([severity, word]) => [attention.filter((each) => each.severity === severity).length, word] as const)
     .filter(([number]) => number > 0)
-    .map(([number, word]) => `${number} ${word}${number === 1 ? "" : "s"}`)
+    .map(([number, word]) => plural(number, word))
     .join(", ");
 }

@@ -34,7 +34,7 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
   return (
     <Stack gap="xs">
       <Text size="sm" fw={600}>
-        {letter.edited ? "The event as it was mended" : "The event as the step was given it"}
+        {letter.edited ? "Edited event" : "Event as the step received it"}
       </Text>
       <LazyCodeEditor
         language="json"
@@ -49,7 +49,7 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
           {parsed.problem}
         </Text>
       )}
-      <Failure error={edit.error} title="It was not saved" />
+      <Failure error={edit.error} title="Not saved" />
       <Group gap="xs">
         {mayRepair && (
           <>
@@ -92,7 +92,7 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
         )}
         {letter.edited && (
           <Button variant="subtle" onClick={() => setOriginal(!original)} aria-expanded={original}>
-            {original ? "Hide the original" : "Show the original"}
+            {original ? "Hide original" : "Show original"}
           </Button>
         )}
       </Group>
@@ -103,7 +103,7 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
               language="json"
               value={pretty(letter.original)}
               readOnly
-              label="The original event as JSON"
+              label="Original event as JSON"
             />
             {mayRepair && (
               <Button
