@@ -234,11 +234,6 @@ COMMANDS = {
     "audit": Entry(
         ACCESS, "tokens:audit", "Show who has changed what, newest first. `--json` has it before and after."
     ),
-    "config": Entry(ABOUT, "info:config", "Show each setting with its value and where that came from."),
-    "version": Entry(ABOUT, "info:version", "Show the versions of Penstock and of what it runs on."),
-    "jars fetch": Entry(
-        ABOUT, "jars:fetch", "Download the jars of connectors, so that no network is needed later."
-    ),
     "config": Entry(ABOUT, "info:config", "Show each setting with its value and origin."),
     "version": Entry(ABOUT, "info:version", "Show the versions of Penstock, Spark, Python and Java."),
     "jars fetch": Entry(ABOUT, "jars:fetch", "Download the jars of connectors for use without a network."),

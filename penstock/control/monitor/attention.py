@@ -92,7 +92,7 @@ def worker_stuck(scene: Scene) -> Iterator[Attention]:
     """A worker that has a lease does not get on."""
     for worker in scene.look.workers:
         if worker.alive and (ailment := worker.info.get("ailment")):
-            flows = f" ({_count(worker.flows, 'flow')})" if worker.flows else ""
+            flows = f" ({plural(worker.flows, 'flow')})" if worker.flows else ""
             message = f"Worker {worker.id[:8]}{flows} does not get on: {ailment}"
             advice = "Wait: if that lasts, it is killed and replaced (worker.stuck_ms says after how long)."
             yield Attention("error", "worker_stuck", message, advice)
@@ -102,7 +102,7 @@ def worker_gone(scene: Scene) -> Iterator[Attention]:
     """A worker has ended without signing off."""
     for gone in scene.look.lately.gone:
         why = f"was ended because {gone.ailment}" if gone.ailment else "is gone"
-        flows = _count(gone.flows, "flow")
+        flows = plural(gone.flows, "flow")
         yield Attention(
             "warning",
             "worker_gone",
