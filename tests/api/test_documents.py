@@ -63,7 +63,7 @@ def test_names_in_other_scripts(client: httpx.Client, name: str, made: str) -> N
     assert client.post("/sources", json=reads).status_code == 201
     assert [each["name"] for each in client.get(f"/streams/{made}").json()["referrers"]] == [f"reads {name}"]
     taken = client.post("/streams", json=stream(made))
-    assert (taken.status_code, codes(taken)) == (409, ["already_exists"])
+    assert (taken.status_code, codes(taken)) == (409, ["name_in_use"])
 
 
 def test_a_pipeline_is_shown_as_pipe_info(client: httpx.Client) -> None:

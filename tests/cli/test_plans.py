@@ -50,7 +50,7 @@ def test_a_plan_tells_what_would_be_lost_and_asks(service: Service) -> None:
         "    ~ spec.source.path: 'in' → 'out'",
         "    resets   source source: offsets of the old source don't apply to the new one: it is read from "
         "its start position (to rebuild the state: --from earliest)",
-        "    keeps    sink drop: nothing changes",
+        "    keeps    sink drop: no change",
         "create    pipeline New (second.yaml)",
     ]
     assert "1 document needs --accept-reset, nothing was saved" in plan.stderr
