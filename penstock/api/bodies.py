@@ -79,4 +79,6 @@ def _empty() -> Unreadable:
 def too_large(limit: int) -> TooLarge:
     """The refusal of a body with more than `limit` bytes."""
     message = f"the body has more than {limit} bytes"
-    return TooLarge(Problem(code="body_too_large", message=message, hint="send the documents in parts"))
+    return TooLarge(
+        Problem(code="body_too_large", message=message, hint="send the documents in several requests")
+    )

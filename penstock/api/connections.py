@@ -15,8 +15,8 @@ from penstock.errors import NotFound, Problem, did_you_mean
 from penstock.specs.catalog import catalog
 
 _DESCRIPTION = """\
-A process apart from the flows tries to connect, changes nothing, and answers within seconds. `problems` is
-empty if all is well. `${NAME}` in the spec is taken from the environment of that process."""
+A process separate from the flows tries to connect without changing anything and responds within seconds.
+`problems` is empty on success. `${NAME}` in the spec is read from the environment of that process."""
 
 
 class CheckBody(BaseModel):

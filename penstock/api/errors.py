@@ -30,19 +30,19 @@ Responses = dict[int | str, dict[str, Any]]
 
 _MEANINGS = {
     400: "The body is missing, or neither JSON nor YAML.",
-    401: "The request comes from nobody who is known: no session or token, or one that has ended.",
+    401: "The request has no valid session or token, or one that has ended.",
     403: "The role of the caller does not include it, or the request was made by a page of another site.",
-    404: "There is no such thing.",
-    409: "The present state forbids it.",
-    412: "`If-Match` names a revision that is no longer the current one.",
-    408: "It took longer than it may.",
+    404: "Not found.",
+    409: "The current state doesn't allow this request.",
+    412: "`If-Match` is not the current revision.",
+    408: "The request timed out.",
     413: "The body is too large.",
-    415: "The body is of a type, or packed in a way, that cannot be read.",
-    421: "The server is not known by the name in `Host`: see the setting `auth.hosts`.",
-    422: "What was sent is not valid: all of its problems.",
-    429: "The stream is full and drops what comes, counted; come back after `Retry-After` seconds.",
-    500: "Something went wrong here; the message has the id under which it was logged.",
-    503: "The request cannot be answered now: try again after `Retry-After` seconds.",
+    415: "The media type or encoding of the body is not supported.",
+    421: "`Host` is not a name of this server: see the setting `auth.hosts`.",
+    422: "The request is not valid: a list of all problems.",
+    429: "The stream is full and drops new events, counted; retry after `Retry-After` seconds.",
+    500: "Internal error; the message has the id of the log entry.",
+    503: "Temporarily unavailable: retry after `Retry-After` seconds.",
 }
 
 
@@ -101,9 +101,9 @@ def install(app: FastAPI) -> None:
         if problem is None:
             if not isinstance(error, OperationalError | TimeoutError):
                 raise error
-            message, hint = "the registry does not answer", "try again in a moment"
+            message, hint = "the registry is not responding", "try again in a moment"
             problem = Problem(code="registry_down", message=message, hint=hint)
-        log.warning("registry does not answer", error=str(error))
+        log.warning("registry is not responding", error=str(error))
         return error_response(503, [problem])
 
     @app.exception_handler(OSError)

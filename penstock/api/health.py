@@ -55,8 +55,8 @@ class WorkerView(View):
     host: str
     pid: int
     state: str = Field(
-        description="`ready`, `standby` (it gets flows when another is gone), `draining`, `drained`, or"
-        " `questions` (it gets none, and answers test runs, queries, validation and connection tests)."
+        description="`ready`, `standby` (takes flows when another worker is lost), `draining`, `drained`, or"
+        " `questions` (runs no flows; answers test runs, queries, validation and connection tests)."
     )
     alive: bool
     flows: int
@@ -81,8 +81,8 @@ def health_routes(service: Service) -> APIRouter:
     @router.get(
         "/readyz",
         tags=["health"],
-        summary="Readiness probe, with the status of all that runs",
-        description="Who is not logged in only gets whether flows can run.",
+        summary="Readiness probe, with the status of all flows",
+        description="Without a login, the answer only says whether flows can run.",
         operation_id="getReadiness",
         responses=_NOT_READY,
     )

@@ -11,10 +11,10 @@ from penstock.control.questions.sql_query import ask
 from penstock.engine.runtime.sql_queries import QueryResult
 
 _DESCRIPTION = """\
-Spark SQL over what streams hold now. The id of a stream is the name of a table; one with a dot or a dash
-stands in backquotes. A raw stream has the columns `value`, `key` and `headers`, a typed one those of its
-schema, `_key` and `_headers`; both have `_offset` and `_time`. A query reads and changes nothing, and sees
-nothing but streams. It runs in a process apart from the flows, two at a time; more are sent away with 503."""
+Spark SQL over the events in streams. Tables are the ids of streams; quote an id with a dot or a dash in
+backquotes. A raw stream has the columns `value`, `key` and `headers`, a typed stream those of its schema,
+`_key` and `_headers`; both have `_offset` and `_time`. Queries are read-only and can access only streams.
+They run in a process separate from the flows, two at a time; further queries get 503."""
 
 
 class QueryBody(BaseModel):

@@ -28,11 +28,11 @@ FEW, MOST = 100, 10_000
 _POSITION = "Start position: `earliest`, `latest`, `offset:N` or `time:` and a time in ISO 8601."
 
 _TAIL = """\
-Events as they come. Each message `events` has a list of them as data, as they are shown elsewhere, and as its
-id the offset after them, at which a reconnecting client continues (`Last-Event-ID`). A message `gap` with
-`{first, next, reason}` reports offsets whose events are gone. A slow client gets events later, and never
-makes the server keep them: what retention removes meanwhile is a gap. A client that reads nothing for
-`limits.send_ms` is cut off, and there are at most `limits.followers`."""
+Events as they arrive. Each message `events` has a list of events as data and, as its id, the offset after
+them, at which a reconnecting client continues (`Last-Event-ID`). A message `gap` with `{first, next,
+reason}` reports offsets whose events are no longer available. A slow client receives events later, but
+never delays retention: events removed in the meantime are a gap. A client that reads nothing for
+`limits.send_ms` is disconnected; at most `limits.followers` clients can follow at a time."""
 
 
 class AnyEvent(View):

@@ -72,7 +72,7 @@ class Tails:
             page = page_of(door, start, self._chunks.read(door, start), PAGE, PAGE_BYTES)
         except (OSError, ValueError) as error:
             # Its files are closed or removed. A client that reconnects learns what became of the stream.
-            log.info("a tail ends", stream=door.id, error=str(error))
+            log.info("tail closed", stream=door.id, error=str(error))
             return None
         return page.next, _message(page, contains)
 

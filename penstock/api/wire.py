@@ -66,7 +66,7 @@ def wire_routes(service: Service) -> APIRouter:
             else:
                 result = await run_in_threadpool(host.answer, directory, name, message)
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
-            problem = Problem(code="invalid_call", message=f"'{name}' is not understood: {error}")
+            problem = Problem(code="invalid_call", message=f"invalid '{name}': {error}")
             raise Invalid(problem) from None
         return Response(result, media_type="application/octet-stream")
 

@@ -336,7 +336,7 @@ def open_registry(settings: Settings) -> Registry:
         if (problem := registry_problem(error)) is None:
             why = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
             url = masked("url", settings.registry_url)
-            message = f"the registry {url} cannot be opened: {why}"
+            message = f"can't open the registry {url}: {why}"
             problem = Problem(code="registry_down", message=message, path="registry.url")
         raise Unavailable(problem) from None
 

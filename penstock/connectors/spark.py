@@ -33,9 +33,13 @@ class SparkSource(Source):
 
     type: Literal["spark"] = "spark"
     format: SparkFormat = Field(min_length=1, description="Name of the data source.")
-    options: ClientOptions = Field(default_factory=dict, description="Its options.")
-    schema_: str | None = Field(default=None, alias="schema", description="Columns as Spark DDL, if it asks.")
-    finite: bool = Field(default=False, description="End as `completed` when all there is was read.")
+    options: ClientOptions = Field(default_factory=dict, description="Options of the data source.")
+    schema_: str | None = Field(
+        default=None, alias="schema", description="Columns as Spark DDL, if the data source needs them."
+    )
+    finite: bool = Field(
+        default=False, description="Stop as `completed` when all existing data has been read."
+    )
 
     position_fields: ClassVar = ("type", "format")
     batch_fields: ClassVar = frozenset({"max_ms"})
@@ -72,7 +76,9 @@ class SparkSink(Sink):
 
     type: Literal["spark"] = "spark"
     format: SparkFormat = Field(min_length=1, description="Name of the data source.")
-    options: ClientOptions = Field(default_factory=dict, description="Its options; `path` is one of them.")
+    options: ClientOptions = Field(
+        default_factory=dict, description="Options of the data source, including `path`."
+    )
 
     guarantee: ClassVar = "at-least-once"
     example: ClassVar = "type: spark\nformat: noop\n"

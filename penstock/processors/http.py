@@ -81,7 +81,7 @@ rate: 50
 
     type: Literal["http"] = "http"
     url: ServerUrl = Field(
-        min_length=1, description="Address to call, with `{column}` where a value shall stand."
+        min_length=1, description="URL to call; `{column}` is replaced by the value of that column."
     )
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = Field(
         default="GET", description="HTTP method."

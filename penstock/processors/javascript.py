@@ -66,7 +66,7 @@ limits: {cpu_ms: 200, mem_mb: 64}
         default=None, min_length=1, description="Path of the script, instead of `inline`."
     )
     modules: dict[str, FilePath] = Field(
-        default_factory=dict, description="Name → path of scripts that this one can `require`."
+        default_factory=dict, description="Name → path of scripts that this script can `require`."
     )
     schema_: str | None = Field(
         default=None,

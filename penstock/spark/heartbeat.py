@@ -32,7 +32,7 @@ GARBAGE_SHARE = 0.9
 Ailment = Literal["silent", "garbage"]
 
 SENTENCES: dict[Ailment, str] = {
-    "silent": "its JVM does not answer",
+    "silent": "its JVM isn't responding",
     "garbage": "its JVM does little but collect garbage, because its memory is full",
 }
 """What is wrong with a worker, to go on a sentence about it."""

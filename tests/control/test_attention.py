@@ -243,14 +243,16 @@ def test_a_worker_that_is_gone() -> None:
     assert (told.severity, told.code, told.since) == ("warning", "worker_gone", NOW)
     assert "01234567 was lost" in told.message
     assert "3 flows" in told.message
-    told = only(flow(), gone=(GoneWorker("0123456789", 1, AT, "its JVM does not answer"),))
-    assert told.message.startswith("Worker 01234567 was ended because its JVM does not answer; another one")
+    told = only(flow(), gone=(GoneWorker("0123456789", 1, AT, "its JVM isn't responding"),))
+    assert told.message.startswith(
+        "Worker 01234567 was stopped because its JVM isn't responding; other workers"
+    )
 
 
 def test_a_worker_that_is_stuck() -> None:
-    told = only(flow(), workers=(worker(info={"ailment": "its JVM does not answer"}),))
+    told = only(flow(), workers=(worker(info={"ailment": "its JVM isn't responding"}),))
     assert (told.severity, told.code) == ("error", "worker_stuck")
-    assert told.message == "Worker w (1 flow) does not get on: its JVM does not answer"
+    assert told.message == "Worker w (1 flow) is stuck: its JVM isn't responding"
 
 
 def test_the_most_urgent_comes_first() -> None:

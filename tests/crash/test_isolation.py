@@ -152,13 +152,13 @@ def test_a_worker_whose_jvm_hangs_is_shown_and_replaced(product: Product) -> Non
         return bool(told)
 
     wait_for("the finding", stuck, 30)
-    assert "its JVM does not answer" in told[0]
+    assert "its JVM isn't responding" in told[0]
     wait_for("its end", lambda: not members(worker.pid), 30)
     assert time.monotonic() - began < 30
     product.wait_for_batches("beside")
     assert worker_of(product, "ready").pid != worker.pid
     messages = [each["message"] for each in product.client.get("/overview").json()["attention"]]
-    assert any("was ended because its JVM does not answer" in each for each in messages), messages
+    assert any("was stopped because its JVM isn't responding" in each for each in messages), messages
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=NIGHT)])

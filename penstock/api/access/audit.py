@@ -14,11 +14,11 @@ _NEWEST = 2**63 - 1
 
 
 class AuditEntry(View):
-    """Something that somebody has done, or has tried."""
+    """A change, or an attempted change."""
 
     id: int
     at: datetime
-    user: str | None = Field(description="Null if nobody was logged in.")
+    user: str | None = Field(description="Null if the request had no valid session or token.")
     via: str | None = Field(description="How the user was known: local, password, oidc, token or cli.")
     address: str | None = Field(description="Where the request came from; null for the command line.")
     action: str = Field(description="Such as `pipeline.update`, `flow.pause` or `session.login`.")

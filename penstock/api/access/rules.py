@@ -56,6 +56,7 @@ READS: dict[str, tuple[str, ...]] = {
         "/processors",
         "/processors/{type}",
         "/functions",
+        "/clients",
         "/workers",
         "/overview",
         "/overview/follow",

@@ -18,7 +18,7 @@ from penstock.errors import Conflict, Problem
 
 
 class SessionUser(View):
-    """Who somebody is."""
+    """The user of a request."""
 
     name: str
     role: str
@@ -37,7 +37,7 @@ class SessionInfo(View):
     """Who the request comes from, and how one can log in."""
 
     authentication: Literal["on", "off"]
-    user: SessionUser | None = Field(description="Null if the request comes from nobody who is known.")
+    user: SessionUser | None = Field(description="Null if the request has no valid session or token.")
     csrf: str | None = Field(
         description="What requests of this session have to send as `X-CSRF-Token` if they change something."
     )

@@ -67,7 +67,7 @@ class FileSink(Sink):
     """
 
     type: Literal["file"] = "file"
-    path: FilePath = Field(min_length=1, description="The directory; any URL that Spark can write to.")
+    path: FilePath = Field(min_length=1, description="Directory, or any URL that Spark can write to.")
     format: Format = Field(description="`json` is one JSON object per line.")
     partition_by: list[str] = Field(
         default_factory=list, description="Partition columns: each value becomes a directory below the batch."
@@ -76,7 +76,7 @@ class FileSink(Sink):
         default=None, ge=1, description="Roll to a new file at about this size; absent: one file per task."
     )
     options: ClientOptions = Field(
-        default_factory=dict, description="Further options of Spark's writer, such as `compression`."
+        default_factory=dict, description="Additional options of Spark's writer, such as `compression`."
     )
     store: Store | None = Field(default=None, description="Access settings for the object store of `path`.")
 

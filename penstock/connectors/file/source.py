@@ -75,7 +75,7 @@ class FileSource(Source):
 
     type: Literal["file"] = "file"
     path: FilesPath = Field(
-        min_length=1, description="A file, a directory or a glob; any URL that Spark can read."
+        min_length=1, description="File, directory or glob, or any URL that Spark can read."
     )
     format: Format = Field(description="`json` is one JSON object per line.")
     schema_: str | None = Field(
@@ -93,9 +93,9 @@ class FileSource(Source):
         "pipeline, or read it as nulls.",
     )
     timestamps: Timestamps = Field(default="iso", description=TIMESTAMPS)
-    poll_ms: int = Field(default=1_000, ge=10, description="How often to look for new files.")
+    poll_ms: int = Field(default=1_000, ge=10, description="Interval between checks for new files.")
     options: ClientOptions = Field(
-        default_factory=dict, description="Further options of Spark's reader, such as `sep` for csv."
+        default_factory=dict, description="Additional options of Spark's reader, such as `sep` for csv."
     )
     store: Store | None = Field(default=None, description="Access settings for the object store of `path`.")
 

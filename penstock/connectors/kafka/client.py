@@ -37,7 +37,9 @@ class KafkaTls(AnyTls):
     """Encrypted connections. Files are read where the flow runs."""
 
     ca_file: FilePath | None = Field(
-        default=None, min_length=1, description="PEM file of trusted authorities. Absent: those of Java."
+        default=None,
+        min_length=1,
+        description="PEM file of trusted certificate authorities. Absent: those of Java.",
     )
     certificate_file: FilePath | None = Field(
         default=None,
@@ -78,7 +80,7 @@ class KafkaEnd(Component):
         min_length=1,
         description="Bootstrap servers as `host:port`. An entry may have several, separated by commas.",
     )
-    security: KafkaSecurity | None = Field(default=None, description="TLS, and how to log in.")
+    security: KafkaSecurity | None = Field(default=None, description="TLS and authentication.")
     options: ClientOptions = Field(
         default_factory=dict,
         description="Additional Kafka client settings, such as `fetch.max.bytes`.",

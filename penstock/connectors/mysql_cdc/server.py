@@ -58,11 +58,9 @@ class MySqlServer(Component):
         "Percent-encode special characters in the password, such as `%40`. A database at the end applies "
         "to `tables` without one. Alternatively, set `host` and the fields after it.",
     )
-    host: ServerAddress | None = Field(
-        default=None, min_length=1, description="Instead of `url`: name of the host."
-    )
-    port: int | None = Field(default=None, ge=1, le=65535, description="Its port; absent: 3306.")
-    user: str | None = Field(default=None, min_length=1, description="Name of the user.")
+    host: ServerAddress | None = Field(default=None, min_length=1, description="Instead of `url`: host name.")
+    port: int | None = Field(default=None, ge=1, le=65535, description="Port; absent: 3306.")
+    user: str | None = Field(default=None, min_length=1, description="User name.")
     password: str | None = Field(
         default=None, description="Password; use `${NAME}` to read it from an environment variable."
     )

@@ -80,10 +80,10 @@ class SyslogSource(ReceivedSource):
 
     type: Literal["syslog"] = "syslog"
     listen: Annotated[Address, Reach("listen")] = Field(
-        description="Where the worker listens, as `host:port`, such as 0.0.0.0:5514."
+        description="Listen address of the worker, as `host:port`, such as 0.0.0.0:5514."
     )
-    transport: Transport = Field(default="tcp", description="How messages come.")
-    tls: ServerTls | None = Field(default=None, description="Transport `tls`: the identity of the server.")
+    transport: Transport = Field(default="tcp", description="Transport protocol.")
+    tls: ServerTls | None = Field(default=None, description="Transport `tls`: certificate of the server.")
     framing: Framing = Field(
         default="auto",
         description="Transports `tcp` and `tls`: message framing (RFC 6587). `auto` "

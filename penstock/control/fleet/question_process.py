@@ -67,7 +67,7 @@ class QuestionProcess:
         """Kill the process if it is the one that has registered as `worker`: it does not answer."""
         with self._lock:
             if self._process is not None and self._worker == worker:
-                log.warning("the process for questions does not answer, and is killed")
+                log.warning("the process for questions isn't responding, and is killed")
                 end_session(self._process.pid)
                 self._ended(self._process)
 

@@ -93,21 +93,21 @@ def worker_stuck(scene: Scene) -> Iterator[Attention]:
     for worker in scene.look.workers:
         if worker.alive and (ailment := worker.info.get("ailment")):
             flows = f" ({plural(worker.flows, 'flow')})" if worker.flows else ""
-            message = f"Worker {worker.id[:8]}{flows} does not get on: {ailment}"
-            advice = "Wait: if that lasts, it is killed and replaced (worker.stuck_ms says after how long)."
+            message = f"Worker {worker.id[:8]}{flows} is stuck: {ailment}"
+            advice = "If this lasts for worker.stuck_ms, the worker is killed and replaced."
             yield Attention("error", "worker_stuck", message, advice)
 
 
 def worker_gone(scene: Scene) -> Iterator[Attention]:
     """A worker has ended without signing off."""
     for gone in scene.look.lately.gone:
-        why = f"was ended because {gone.ailment}" if gone.ailment else "is gone"
+        why = f"was stopped because {gone.ailment}" if gone.ailment else "was lost"
         flows = plural(gone.flows, "flow")
         yield Attention(
             "warning",
             "worker_gone",
-            f"Worker {gone.id[:8]} {why}; another one takes over the {flows} that it had",
-            "Look at the end of its log: a lack of memory is the usual cause.",
+            f"Worker {gone.id[:8]} {why}; other workers take over its {flows}",
+            "Check the end of its log: the usual cause is running out of memory.",
             since=_moment(gone.since),
         )
 

@@ -121,6 +121,6 @@ def _in_time(bench: Bench, request: TestRequest, case: Any, until: float, settin
 
 def _too_long(settings: Settings) -> TookTooLong:
     seconds = settings.questions.deadline_ms / 1000
-    message = f"the test run was ended after {seconds:g} s"
-    hint = "give fewer events, or run fewer tests at once; questions.deadline_ms allows more time"
+    message = f"the test run was stopped after {seconds:g} s"
+    hint = "use fewer events, or run fewer tests at once; questions.deadline_ms allows more time"
     return TookTooLong(Problem(code="test_timeout", message=message, hint=hint))

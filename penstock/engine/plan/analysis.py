@@ -286,7 +286,7 @@ def _plain_secrets(node: Any, path: str) -> Iterator[Problem]:
                     code="plain_secret",
                     message=f"'{key}' is stored and shown in plain text",
                     path=f"{path}.{key}",
-                    hint="write ${PENSTOCK_VAR_NAME} and set that variable where the worker runs",
+                    hint="use ${PENSTOCK_VAR_NAME} and set that environment variable where the worker runs",
                 )
             yield from _plain_secrets(value, f"{path}.{key}")
     elif isinstance(node, list):

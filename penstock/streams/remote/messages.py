@@ -50,7 +50,7 @@ def unpack(message: bytes) -> tuple[Any, list[memoryview]]:
         if sum(sizes) != len(message) - _SIZE.size - size:
             raise ValueError("the message is not complete")
     except (struct.error, TypeError, RecursionError) as error:
-        raise ValueError(f"no message: {error}") from None
+        raise ValueError(f"not a valid message: {error}") from None
     at, view, parts = _SIZE.size + size, memoryview(message), []
     for each in sizes:
         parts.append(view[at : at + each])

@@ -81,7 +81,7 @@ def test_the_login_of_a_connection_that_is_no_request(server: Server) -> None:
     basic = {"username": "u", "password": "p"}
     assert authorization(UNRESTRICTED, Auth.model_validate({"basic": basic}), 2.0) == "Basic dTpw"
     server.stop()
-    with pytest.raises(Unavailable, match="no answer"):
+    with pytest.raises(Unavailable, match="no response"):
         authorization(UNRESTRICTED, Auth.model_validate({"oauth2": login}), 2.0)
 
 

@@ -104,8 +104,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Readiness probe, with the status of all that runs
-         * @description Who is not logged in only gets whether flows can run.
+         * Readiness probe, with the status of all flows
+         * @description Without a login, the answer only says whether flows can run.
          */
         get: operations["getReadiness"];
         put?: never;
@@ -2080,11 +2080,11 @@ export interface paths {
         };
         /**
          * Follow a stream
-         * @description Events as they come. Each message `events` has a list of them as data, as they are shown elsewhere, and as its
-         *     id the offset after them, at which a reconnecting client continues (`Last-Event-ID`). A message `gap` with
-         *     `{first, next, reason}` reports offsets whose events are gone. A slow client gets events later, and never
-         *     makes the server keep them: what retention removes meanwhile is a gap. A client that reads nothing for
-         *     `limits.send_ms` is cut off, and there are at most `limits.followers`.
+         * @description Events as they arrive. Each message `events` has a list of events as data and, as its id, the offset after
+         *     them, at which a reconnecting client continues (`Last-Event-ID`). A message `gap` with `{first, next,
+         *     reason}` reports offsets whose events are no longer available. A slow client receives events later, but
+         *     never delays retention: events removed in the meantime are a gap. A client that reads nothing for
+         *     `limits.send_ms` is disconnected; at most `limits.followers` clients can follow at a time.
          */
         get: operations["tailStream"];
         put?: never;
@@ -2169,11 +2169,11 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Query streams in SQL
-         * @description Spark SQL over what streams hold now. The id of a stream is the name of a table; one with a dot or a dash
-         *     stands in backquotes. A raw stream has the columns `value`, `key` and `headers`, a typed one those of its
-         *     schema, `_key` and `_headers`; both have `_offset` and `_time`. A query reads and changes nothing, and sees
-         *     nothing but streams. It runs in a process apart from the flows, two at a time; more are sent away with 503.
+         * Query streams with SQL
+         * @description Spark SQL over the events in streams. Tables are the ids of streams; quote an id with a dot or a dash in
+         *     backquotes. A raw stream has the columns `value`, `key` and `headers`, a typed stream those of its schema,
+         *     `_key` and `_headers`; both have `_offset` and `_time`. Queries are read-only and can access only streams.
+         *     They run in a process separate from the flows, two at a time; further queries get 503.
          */
         post: operations["query"];
         delete?: never;
@@ -2332,8 +2332,8 @@ export interface paths {
         put?: never;
         /**
          * Test the connection of a connector
-         * @description A process apart from the flows tries to connect, changes nothing, and answers within seconds. `problems` is
-         *     empty if all is well. `${NAME}` in the spec is taken from the environment of that process.
+         * @description A process separate from the flows tries to connect without changing anything and responds within seconds.
+         *     `problems` is empty on success. `${NAME}` in the spec is read from the environment of that process.
          */
         post: operations["checkConnector"];
         delete?: never;
@@ -2918,7 +2918,7 @@ export interface components {
         };
         /**
          * AuditEntry
-         * @description Something that somebody has done, or has tried.
+         * @description A change, or an attempted change.
          */
         AuditEntry: {
             /** Id */
@@ -2930,7 +2930,7 @@ export interface components {
             at: string;
             /**
              * User
-             * @description Null if nobody was logged in.
+             * @description Null if the request had no valid session or token.
              */
             user: string | null;
             /**
@@ -4990,7 +4990,7 @@ export interface components {
              * @enum {string}
              */
             authentication: "on" | "off";
-            /** @description Null if the request comes from nobody who is known. */
+            /** @description Null if the request has no valid session or token. */
             user: components["schemas"]["SessionUser"] | null;
             /**
              * Csrf
@@ -5007,7 +5007,7 @@ export interface components {
         };
         /**
          * SessionUser
-         * @description Who somebody is.
+         * @description The user of a request.
          */
         SessionUser: {
             /** Name */
@@ -5754,7 +5754,7 @@ export interface components {
             pid: number;
             /**
              * State
-             * @description `ready`, `standby` (it gets flows when another is gone), `draining`, `drained`, or `questions` (it gets none, and answers test runs, queries, validation and connection tests).
+             * @description `ready`, `standby` (takes flows when another worker is lost), `draining`, `drained`, or `questions` (runs no flows; answers test runs, queries, validation and connection tests).
              */
             state: string;
             /** Alive */
@@ -5846,7 +5846,7 @@ export interface components {
             pid: number;
             /**
              * State
-             * @description `ready`, `standby` (it gets flows when another is gone), `draining`, `drained`, or `questions` (it gets none, and answers test runs, queries, validation and connection tests).
+             * @description `ready`, `standby` (takes flows when another worker is lost), `draining`, `drained`, or `questions` (runs no flows; answers test runs, queries, validation and connection tests).
              */
             state: string;
             /** Alive */
@@ -14791,7 +14791,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The request comes from nobody who is known: no session or token, or one that has ended. */
+        /** @description The request has no valid session or token, or one that has ended. */
         Error401: {
             headers: {
                 [name: string]: unknown;
@@ -14800,7 +14800,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The request cannot be answered now: try again after `Retry-After` seconds. */
+        /** @description Temporarily unavailable: retry after `Retry-After` seconds. */
         Error503: {
             headers: {
                 [name: string]: unknown;
@@ -14845,7 +14845,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The stream is full and drops what comes, counted; come back after `Retry-After` seconds. */
+        /** @description The stream is full and drops new events, counted; retry after `Retry-After` seconds. */
         Error429: {
             headers: {
                 [name: string]: unknown;
@@ -15206,6 +15206,8 @@ export interface operations {
                     "application/json": components["schemas"]["Clients"];
                 };
             };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];

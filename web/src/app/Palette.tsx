@@ -10,6 +10,7 @@ import { api, body } from "#/api/client";
 import { useVerb } from "#/api/documents";
 import { type AnyDocument, KIND_LIST, KINDS, type Kind } from "#/api/kinds";
 import { includes, useAllowed, userOf, useSession } from "#/api/session";
+import { capital, plural } from "#/components/format";
 import { done, failed } from "#/components/notify";
 import { VERBS } from "#/flows/useControls";
 import {
@@ -74,7 +75,7 @@ export function Palette() {
         <Modal.Title>Search and commands</Modal.Title>
       </VisuallyHidden>
       <Spotlight.Search
-        placeholder={canAct ? "A page, a document, or: pause orders" : "A page or a document"}
+        placeholder={canAct ? "Find a page or document, or type a command such as: pause orders" : "Find a page or document"}
         aria-label="Search and commands"
         leftSection={<IconSearch size={18} stroke={1.6} />}
       />
@@ -135,8 +136,8 @@ function Commands({ query }: { query: string }) {
       <Spotlight.Footer>
         <Text size="xs" c="dimmed" role="status">
           {found.more > 0
-            ? `${found.more} more documents match: type more of the name.`
-            : `Arrow keys choose, Enter does it, Escape closes.${HINTS[role]}`}
+            ? `${plural(found.more, "more document")}: type more of the name to narrow the list.`
+            : `Use the arrow keys to select, Enter to run, Escape to close.${HINTS[role]}`}
         </Text>
       </Spotlight.Footer>
     </>

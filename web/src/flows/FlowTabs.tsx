@@ -68,7 +68,7 @@ function tabsOf(kind: Kind, document: AnyDocument, mayTest: boolean): Tab[] {
     { value: "yaml", label: "YAML", content: <YamlTab document={document} /> },
   ];
   const steps: Tab[] = [
-    { value: "story", label: "Story", content: <StoryTab {...given} /> },
+    { value: "story", label: "Trace", content: <StoryTab {...given} /> },
     ...(mayTest ? [{ value: "test", label: "Test", content: <TestTab {...given} /> }] : []),
   ];
   if (!document.status) {

@@ -31,7 +31,7 @@ function Server() {
   });
   return (
     <>
-      <Failure error={error} title="The settings of the server could not be loaded" />
+      <Failure error={error} title="Could not load the server settings" />
       {data === undefined ? !error && <Loading what="Loading the settings" /> : <View view={data} />}
     </>
   );

@@ -4,7 +4,7 @@ import { Link } from "react-router";
 import { pageOfKey } from "#/api/kinds";
 import type { StreamPulse } from "#/api/overview";
 import { useAllowed } from "#/api/session";
-import { ago, count, duration, rate } from "#/components/format";
+import { ago, count, duration, plural, rate } from "#/components/format";
 import { done, failed } from "#/components/notify";
 import { Empty } from "#/components/Page";
 import { type Reader, type Stats, useForget } from "./api";

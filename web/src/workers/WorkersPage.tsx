@@ -24,7 +24,7 @@ export default function WorkersPage() {
             <Text size="sm" c="dimmed">
               <Code>penstock worker</Code> starts another one on this machine. On another machine, use{" "}
               <Code>penstock worker --server URL --token TOKEN</Code>; <Code>penstock worker token</Code>{" "}
-              makes a token here.
+              creates a token here.
             </Text>
           </Allowed>
         </>

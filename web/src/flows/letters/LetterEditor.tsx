@@ -41,7 +41,7 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
         value={text}
         onChange={setText}
         readOnly={gone || !mayRepair}
-        label="The event as JSON"
+        label="Event as JSON"
         problems={changed && parsed.problem ? [{ message: parsed.problem }] : []}
       />
       {changed && parsed.problem && (
@@ -58,17 +58,17 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
                 <Button
                   disabled={parsed.event === null}
                   loading={edit.isPending}
-                  onClick={() => parsed.event && save(parsed.event, `Letter ${letter.offset} was mended.`)}
+                  onClick={() => parsed.event && save(parsed.event, `Saved letter ${letter.offset}.`)}
                 >
                   Save
                 </Button>
                 <Button variant="default" onClick={() => setText(pretty(letter.event))}>
-                  Take back
+                  Revert
                 </Button>
               </>
             ) : (
               <Button disabled={gone} onClick={onReplay}>
-                {letter.state === "replayed" ? "Replay once more" : "Replay"}
+                {letter.state === "replayed" ? "Replay again" : "Replay"}
               </Button>
             )}
             {gone ? (
@@ -77,7 +77,7 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
                 loading={restore.isPending}
                 onClick={() =>
                   restore.mutate([letter.offset], {
-                    onError: (error) => failed("It was not restored", error),
+                    onError: (error) => failed("Not restored", error),
                   })
                 }
               >
@@ -112,10 +112,10 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
                 w="fit-content"
                 loading={edit.isPending}
                 onClick={() =>
-                  save(letter.original as Record<string, unknown>, `Letter ${letter.offset} is as it was.`)
+                  save(letter.original as Record<string, unknown>, `Restored the original event of letter ${letter.offset}.`)
                 }
               >
-                Put the original back
+                Restore original
               </Button>
             )}
           </Stack>
