@@ -192,7 +192,7 @@ COMMANDS = {
     "query": Entry(
         STREAMS,
         "query:query",
-        "Query what streams hold in Spark SQL. Nothing is changed, and nothing but streams is seen.",
+        "Query the events of streams with Spark SQL, read-only.",
     ),
     "login": Entry(
         ACCESS,

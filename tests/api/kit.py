@@ -46,7 +46,7 @@ class Api:
 def open_service(home: Path, **settings: str) -> Iterator[Service]:
     """A service on a new registry, with further settings."""
     # Tests share a server, and name files of their own directories, which are beside its home.
-    chosen = {"home": home, "port": 0, "policy.paths": [str(home.parent)], **settings}
+    chosen = {"home": home, "port": 0, "policy.paths": [str(home.parent), str(Path.cwd())], **settings}
     loaded = load(chosen, env={}, cwd=home)
     registry = Registry.open(loaded.settings.registry_url)
     try:

@@ -64,7 +64,7 @@ def test_what_a_restart_takes_from_memory_is_counted_and_announced(
         first.create("Pipeline", pushed(buffer={"type": "memory", "spill": spill, "limit": 1000}))
         with running(first) as api:
             answer = send(api, 700).json()
-            assert "in memory only" in answer["guarantee"]
+            assert "only in memory" in answer["guarantee"]
             assert "not a restart of Penstock" in answer["guarantee"]
             assert api.client.get("/pipelines/orders").json()["guarantee"] == answer["guarantee"]
             send(api, 51)

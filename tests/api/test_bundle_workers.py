@@ -36,7 +36,7 @@ def test_an_active_flow_needs_one(alone: Api) -> None:
 
 
 def test_a_busy_worker_is_not_a_missing_one(alone: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.control.questions.rpc.ANALYSE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(alone.service.rpc, "_patience_s", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as busy:  # takes the question, and does not answer
         url = f"http://127.0.0.1:{busy.getsockname()[1]}"
         alone.service.flows.join(str(uuid.uuid4()), 1, url, "token", HOUR_S, {"version": "test"})

@@ -75,7 +75,11 @@ export function Palette() {
         <Modal.Title>Search and commands</Modal.Title>
       </VisuallyHidden>
       <Spotlight.Search
-        placeholder={canAct ? "Find a page or document, or type a command such as: pause orders" : "Find a page or document"}
+        placeholder={
+          canAct
+            ? "Find a page or document, or type a command such as: pause orders"
+            : "Find a page or document"
+        }
         aria-label="Search and commands"
         leftSection={<IconSearch size={18} stroke={1.6} />}
       />

@@ -112,7 +112,10 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
                 w="fit-content"
                 loading={edit.isPending}
                 onClick={() =>
-                  save(letter.original as Record<string, unknown>, `Restored the original event of letter ${letter.offset}.`)
+                  save(
+                    letter.original as Record<string, unknown>,
+                    `Restored the original event of letter ${letter.offset}.`,
+                  )
                 }
               >
                 Restore original
