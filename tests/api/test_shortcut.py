@@ -309,14 +309,15 @@ def test_a_busy_stream_is_looked_up_ahead(
         looked.append(name)
         raise OSError("the registry is not responding")
 
-    monkeypatch.setattr("penstock.control.streams.doors.AHEAD_S", 7200.0)
-    monkeypatch.setattr("penstock.control.streams.ingest.AHEAD_S", 7200.0)
-    monkeypatch.setattr("penstock.control.registry.store.Registry.find", unanswered)
-    general.clear()
-    assert send("/ingest/door").status_code == 200
-    deadline = time.monotonic() + 20
-    while not looked and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert looked
-    assert send("/ingest/door").status_code == 200, "what is known is used until its time has come"
-    assert not general
+    with monkeypatch.context() as patched:  # the end of the test needs the registry
+        patched.setattr("penstock.control.streams.doors.AHEAD_S", 7200.0)
+        patched.setattr("penstock.control.streams.ingest.AHEAD_S", 7200.0)
+        patched.setattr("penstock.control.registry.store.Registry.find", unanswered)
+        general.clear()
+        assert send("/ingest/door").status_code == 200
+        deadline = time.monotonic() + 20
+        while not looked and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert looked
+        assert send("/ingest/door").status_code == 200, "what is known is used until its time has come"
+        assert not general

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from penstock.api.sse import EventStream
 from fastapi.routing import iter_route_contexts
 
 from penstock.api.access.rules import Rules, declared_rules
+from penstock.api.sse import EventStream
 from penstock.control.access.roles import permits
 from penstock.control.documents.service import Service
 from tests.api.access.kit import ROLES, app_with_users, asgi, token_of
