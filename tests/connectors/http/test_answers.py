@@ -110,7 +110,7 @@ def test_addresses_of_events_may_be_unknown_but_not_all_of_them(server: Server) 
     assert (delivered.events, [letter.code for letter in delivered.rejected]) == (199, ["http_404"])
     server.asked.clear()
     server.answer = lambda _: Said(status=404)
-    with pytest.raises(Invalid, match="100 requests in a row") as caught:
+    with pytest.raises(Invalid, match="100 consecutive requests") as caught:
         deliver(made, users, SECOND)
     assert (caught.value.problems[0].code, caught.value.problems[0].path) == ("http_not_found", "url")
     assert len(server.asked) == 100
