@@ -274,7 +274,7 @@ def test_streams_of_the_server_are_used_over_the_wire_and_a_flow_keeps_its_own(
     assert site.stream(site.dead).directory.is_relative_to(far / "streams")
     distant = LOGS.log(site.stream("raw").directory)
     line.cut()
-    with pytest.raises(Unavailable, match=r"on the server .*, which cannot be reached"):
+    with pytest.raises(Unavailable, match=r"on the server .*, which can't be reached"):
         distant.bounds()
 
 

@@ -37,7 +37,7 @@ def test_events_are_seen_as_they_come_and_the_tail_can_rest(page: Page, product:
 
     page.get_by_role("button", name="Pause").click()
     send(product, id, "while it rests")
-    expect(page.get_by_text("1 more since then")).to_be_visible()
+    expect(page.get_by_text("1 new event")).to_be_visible()
     expect(events.get_by_text("while it rests")).to_have_count(0)
     page.get_by_role("button", name="Resume").click()
     expect(events).to_contain_text("while it rests")
