@@ -219,8 +219,8 @@ def _analyse(worker: Worker, request: AnalyseRequest) -> list[Analysis]:
     lookup, known = context_of(request.documents, worker.registry, alone=request.alone)
     settings, policy = worker.settings, Policy.of(worker.settings)
     defaults, allow_python = settings.defaults.model_dump(), settings.allow_python
-    session = worker.spark.newSession() if worker.spark is not None else None  # one for all of them
     chosen = range(len(request.documents)) if request.only is None else request.only
+    session = worker.spark.newSession() if chosen and worker.spark is not None else None  # one for all
     return [
         analyse(
             request.documents[i], lookup, known, defaults, session, policy=policy, allow_python=allow_python
