@@ -53,7 +53,9 @@ ERRORS: tuple[type[PenstockError], ...] = (
     Unavailable,
 )
 
-_LOG_IN = "run `penstock login`, or set PENSTOCK_TOKEN to a token of `penstock token create NAME --role ROLE`"
+_LOG_IN = (
+    "run `penstock login`, or set PENSTOCK_TOKEN to a token of `penstock token create NAME --role operator`"
+)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ Token = Annotated[
     typer.Option(
         "--token",
         envvar=VARIABLE,
-        help="Token of `penstock token create NAME --role ROLE`; by default that of `penstock login`.",
+        help="Token of `penstock token create NAME --role operator`; by default that of `penstock login`.",
         show_default=False,
     ),
 ]

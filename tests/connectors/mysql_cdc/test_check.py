@@ -148,7 +148,10 @@ def test_passwords_are_not_shown(mariadb_server: MariaDB) -> None:
         ({"url": "mysql://h", "tables": ["b"]}, "has no database"),
         ({"url": "mysql://h", "tables": ["a.*"], "schema": "id INT"}, "exactly one table"),
         ({"url": "mysql://h", "tables": ["a.b"], "position": "earliest"}, "snapshot 'never'"),
-        ({"url": "mysql://h", "tables": ["a.b"], "snapshot": "never", "position": "x"}, "not a valid position"),
+        (
+            {"url": "mysql://h", "tables": ["a.b"], "snapshot": "never", "position": "x"},
+            "not a valid position",
+        ),
     ],
 )
 def test_settings_that_make_no_sense(fields: dict[str, Any], message: str) -> None:

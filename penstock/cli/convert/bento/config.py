@@ -17,7 +17,7 @@ TOP: Table = {
     "http": Note("Penstock's server has its own settings"),
     "logger": Note("Penstock's logs have their own settings"),
     "metrics": Note("Penstock has its own metrics"),
-    "tracer": Note("Penstock traces single events instead: see `penstock story NAME`"),
+    "tracer": Note("Penstock traces single events instead: see the Trace tab of a pipeline"),
     "shutdown_timeout": TUNING,
     "shutdown_delay": TUNING,
     "pipeline.threads": Note("Spark decides how many tasks run at once"),
