@@ -86,7 +86,7 @@ def login(
     else:
         name = user or typer.prompt("User")
         session = client.call("POST", "/session", json={"name": name, "password": read_password()})
-        body = {"name": "penstock login", "role": session["user"]["role"], "expires_in_days": LOGIN_DAYS}
+        body = {"name": "command line", "role": session["user"]["role"], "expires_in_days": LOGIN_DAYS}
         headers = {"X-CSRF-Token": session["csrf"]}
         token = client.call("POST", "/tokens", json=body, headers=headers)["secret"]
         client.call("DELETE", "/session", headers=headers)
