@@ -72,6 +72,12 @@ def exit_code(spark: Any) -> int | None:
     return None if process is None else process.poll()
 
 
+def runs_tasks(spark: Any) -> bool:
+    """Whether an executor of the session has tasks under way."""
+    tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
+    return any(info.numRunningTasks() > 0 for info in tracker.getExecutorInfos())
+
+
 def has_ended(spark: Any) -> bool:
     """Whether the JVM of a session has ended, or does not answer because it is just ending."""
     if not is_alive(spark):

@@ -111,7 +111,7 @@ FAULTS: list[tuple[dict[str, Any], str | bytes, str, str]] = [
     ),
     ({"format": "json", "schema": "id TINYINT"}, '{"id": 200}', "out_of_range", "beyond TINYINT"),
     ({"format": "csv", "schema": "a INT, b INT"}, "1", "malformed_csv", "has 1 fields, not 2"),
-    ({"format": "csv", "schema": "a INT"}, "1\n2", "malformed_csv", "holds 2 records"),
+    ({"format": "csv", "schema": "a INT"}, "1\n2", "malformed_csv", "contains 2 CSV records"),
     ({"format": "csv", "schema": "a STRING"}, '"x', "malformed_csv", "end of"),
     ({"format": "csv", "schema": "a STRING, b INT"}, "x,1.5", "wrong_type", "column 'b' is \"1.5\""),
     ({"format": "kv", "schema": "a INT"}, "a=1 oops b=2", "malformed_kv", "character 5"),

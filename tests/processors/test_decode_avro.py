@@ -135,7 +135,7 @@ def test_an_outage_of_the_registry_is_no_fault_of_the_event() -> None:
         server.status = 401
         with pytest.raises(Fault, match="registry_refused"):
             run(step, raw(framed(1, b"")))
-    with pytest.raises(Retryable, match="out of reach"):
+    with pytest.raises(Retryable, match="can't be reached"):
         run(step, raw(framed(1, b"")))
 
 

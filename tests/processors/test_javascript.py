@@ -149,7 +149,7 @@ def test_the_console_writes_to_the_log() -> None:
     assert ran.logs == ['a 1 2n {"b":[null]}', "warning: w", "error: e"]
     many = run("for (let i = 0; i < 250; i++) console.info(i); console.log('x'.repeat(9999))", *ids(1))
     assert len(many.logs) == 101
-    assert many.logs[-1] == "151 more lines of this batch were left out"
+    assert many.logs[-1] == "151 more lines of this batch were omitted"
     assert run("const a = {}; a.a = a; console.log(a, '\\ud800')", *ids(1)).logs == ["[object Object] \ufffd"]
 
 

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from penstock.errors import Problem
 from penstock.settings.model import QuestionSettings
-from penstock.spark.driver import exit_code, has_ended
+from penstock.spark.driver import exit_code, has_ended, runs_tasks
 from penstock.spark.heartbeat import Ailment
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class Limits:
         """End the process if tasks run on although no question is under way: they cannot be cancelled."""
         until = time.monotonic() + LEFT_S
         with contextlib.suppress(Exception):  # the JVM has ended, which others notice
-            while not self._running and await run_in_threadpool(_runs_tasks, self._spark):
+            while not self._running and await run_in_threadpool(runs_tasks, self._spark):
                 if time.monotonic() > until:
                     self._ending = True
                     await run_in_threadpool(self._leave)
@@ -219,11 +219,6 @@ def memory_bytes() -> int:
             full: Any = process.memory_full_info()
             found += getattr(full, "pss", full.rss)
     return found
-
-
-def _runs_tasks(spark: Any) -> bool:
-    infos = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
-    return any(info.numRunningTasks() > 0 for info in infos)
 
 
 def _too_late(seconds: float) -> Problem:
