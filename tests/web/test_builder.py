@@ -90,7 +90,7 @@ def test_text_and_canvas_are_one_document(page: Page) -> None:
     expect(part(page, "step:0")).to_contain_text("to large, else rest")
 
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Streams").click()
-    page.get_by_role("button", name="Discard draft").click()
+    page.get_by_role("dialog").get_by_role("button", name="Discard draft").click()
     expect(heading(page)).to_have_text("Streams")
 
 
