@@ -76,7 +76,7 @@ def test_an_edit_shows_what_it_does_and_what_others_did(page: Page, faults: Faul
 def test_a_source_is_made_as_a_form_and_as_text(page: Page, product: Product) -> None:
     goto(page, "/sources/new")
     page.get_by_role("button", name="generate").click()
-    page.get_by_label("Name").fill("forms numbers")
+    page.get_by_role("textbox", name="Name").fill("forms numbers")
     page.get_by_label("Auto create stream").check(force=True)
     page.get_by_label("Rate").fill("5")
     expect(page.get_by_role("main")).to_contain_text("published to stream forms_numbers")

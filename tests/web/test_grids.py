@@ -82,7 +82,7 @@ def test_what_is_referred_to_is_deleted_with_those_who_refer_to_it_and_comes_bac
     assert product.client.get("/tasks/doomed_task").status_code == 404
 
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("are back")).to_be_visible()
+    expect(page.get_by_text("Restored")).to_be_visible()
     expect(row(page, "doomed_in")).to_be_visible()
     assert product.client.get("/tasks/doomed_task").json()["status"] == "paused"
 
