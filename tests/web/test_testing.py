@@ -42,7 +42,7 @@ def test_samples_are_run_and_kept_as_a_test_case(page: Page, product: Product, o
     chosen = page.get_by_role("combobox", name="Format of the sample events")
     expect(chosen).to_have_value("detected: CSV")
     _run(page)
-    expect(page.get_by_role("alert")).to_contain_text("asks outside", timeout=SLOW_MS)
+    expect(page.get_by_role("alert")).to_contain_text("calls an external system", timeout=SLOW_MS)
     expect(page.get_by_role("region", name="Step paid")).to_contain_text("the condition is not true")
     page.get_by_role("button", name="Suggest an answer").click()
     page.keyboard.press("Control+Enter")
