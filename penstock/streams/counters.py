@@ -64,7 +64,8 @@ class Counters:
         self._writable = False
         self._map: mmap.mmap | None = None
         self._resting = True
-        self._mutex = threading.Lock()  # threads of a process share a file lock
+        self._mutex = threading.RLock()  # threads of a process share a file lock
+        self._uses = 0
 
     def _wake(self) -> mmap.mmap | None:
         """The file, opened if it rests; None if there is none. The caller holds the mutex."""
@@ -85,15 +86,27 @@ class Counters:
         return 0 if self._fd is None else 2
 
     def rest(self) -> bool:
-        """Close the file until it is used again; false if a thread is using it."""
+        """Close the file until it is used again; false if a thread, which may be this one, is using it."""
         if not self._mutex.acquire(blocking=False):
             return False
         try:
+            if self._uses:
+                return False
             self._shut()
             self._resting = True
         finally:
             self._mutex.release()
         return True
+
+    @contextlib.contextmanager
+    def _used(self) -> Iterator[mmap.mmap | None]:
+        """The file, open for as long as this thread uses it; None if there is none."""
+        with self._mutex:
+            self._uses += 1
+            try:
+                yield self._wake()
+            finally:
+                self._uses -= 1
 
     def add(self, counts: Mapping[str, int]) -> None:
         """Add to some of the counters."""
@@ -112,8 +125,8 @@ class Counters:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keep the counters as they are."""
-        with self._mutex:
-            if self._wake() is None or self._fd is None:
+        with self._used() as mapped:
+            if mapped is None or self._fd is None:
                 yield
                 return
             fcntl.flock(self._fd, fcntl.LOCK_EX)  # covers this file only
@@ -124,11 +137,10 @@ class Counters:
 
     def all(self) -> dict[str, int]:
         """Every counter."""
-        with self._mutex:
-            mapped = self._wake()
-        if mapped is None:
-            return dict.fromkeys(NAMES, 0)
-        _, _, values = self._latest(mapped)
+        with self._used() as mapped:
+            if mapped is None:
+                return dict.fromkeys(NAMES, 0)
+            _, _, values = self._latest(mapped)
         return dict(zip(NAMES, values, strict=False))
 
     def _latest(self, mapped: mmap.mmap) -> tuple[int, int, list[int]]:
