@@ -17,9 +17,9 @@ class Problem(BaseModel):
     """One thing that is wrong, in the shape every interface shows it."""
 
     code: str = Field(description="Stable identifier of the kind of problem.")
-    message: str = Field(description="What is wrong, in one sentence.")
+    message: str = Field(description="The problem, in one sentence.")
     path: str | None = Field(default=None, description="Place in the document, such as `spec.sinks[1].path`.")
-    hint: str | None = Field(default=None, description="What to do about it.")
+    hint: str | None = Field(default=None, description="How to fix it.")
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""

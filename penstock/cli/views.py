@@ -118,7 +118,7 @@ def _show_state(about: dict[str, Any]) -> None:
     say(("  status       ", "dim"), (status, STATUS_STYLES.get(status, "")), f" ({phase_of(about)})")
     _fields({"worker": about.get("worker")})
     waits = about.get("waits_for") or {}
-    _fields({"waits for": waits.get("message"), "what to do": waits.get("hint")})
+    _fields({"waits for": waits.get("message"), "how to fix": waits.get("hint")})
     error = about.get("error")
     if error:
         where = f" {error['path']}:" if error.get("path") else ""
@@ -164,7 +164,7 @@ def _latency(goal: dict[str, Any]) -> str:
     target = f"goal {goal['target_ms']:,} ms"
     if goal["met"] is None:
         return f"{target}, no events in the last seconds"
-    found = f"99 % of events within {goal['p99_ms']:,.0f} ms, {target}"
+    found = f"99% of events within {goal['p99_ms']:,.0f} ms, {target}"
     return f"{found} met" if goal["met"] else f"{found} not met: {goal['reason']}"
 
 

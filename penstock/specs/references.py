@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from penstock.specs.catalog import Role
-from penstock.specs.documents import API_VERSION, NAME, derive_id, has_own_stream
+from penstock.specs.documents import API_VERSION, derive_id, has_own_stream
+from penstock.specs.names import name_fault
 
 INPUT = ".in"
 """After a pipeline's id: the stream that holds what is pushed to it. It can be named like any other."""
@@ -64,7 +65,7 @@ def made_stream(document: Mapping[str, Any]) -> dict[str, Any] | None:
     if document.get("kind") != "Source" or not isinstance(spec, Mapping):
         return None
     name = publishes_to(document) if spec.get("auto_create_stream") is True else None
-    if name is None or not NAME.fullmatch(name):
+    if name is None or name_fault(name) is not None:
         return None
     return {"apiVersion": API_VERSION, "kind": "Stream", "metadata": {"name": name}, "spec": {}}
 

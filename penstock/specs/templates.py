@@ -18,7 +18,7 @@ def columns_of(template: Any) -> Iterator[str]:
     if isinstance(template, str):
         for _, name, spec, conversion in string.Formatter().parse(template):
             if name is not None and (not name or spec or conversion):
-                raise ValueError("write only the name of a column between braces")
+                raise ValueError("only a column name may be between braces")
             if name is not None:
                 yield name
     elif isinstance(template, Mapping):
@@ -34,7 +34,7 @@ def checked(template: Any, path: str) -> list[str]:
     try:
         return list(columns_of(template))
     except ValueError as error:
-        hint = "write {column}, and {{ or }} for a brace"
+        hint = "use {column}, and {{ or }} for a literal brace"
         raise Invalid(Problem(code="invalid_template", message=str(error), path=path, hint=hint)) from None
 
 

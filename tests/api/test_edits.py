@@ -214,7 +214,7 @@ def test_an_edit_answers_before_it_has_shown_that_it_runs(
     wait_for("the way back", lambda: now()["revision"] == 4)
     back = now()
     assert (back["error"]["code"], back["error"]["path"]) == ("rolled_back", "spec.sinks[0]")
-    assert back["error"]["message"].startswith("revision 3 did not start and revision 2 is in force again")
+    assert back["error"]["message"].startswith("revision 3 did not start; rolled back to revision 2")
     assert back["spec"]["sinks"] == [{"type": "drop"}]
     (newest, *_) = client.get(f"{place}/revisions").json()
     assert newest["origin"] == "rollback to 2: 3 did not start"

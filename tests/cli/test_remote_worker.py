@@ -141,7 +141,7 @@ def _runs(near: Penstock, far: Penstock, url: str, token: str, crt: Path, tmp_pa
         seen = sorted(json.loads(line)["seq"] for file in out.rglob("*.json") for line in file.open())
         assert seen == list(range(COUNT))
         lines = client.get("/pipelines/numbers/logs").json()["lines"]
-        assert "completed: the input has come to its end" in [line["message"] for line in lines]
+        assert "completed: end of input reached" in [line["message"] for line in lines]
         (sink,) = client.get("/pipelines/numbers/sinks").json()
         assert (sink["state"], sink["last_ack_at"] is not None) == ("in_sync", True)
         assert not (near.home / "flows").exists(), "its progress is where its worker is"

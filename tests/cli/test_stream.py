@@ -98,7 +98,7 @@ def test_what_does_not_fit_is_told(api: Api) -> None:
     done = penstock("produce", "typed", stdin=bad)
     assert done.exit_code == 1
     assert "error[not_json] line 2:" in done.stderr
-    assert "1 event did not fit; they are in typed.dead" in done.stderr
+    assert "1 event did not match the schema; kept in typed.dead" in done.stderr
     assert "2 events appended" in done.stdout
     stopped = told("produce", "typed", "--atomic", "--batch", "2", stdin=bad + lines(3), code=1)
     assert (stopped["accepted"], stopped["misfits"]) == (0, 1)

@@ -196,7 +196,7 @@ def test_bodies_that_are_no_arrow_are_left_out(tmp_path: Path) -> None:
 def test_settings_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     directory = fill(tmp_path / "s")
     (directory / "stream.json").write_text("{")
-    with pytest.raises(Invalid, match="writes its settings again"):
+    with pytest.raises(Invalid, match="rewrite its settings"):
         repair(directory)
 
 

@@ -162,7 +162,7 @@ def test_a_number_with_another_content_is_refused(opener: Opener) -> None:
     write(storage, events(1), producer=Producer("p", 7, digest="one"))
     refused = write(storage, events(1, 1), producer=Producer("p", 7, digest="two"))
     assert isinstance(refused, BatchConflict)
-    assert "batch 7 of producer 'p' was kept with another body" in str(refused)
+    assert "batch 7 of producer 'p' was stored with a different body" in str(refused)
     assert "such as 8" in refused.hint
     repeated = [
         append(events(1), producer=Producer("p", 7, digest=digest)) for digest in ("one", None, "two")

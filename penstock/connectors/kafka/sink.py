@@ -64,18 +64,19 @@ class KafkaSink(KafkaEnd, Sink):
 
     type: Literal["kafka"] = "kafka"
     topic: str = Field(
-        min_length=1, description="Name of the topic; `{column}` stands for the value of that column."
+        min_length=1, description="Name of the topic; `{column}` is replaced by the value of that column."
     )
     max_event_bytes: int = Field(
         default=1024 * 1024 - OVERHEAD,
         ge=1,
         le=1024**3,
-        description="Larger events go to the dead letters. A topic has a limit too (`max.message.bytes`).",
+        description="Larger events go to the dead letters. Topics also have a limit (`max.message.bytes`).",
     )
     ordered: bool = Field(
         default=True,
-        description="Send the events of a batch in their order, by one task. `false`: by all tasks at once; "
-        "the order per key is then kept only where all events of a key are in one task, as those from Kafka.",
+        description="Send the events of a batch in order, with one task. `false`: with all tasks in "
+        "parallel; the order per key is then kept only if all events of a key are in one task, as with "
+        "events from Kafka.",
     )
 
     guarantee: ClassVar[Guarantee] = "at-least-once"

@@ -74,7 +74,7 @@ class Gate:
             require_accepted(plans)
         own = [plan for plan in plans if (plan.kind, plan.id) == (record.kind, record.id)]
         if reset.begin is not None and not any(plan.resets for plan in own):
-            message = "'from' is for an edit that resets the flow, and this one does not"
+            message = "'from' is only for edits that reset the flow, and this edit doesn't"
             hint = "to deliver old events again, use replay"
             raise Invalid(Problem(code="no_reset", message=message, path="from", hint=hint))
 

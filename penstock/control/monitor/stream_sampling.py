@@ -89,7 +89,7 @@ class StreamSampler:
         try:
             stats = stats_of(layout.doors[stream])
         except Exception as error:  # it is being removed, or its disk is out of reach
-            log.debug("a stream cannot be looked at", stream=stream, error=str(error))
+            log.debug("a stream could not be sampled", stream=stream, error=str(error))
             self._found.pop(stream, None)
             self._values.pop(stream, None)
             return

@@ -20,6 +20,7 @@ import structlog
 
 from penstock.engine.runtime.flow_log_reader import FILE, OLDER, Level, LogLine
 from penstock.frames.site import Site
+from penstock.plurals import plural
 
 log = structlog.get_logger()
 
@@ -96,7 +97,7 @@ class FlowLog:
     def _tell(self) -> None:
         with self._lock:
             count, self._left_out = self._left_out, 0
-        message = f"{count} lines were left out: there are at most {MOST_A_SECOND} a second"
+        message = f"{plural(count, 'line')} omitted: at most {MOST_A_SECOND} lines per second are logged"
         log.warning(message, flow=self._flow)
         self._write(_line("warning", message, None, None, {"left_out": count}))
 
