@@ -53,15 +53,17 @@ class Policy:
         """
         chosen = settings.policy
         home, start = os.path.realpath(settings.home), os.path.realpath(os.getcwd())
-        own = (*(os.path.join(home, name) for name in OWN), os.path.join(start, "penstock.toml"))
-        roots = [os.path.realpath(Path(path).expanduser()) for path in chosen.paths]
+        own = [*(os.path.join(home, name) for name in OWN), os.path.join(start, "penstock.toml")]
+        if (url := settings.storage.url) is not None and not scheme_of(url):
+            own.append(_real(url.removeprefix("file:")))
+        roots = [_real(path) for path in chosen.paths]
         # Started at the root of the file system, as services are: that would be no limit.
-        roots = roots or [home, *([start] if start != "/" else [])]
+        roots = roots or [home, *([start] if start != "/" else []), *map(_real, settings.storage.shared)]
         networks, names = _split(chosen.addresses)
         private = chosen.private_addresses
         users = has_users(settings) if users is None else users
         return cls(
-            Paths(tuple(roots), own),
+            Paths(tuple(roots), tuple(own)),
             Addresses(private == "allow" or (private == "auto" and not users), networks, names),
             frozenset(each.lower() for each in chosen.spark_formats),
             None if all_variables else frozenset(chosen.variables),
@@ -116,6 +118,10 @@ class Policy:
                 continue
             if (address := self.addresses.refused(host, resolve=resolve)) is not None:
                 yield address_problem(host, address, field)
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(Path(path).expanduser())
 
 
 def has_users(settings: Settings) -> bool:

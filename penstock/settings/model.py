@@ -398,8 +398,8 @@ class PolicySettings(_Section):
     paths: Annotated[list[str], BeforeValidator(_paths)] = Field(
         default_factory=list,
         description="Directories below which documents may name files, wherever links lead. Penstock's own"
-        " files in `home` are never among them. In the variable, separated by `:`. Empty: `home`, and the"
-        " directory in which the process was started.",
+        " files in `home` are never among them. In the variable, separated by `:`. Empty: `home`, the"
+        " directory in which the process was started, and `storage.shared`.",
     )
     addresses: Annotated[list[str], BeforeValidator(_words)] = Field(
         default_factory=list,

@@ -39,7 +39,8 @@ def product(cluster: SparkCluster, tmp_path_factory: pytest.TempPathFactory) -> 
     """Penstock with a worker whose Spark is the cluster; all orders are in the stream `orders`."""
     directory = tmp_path_factory.mktemp("driver")
     write_settings(directory, cluster)
-    started = Product(directory)
+    # Documents may name what is below `storage.shared`, as by default.
+    started = Product(directory, env={"PENSTOCK_POLICY_PATHS": ""})
     try:
         started.up()
         send(started, "orders", orders.SCHEMA, COUNT)

@@ -102,6 +102,15 @@ def test_by_default_home_and_the_start_directory_are_allowed_without_penstocks_o
     assert not paths.allows(str(tmp_path))
 
 
+def test_directories_that_a_cluster_shares_are_allowed_but_not_its_checkpoints(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    storage = {"storage.shared": [str(shared)], "storage.url": str(shared / "flows")}
+    paths = Policy.of(load({"home": tmp_path / "home", **storage}, env={}).settings).paths
+    assert paths.allows(f"{shared}/out")
+    assert not paths.allows(f"{shared}/flows/some/offsets")
+    assert not paths.allows(str(tmp_path))
+
+
 def test_the_root_of_the_file_system_is_no_start_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
