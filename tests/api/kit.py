@@ -30,7 +30,8 @@ from penstock.settings import load
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-HOUR_S = 3600.0
+DAY_S = 86_400.0
+"""The lease of a worker that nobody renews: longer than the longest run of all tests."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def judging(service: Service) -> Iterator[None]:
     )
     rpc, id = RpcServer(worker), str(uuid.uuid4())
     rpc.start()
-    service.flows.join(id, 1, rpc.url, worker.token, HOUR_S, {"version": "test"})
+    service.flows.join(id, 1, rpc.url, worker.token, DAY_S, {"version": "test"})
     try:
         yield
     finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.control.documents.service import Service
-from tests.api.kit import HOUR_S, Api, codes, judging, open_service, pipeline, running, stream
+from tests.api.kit import DAY_S, Api, codes, judging, open_service, pipeline, running, stream
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_busy_worker_is_not_a_missing_one(alone: Api, monkeypatch: pytest.Monk
     monkeypatch.setattr(alone.service.rpc, "_patience_s", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as busy:  # takes the question, and does not answer
         url = f"http://127.0.0.1:{busy.getsockname()[1]}"
-        alone.service.flows.join(str(uuid.uuid4()), 1, url, "token", HOUR_S, {"version": "test"})
+        alone.service.flows.join(str(uuid.uuid4()), 1, url, "token", DAY_S, {"version": "test"})
         refused = alone.client.post("/bundle", json={"documents": [pipeline("runs", "active")]})
     assert (refused.status_code, codes(refused)) == (503, ["worker_busy"])
     assert int(refused.headers["retry-after"]) == 30

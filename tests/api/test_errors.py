@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from penstock.control.documents.service import Service
 from penstock.errors import Problem, Unavailable
-from tests.api.kit import HOUR_S, Api, codes, judging, pipeline, running, stream
+from tests.api.kit import DAY_S, Api, codes, judging, pipeline, running, stream
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/pipelines/a/b/c", "/", "/streams/"])
@@ -71,7 +71,7 @@ def test_no_worker(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_worker_that_was_just_killed(service: Service) -> None:
     """Its lease lasts, nobody is there: the question goes to another one, or waits for it."""
-    service.flows.join("gone", 1, "http://127.0.0.1:1", "token", HOUR_S, {})
+    service.flows.join("gone", 1, "http://127.0.0.1:1", "token", DAY_S, {})
     with running(service) as api, ThreadPoolExecutor() as pool:
         answer = pool.submit(api.client.post, "/pipelines", json=pipeline("orders", "active"))
         time.sleep(0.2)
