@@ -10,7 +10,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
+
+from penstock.redaction import redacted
 
 
 class Problem(BaseModel):
@@ -20,6 +22,11 @@ class Problem(BaseModel):
     message: str = Field(description="The problem, in one sentence.")
     path: str | None = Field(default=None, description="Place in the document, such as `spec.sinks[1].path`.")
     hint: str | None = Field(default=None, description="How to fix it.")
+
+    @field_validator("message", "hint")
+    @classmethod
+    def _without_secrets(cls, text: str | None) -> str | None:
+        return None if text is None else redacted(text)
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""

@@ -1,4 +1,4 @@
-"""The five kinds as the API knows them: their places, and how they are listed and shown."""
+"""The six kinds as the API knows them: their places, and how they are listed and shown."""
 
 from __future__ import annotations
 
@@ -119,4 +119,5 @@ KINDS = (
     _runnable("Source", "sources"),
     _runnable("Task", "tasks"),
     _runnable("Sink", "sinks"),
+    Kind("Secret", "secrets"),
 )

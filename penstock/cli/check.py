@@ -103,7 +103,7 @@ def _here(documents: Sequence[Found], settings: Settings) -> list[Checked]:
         spark.session(settings.home / "logs" / "check.log") as session,
     ):
         return [
-            Checked(document, each, probe_connector(each.role, each.spec, site, session))
+            Checked(document, each, probe_connector(each.role, each.spec, site, session, lookup=lookup))
             for document, each in found
         ]
 

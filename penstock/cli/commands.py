@@ -64,6 +64,7 @@ GROUPS = {
         DOCUMENTS,
     ),
     "worker": ("Run a worker that takes pipelines from the registry of the settings.", RUN),
+    "secret": ("Set and list secrets: values that documents use as ${secret:NAME}.", DOCUMENTS),
     "user": ("Add, change and remove users. Run it where the server runs.", ACCESS),
     "token": ("Make, list and revoke tokens for programs.", ACCESS),
     "jars": ("Download and list the jars of connectors that Spark does not include.", ABOUT),
@@ -133,6 +134,14 @@ COMMANDS = {
         DOCUMENTS,
         "apply:apply",
         "Create or update every document in files, in order of their references.",
+    ),
+    "secret set": Entry(
+        DOCUMENTS,
+        "secrets:set_",
+        "Create a secret, or give it another value. It is read from the terminal or from standard input.",
+    ),
+    "secret ls": Entry(
+        DOCUMENTS, "secrets:ls", "List secrets: where their values come from, and what uses them."
     ),
     "get": Entry(DOCUMENTS, "documents:get", "List documents, or show one."),
     "describe": Entry(DOCUMENTS, "documents:describe", "Show a document in detail."),

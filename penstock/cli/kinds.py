@@ -6,6 +6,7 @@ from penstock.cli.output import Usage
 from penstock.errors import Problem, did_you_mean
 
 PLURALS = {
+    "Secret": "secrets",
     "Stream": "streams",
     "Source": "sources",
     "Task": "tasks",

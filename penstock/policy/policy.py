@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -20,6 +20,7 @@ from penstock.errors import Invalid, Problem
 from penstock.policy.addresses import Addresses, Network, hosts_in
 from penstock.policy.options import named_by
 from penstock.policy.paths import HOSTED, STORES, Paths, scheme_of
+from penstock.secrets import NO_SECRETS, Lookup, Secrets
 from penstock.settings import FOR_DOCUMENTS, Settings
 from penstock.specs.reach import Reached, reached
 
@@ -43,6 +44,8 @@ class Policy:
     """Data sources of Spark that the `spark` connector may use, in lower case; None: any."""
     variables: frozenset[str] | None = frozenset()
     """Variables beside those for documents; None: all."""
+    secrets: Secrets = NO_SECRETS
+    """Reads the secrets that documents use."""
 
     @classmethod
     def of(cls, settings: Settings, *, users: bool | None = None, all_variables: bool = False) -> Self:
@@ -67,7 +70,12 @@ class Policy:
             Addresses(private == "allow" or (private == "auto" and not users), networks, names),
             frozenset(each.lower() for each in chosen.spark_formats),
             None if all_variables else frozenset(chosen.variables),
+            Secrets.of(settings),
         )
+
+    def reads(self, lookup: Lookup) -> Callable[[str], str]:
+        """Reads secrets whose documents `lookup` finds."""
+        return lambda name: self.secrets.read(name, lookup, self.allows_variable)
 
     def allows_variable(self, name: str) -> bool:
         """Whether a document may use the value of a variable."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.policy import Policy
+from penstock.redaction import redacted
 from penstock.specs.base import Component
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ class BadEvent:
     row: int
     code: str
     message: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", redacted(self.message))
 
 
 @dataclass(frozen=True)

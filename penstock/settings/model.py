@@ -424,6 +424,40 @@ class PolicySettings(_Section):
     )
 
 
+class SecretSettings(_Section):
+    """Where values of secrets come from, and the key that encrypts those in the registry."""
+
+    key: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Keys for secrets in the registry: 32 bytes in Base64 each, separated by commas; the"
+        " first one encrypts. Best set by its variable. All servers and workers need the same. Unset:"
+        " `key_file`.",
+    )
+    key_file: Path | None = Field(
+        default=None,
+        description="File with such keys, one in a line. Unset: `secrets.key` in `home`; a server with the"
+        " embedded registry makes it.",
+    )
+    directories: Annotated[list[str], BeforeValidator(_paths)] = Field(
+        default_factory=lambda: ["/run/secrets"],
+        description="Directories below which a Secret may name a file. In the variable, separated by `:`.",
+    )
+    vault_url: str | None = Field(
+        default=None, min_length=1, description="URL of a HashiCorp Vault or OpenBao server."
+    )
+    vault_token: str | None = Field(
+        default=None, min_length=1, description="Token for that server; best set by its variable."
+    )
+    vault_token_file: Path | None = Field(
+        default=None, description="File with the token, read each time; a Vault agent can renew it."
+    )
+    vault_namespace: str | None = Field(default=None, min_length=1, description="Namespace in that server.")
+    vault_ca_file: Path | None = Field(
+        default=None, description="PEM file of trusted certificate authorities. Unset: those of the system."
+    )
+
+
 class LogSettings(_Section):
     """What the processes say about themselves."""
 
@@ -492,6 +526,7 @@ class Settings(_Section):
     kafka: KafkaSettings = Field(default_factory=KafkaSettings)
     jars: JarSettings = Field(default_factory=JarSettings)
     policy: PolicySettings = Field(default_factory=PolicySettings)
+    secrets: SecretSettings = Field(default_factory=SecretSettings)
     log: LogSettings = Field(default_factory=LogSettings)
     spark: dict[str, str] = Field(
         default={"spark.master": "local[*]"},

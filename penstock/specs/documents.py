@@ -1,4 +1,4 @@
-"""Documents: the envelope, the five kinds, and the way from a mapping to a model."""
+"""Documents: the envelope, the six kinds, and the way from a mapping to a model."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from penstock.specs.names import NAME_PATTERN, name_fault
 from penstock.specs.names import derive_id as derive_id
 from penstock.specs.policies import Batch, CommitPolicy, Effort, Placement, Restart
 from penstock.specs.positions import PositionText
+from penstock.specs.secret import SecretSpec
 from penstock.specs.stream import StreamSpec
 
 API_VERSION = "penstock/v1"
-KINDS = ("Stream", "Source", "Task", "Sink", "Pipeline")
+KINDS = ("Secret", "Stream", "Source", "Task", "Sink", "Pipeline")
 RUNNABLE = ("Source", "Task", "Sink", "Pipeline")
 """Kinds whose documents can be flows; `runs` says which of them are."""
 
@@ -218,6 +219,13 @@ class TaskSpec(Spec):
     tests: list[Case] = Field(default_factory=list, description=TESTS)
 
 
+class SecretDocument(Document):
+    """A Secret."""
+
+    kind: Literal["Secret"]
+    spec: SecretSpec
+
+
 class StreamDocument(Document):
     """A Stream."""
 
@@ -261,6 +269,7 @@ class Models:
     """The model of each kind."""
 
     by_kind: ClassVar[dict[str, type[Document]]] = {
+        "Secret": SecretDocument,
         "Stream": StreamDocument,
         "Source": SourceDocument,
         "Task": TaskDocument,

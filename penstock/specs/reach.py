@@ -76,6 +76,21 @@ def mark_of(model: type[BaseModel], name: str) -> Kind | None:
 
 
 @cache
+def marks_in(model: type[BaseModel]) -> frozenset[Kind]:
+    """The marks of all fields of a model, those of nested models included."""
+    own = {mark for name in model.model_fields if (mark := mark_of(model, name)) is not None}
+    nested = [each for info in model.model_fields.values() for each in _models(info.annotation)]
+    return frozenset(own).union(*map(marks_in, nested))
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)
+
+
+@cache
 def _inner_mark(model: type[BaseModel], name: str) -> Kind | None:
     """The mark of the texts in a list or a mapping."""
     info = model.model_fields[name]

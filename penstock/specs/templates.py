@@ -16,7 +16,9 @@ Event = Mapping[str, Any]
 def columns_of(template: Any) -> Iterator[str]:
     """The columns that a template, or the texts inside a JSON value, name; ValueError if one is malformed."""
     if isinstance(template, str):
-        for _, name, spec, conversion in string.Formatter().parse(template):
+        for text, name, spec, conversion in string.Formatter().parse(template):
+            if text.endswith("$") and spec:
+                continue  # `${secret:name}` or `${NAME:-default}`, which a document has until it runs
             if name is not None and (not name or spec or conversion):
                 raise ValueError("only a column name may be between braces")
             if name is not None:

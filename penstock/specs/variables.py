@@ -1,4 +1,4 @@
-"""`${NAME}` in a document: looked up where the pipeline runs, never stored or shown in clear."""
+"""`${NAME}` and `${secret:NAME}` in a document: looked up where the pipeline runs, never stored or shown."""
 
 from __future__ import annotations
 
@@ -6,17 +6,30 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.errors import Problem
+from penstock.errors import Invalid, Problem
 
-_VARIABLE = re.compile(r"\$(?:(\$)|)\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"\$(?:(\$)|)\{(?:secret:([^}]+)|([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?)\}")
 
 
 Allows = Callable[[str], bool]
 """Whether a document may use the value of a variable."""
 
+Reads = Callable[[str], str]
+"""The value of a secret; `Invalid` if there is none."""
+
+
+def no_secrets(name: str) -> str:
+    """Reads secrets where there are none."""
+    message = f"there is no secret '{name}'"
+    raise Invalid(Problem(code="unknown_reference", message=message, hint="create a Secret of this name"))
+
 
 def resolve(
-    value: Any, environment: Mapping[str, str], allows: Allows, path: str = ""
+    value: Any,
+    environment: Mapping[str, str],
+    allows: Allows,
+    path: str = "",
+    reads: Reads = no_secrets,
 ) -> tuple[Any, list[Problem]]:
     """`value` with its variables replaced, and a problem for each that is not set or not allowed.
 
@@ -25,9 +38,15 @@ def resolve(
     problems: list[Problem] = []
 
     def replace(match: re.Match[str], at: str) -> str:
-        escaped, name, fallback = match.groups()
+        escaped, secret, name, fallback = match.groups()
         if escaped:
             return match.group()[1:]
+        if secret is not None:
+            try:
+                return reads(secret)
+            except Invalid as error:
+                problems.extend(each.model_copy(update={"path": at}) for each in error.problems)
+                return match.group()
         if not allows(name):
             problems.append(_not_allowed(name, at))
             return match.group()
@@ -52,13 +71,27 @@ def refused(value: Any, allows: Allows, path: str = "") -> list[Problem]:
     problems: list[Problem] = []
 
     def look(text: str, at: str) -> str:
-        for escaped, name, _ in _VARIABLE.findall(text):
-            if not escaped and not allows(name):
+        for escaped, secret, name, _ in _VARIABLE.findall(text):
+            if not escaped and not secret and not allows(name):
                 problems.append(_not_allowed(name, at))
         return text
 
     _walk(value, path, look)
     return problems
+
+
+def secrets_in(value: Any, path: str = "") -> list[tuple[str, str]]:
+    """The names of the secrets that `value` uses, each with its place."""
+    found: list[tuple[str, str]] = []
+
+    def look(text: str, at: str) -> str:
+        for escaped, secret, _, _ in _VARIABLE.findall(text):
+            if secret and not escaped:
+                found.append((secret, at))
+        return text
+
+    _walk(value, path, look)
+    return found
 
 
 def _not_allowed(name: str, at: str) -> Problem:

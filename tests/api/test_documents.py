@@ -14,6 +14,7 @@ BODIES = {
         "spec": {"processors": [{"type": "filter", "where": "true"}]},
     },
     "sinks": {"metadata": {"name": "Main Line"}, "spec": {"type": "drop"}},
+    "secrets": {"metadata": {"name": "Main Line"}, "spec": {"value": "a secret"}},
 }
 
 

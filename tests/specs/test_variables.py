@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.specs.variables import refused, resolve
+from penstock.specs.variables import no_secrets, refused, resolve, secrets_in
 
 plain = st.text(alphabet=st.characters(exclude_characters="$"))
 trees = st.recursive(
@@ -52,3 +52,15 @@ def test_a_variable_that_documents_may_not_use_is_a_problem_whether_it_is_set_or
     assert [(each.code, each.path) for each in problems] == [("variable_not_allowed", "spec.query")] * 2
     assert "policy.variables" in (problems[0].hint or "")
     assert refused(spec, lambda name: name == "MINE", "spec") == problems
+
+
+def test_secrets_are_read_by_name_and_found_in_their_places() -> None:
+    spec = {"a": "x${secret:my key}y", "b": ["$${secret:no}", "${secret:gone}"]}
+    assert secrets_in(spec, "spec") == [("my key", "spec.a"), ("gone", "spec.b[1]")]
+
+    def reads(name: str) -> str:
+        return "VALUE ${PATH}" if name == "my key" else no_secrets(name)
+
+    value, (problem,) = resolve(spec, {"PATH": "p"}, every, "spec", reads)
+    assert value == {"a": "xVALUE ${PATH}y", "b": ["${secret:no}", "${secret:gone}"]}, "once, and no further"
+    assert (problem.code, problem.path) == ("unknown_reference", "spec.b[1]")

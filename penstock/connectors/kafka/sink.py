@@ -13,7 +13,7 @@ from penstock.connectors.kafka.client import JARS, KafkaEnd
 from penstock.connectors.kafka.problems import explained
 from penstock.connectors.messages.rejected import rejected_in
 from penstock.connectors.messages.shape import REFUSAL, TARGET, Limits, message_of, misfits
-from penstock.connectors.messages.template import columns_of
+from penstock.connectors.messages.template import columns_of, text_of
 from penstock.connectors.probe import Probe
 from penstock.errors import Problem
 from penstock.frames.site import Site
@@ -97,7 +97,9 @@ options: {compression.type: zstd}
         return value
 
     def shape(self, df: DataFrame, site: Site) -> DataFrame:
-        return message_of(df, self.topic, Limits(self.max_event_bytes, valid=VALID, overhead=MOST_OVERHEAD))
+        limits = Limits(self.max_event_bytes, valid=VALID, overhead=MOST_OVERHEAD)
+        # Spark sends the messages itself, to the topics in the frame.
+        return message_of(df, self.topic, limits, lambda topic: text_of(topic, literal=str))
 
     def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
         yield from misfits(schema, self.topic, "topic")

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.control.documents.edits import FlowPlan, Planner, require_accepted
 from penstock.control.documents.judge import Judge
 from penstock.control.documents.raw import of_kind, patched
+from penstock.control.documents.sealing import Sealing
 from penstock.control.registry.changes import require_same
 from penstock.control.registry.content import as_json, differences, split_status
 from penstock.control.registry.records import DiffEntry, Record
@@ -42,14 +43,14 @@ class Planned:
 class Gate:
     """Plans edits, and accepts or refuses them."""
 
-    def __init__(self, judge: Judge, streams: Streams) -> None:
-        self._judge, self._registry = judge, judge.registry
+    def __init__(self, judge: Judge, streams: Streams, sealing: Sealing) -> None:
+        self._judge, self._registry, self._sealing = judge, judge.registry, sealing
         self._planner = Planner(judge.settings, judge.registry, streams)
 
     def plan(self, kind: str, name: str, raw: Any, *, merge: bool) -> Planned:
         """What a new revision of a document would change. With `merge` it is a patch."""
         record = self._registry.get(kind, name)
-        raw = patched(record, raw) if merge else of_kind(kind, raw)
+        raw = self._sealing.sealed(patched(record, raw) if merge else of_kind(kind, raw))
         (analysis,) = self._judge.all([raw])
         if not analysis.valid:
             return Planned(record, [], analysis)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from penstock.control.documents.edit_gate import NO_RESET, Gate, Reset
 from penstock.control.documents.judge import Judge, desired_of
 from penstock.control.documents.raw import name_of, of_kind, patched, versioned
+from penstock.control.documents.sealing import Sealing
 from penstock.control.fleet.assignments import Flows, WorkerInfo
 from penstock.control.fleet.coordinator import Coordinator
 from penstock.control.fleet.processes import WorkerProcesses, WorkerStart
@@ -93,7 +94,8 @@ class Service:
         self.coordinator = Coordinator(settings, self.flows, self.rpc)
         self.judge = Judge(settings, registry, self.flows, self.rpc, questions)
         self.streams = Streams(settings, registry)
-        self.gate = Gate(self.judge, self.streams)
+        self.sealing = Sealing(settings, registry)
+        self.gate = Gate(self.judge, self.streams, self.sealing)
 
     # Documents
 
@@ -107,7 +109,7 @@ class Service:
 
     def create(self, kind: str, raw: Any) -> Saved:
         """Save a new document. It must be valid, unless it has a flow that is not to run now."""
-        raw = of_kind(kind, raw)
+        raw = self.sealing.sealed(of_kind(kind, raw))
         desired = desired_of(raw)
         if (taken := self.registry.find(kind, name_of(raw) or "")) is not None:
             # Checked before validation: a user needs to know this first.
@@ -167,7 +169,7 @@ class Service:
         self, kind: str, record: Record, raw: Any, expected: str | None, origin: str, reset: Reset
     ) -> Saved:
         require_current(record, expected)
-        raw = of_kind(kind, raw)
+        raw = self.sealing.sealed(of_kind(kind, raw))
         desired = desired_of(raw) or (record.flow.desired if record.flow else None)
         analysis = self.judge.for_saving(raw, desired)
         document = analysis.document or raw
@@ -305,7 +307,7 @@ class Service:
         self, documents: Sequence[Any], mode: Mode, *, dry_run: bool, accept_reset: bool = False
     ) -> Sequence[Change]:
         """Save all documents of a bundle or none of them."""
-        judged = self.judge.bundle([versioned(raw) for raw in documents], mode)
+        judged = self.judge.bundle([self.sealing.sealed(versioned(raw)) for raw in documents], mode)
         if dry_run:
             return self.registry.plan_import(judged, mode)
         before = self.registry.records()
@@ -367,7 +369,7 @@ class Service:
 
     def validate(self, documents: Sequence[Any]) -> Sequence[Analysis]:
         """The problems of documents that may refer to each other and to registered ones."""
-        return self.judge.all(documents)
+        return self.judge.all([self.sealing.sealed(raw) for raw in documents])
 
     def readiness(self) -> Readiness:
         """Whether flows can run, and the status of each."""

@@ -43,4 +43,4 @@ def _probe(worker: Worker, request: ProbeRequest) -> Probe:
 
     settings = worker.settings
     site = declared_site({}, lookup, settings.defaults.model_dump(), Policy.of(settings))
-    return probe_connector(request.role, request.spec, site, worker.spark)
+    return probe_connector(request.role, request.spec, site, worker.spark, lookup=lookup)

@@ -18,6 +18,7 @@ from penstock.engine.runtime.failures import failure_of
 from penstock.errors import Invalid, PenstockError, Problem
 from penstock.frames.site import Site
 from penstock.policy import UNRESTRICTED, Policy
+from penstock.specs.catalog import catalog
 from penstock.specs.documents import (
     Document,
     PipelineDocument,
@@ -28,10 +29,11 @@ from penstock.specs.documents import (
     runs,
     what_runs,
 )
+from penstock.specs.reach import marks_in
 from penstock.specs.references import INPUT, made_stream
 from penstock.specs.stream import StreamSpec
 from penstock.specs.validation import Known, parse
-from penstock.specs.variables import refused
+from penstock.specs.variables import refused, secrets_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,8 +120,31 @@ def _check_reach(raw: Mapping[str, Any], document: Any, policy: Policy) -> None:
     """Refuse what the document itself names and must not reach, as far as it is written there."""
     problems = refused(what_runs(raw).get("spec"), policy.allows_variable, "spec")
     problems += policy.problems(document.spec, "spec")
+    problems += misplaced_secrets(raw)
     if problems:
         raise Invalid(*problems)
+
+
+def misplaced_secrets(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    """A problem for each secret in a step that connects to nothing: its value would get into events."""
+    spec = what_runs(raw).get("spec")
+    steps = spec.get("processors") if isinstance(spec, Mapping) else None
+    for i, step in enumerate(steps if isinstance(steps, list) else ()):
+        if not isinstance(step, Mapping) or _connects(str(step.get("type"))):
+            continue
+        for name, path in secrets_in(step, f"spec.processors[{i}]"):
+            yield Problem(
+                code="secret_not_allowed",
+                message=f"a step of type '{step.get('type')}' can't use the secret '{name}'",
+                path=path,
+                hint="secrets are for connections: sources, sinks and steps that call other systems",
+            )
+
+
+def _connects(step: str) -> bool:
+    """Whether steps of this type connect to other systems."""
+    cls = catalog("processor").classes.get(step)
+    return cls is not None and not marks_in(cls).isdisjoint(("url", "address", "database"))
 
 
 def offline(documents: Sequence[Any]) -> tuple[Lookup, Known]:
@@ -150,7 +175,7 @@ def _id(raw: Any) -> str | None:
 
 def needs_spark(raw: Any) -> bool:
     """Whether Spark has something to say about a document, besides its structure and its references."""
-    if not isinstance(raw, Mapping) or raw.get("kind") == "Stream":
+    if not isinstance(raw, Mapping) or raw.get("kind") in ("Stream", "Secret"):
         return False
     return raw.get("kind") not in ("Task", "Sink") or runs(raw)
 
@@ -286,7 +311,7 @@ def _plain_secrets(node: Any, path: str) -> Iterator[Problem]:
                     code="plain_secret",
                     message=f"'{key}' is stored and shown in plain text",
                     path=f"{path}.{key}",
-                    hint="use ${PENSTOCK_VAR_NAME} and set that environment variable where the worker runs",
+                    hint="put it into a Secret, and use ${secret:NAME} here",
                 )
             yield from _plain_secrets(value, f"{path}.{key}")
     elif isinstance(node, list):

@@ -15,6 +15,7 @@ from penstock.engine.runtime.failures import failure_of
 from penstock.errors import Invalid, NotFound, PenstockError, Problem, did_you_mean
 from penstock.frames.site import Site
 from penstock.policy import Policy
+from penstock.secrets import Lookup
 from penstock.specs.catalog import catalog
 from penstock.specs.problems import problems_of
 from penstock.specs.variables import resolve
@@ -67,13 +68,14 @@ def probe_connector(
     site: Site,
     spark: SparkSession,
     environment: Mapping[str, str] | None = None,
+    lookup: Lookup = lambda *_: None,
 ) -> Probe:
     """Test the connection of a connector. A spec that is not valid has its problems in the result.
 
     Fields of the place where the connector stands, such as `required` of a sink, are left aside.
     """
     try:
-        component = connector_of(role, spec, site.policy, environment)
+        component = connector_of(role, spec, site.policy, environment, lookup)
         site.policy.require(component)
     except PenstockError as error:
         return Probe(problems=error.problems)
@@ -88,6 +90,7 @@ def connector_of(
     spec: Mapping[str, Any],
     policy: Policy,
     environment: Mapping[str, str] | None = None,
+    lookup: Lookup = lambda *_: None,
 ) -> Source | Sink:
     """The connector that a spec declares; `NotFound` for an unknown type, `Invalid` with all problems."""
     classes = catalog(role).classes
@@ -97,7 +100,7 @@ def connector_of(
         raise NotFound(Problem(code="unknown_type", message=message, hint=did_you_mean(kind, classes)))
     cls = classes[kind]
     variables = os.environ if environment is None else environment
-    resolved, problems = resolve(dict(spec), variables, policy.allows_variable)
+    resolved, problems = resolve(dict(spec), variables, policy.allows_variable, reads=policy.reads(lookup))
     if problems:
         raise Invalid(*problems)
     own = {field.alias or name for name, field in cls.model_fields.items()}

@@ -255,7 +255,8 @@ class _Resolver:
     def document(self, raw: Mapping[str, Any]) -> Any:
         raw = what_runs(raw)  # a sample event may hold anything, "${" too
         policy = self.site.policy
-        spec, problems = resolve(raw.get("spec"), self.environment, policy.allows_variable, "spec")
+        reads = policy.reads(self.lookup)
+        spec, problems = resolve(raw.get("spec"), self.environment, policy.allows_variable, "spec", reads)
         if problems:
             raise Invalid(*problems)
         document: Any = parse({**raw, "spec": spec}, self.defaults)

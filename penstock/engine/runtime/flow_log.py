@@ -21,6 +21,7 @@ import structlog
 from penstock.engine.runtime.flow_log_reader import FILE, OLDER, Level, LogLine
 from penstock.frames.site import Site
 from penstock.plurals import plural
+from penstock.redaction import redacted
 
 log = structlog.get_logger()
 
@@ -107,7 +108,7 @@ class FlowLog:
         with contextlib.suppress(OSError), self._lock:
             # Opened for each line: another worker may have the flow by now, and have begun another file.
             with path.open("ab") as file:
-                file.write(line.model_dump_json().encode() + b"\n")
+                file.write(redacted(line.model_dump_json()).encode() + b"\n")
                 size = file.tell()
             if size >= MOST_BYTES:
                 os.replace(path, self._directory / OLDER)

@@ -2071,6 +2071,138 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List secrets */
+        get: operations["listSecrets"];
+        put?: never;
+        /** Create a secret */
+        post: operations["createSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/secrets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a secret */
+        get: operations["getSecret"];
+        /** Replace a secret */
+        put: operations["replaceSecret"];
+        post?: never;
+        /** Delete a secret */
+        delete: operations["deleteSecret"];
+        options?: never;
+        head?: never;
+        /**
+         * Change parts of a secret
+         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, any other value replaces the old one.
+         */
+        patch: operations["patchSecret"];
+        trace?: never;
+    };
+    "/secrets/{name}/revisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the revisions of a secret */
+        get: operations["listSecretRevisions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/secrets/{name}/revisions/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a revision of a secret */
+        get: operations["getSecretRevision"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/secrets/{name}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Compare two revisions of a secret */
+        get: operations["diffSecret"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/secrets/{name}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Roll back to an earlier revision of a secret
+         * @description Saves the content of the earlier revision as a new revision.
+         */
+        post: operations["rollbackSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/secrets/{name}/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview the effects of an edit of a secret
+         * @description Accepts a whole document, as PUT does, or a patch, as PATCH does: a body without `metadata` or `spec`, or of type `{MERGE}`, is a patch. Nothing is changed.
+         */
+        post: operations["planSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/streams/{name}/tail": {
         parameters: {
             query?: never;
@@ -12407,6 +12539,61 @@ export interface components {
             password: string;
         };
         /**
+         * SecretDocument
+         * @description A Secret.
+         */
+        SecretDocument: {
+            /**
+             * Apiversion
+             * @description Version of the document format.
+             * @default penstock/v1
+             * @constant
+             */
+            apiVersion: "penstock/v1";
+            /**
+             * Kind
+             * @constant
+             */
+            kind?: "Secret";
+            metadata: components["schemas"]["Metadata"];
+            spec: components["schemas"]["SecretSpec"];
+        };
+        /**
+         * SecretSpec
+         * @description A value that documents use as `${secret:NAME}`. Exactly one field says where it comes from.
+         */
+        SecretSpec: {
+            /**
+             * Value
+             * @description The value itself. It is encrypted when the document is saved, and never shown again.
+             * @default null
+             */
+            value: string | null;
+            /**
+             * Sealed
+             * @description The encrypted value, as Penstock has stored it. Only an installation with the same key can read it.
+             * @default null
+             */
+            sealed: string | null;
+            /**
+             * Environment
+             * @description Environment variable of the worker: one that documents may use, see `policy.variables`.
+             * @default null
+             */
+            environment: string | null;
+            /**
+             * File
+             * @description File on the worker, below one of the directories in `secrets.directories`. A line break at its end is ignored.
+             * @default null
+             */
+            file: string | null;
+            /**
+             * @description Field of a secret in the Vault server of `secrets.vault_url`.
+             * @default null
+             */
+            vault: components["schemas"]["VaultField"] | null;
+        };
+        /**
          * Security
          * @description How connections are encrypted and authenticated. Absent: neither.
          */
@@ -14286,6 +14473,36 @@ export interface components {
             tag: string;
         };
         /**
+         * VaultField
+         * @description A field of a secret in HashiCorp Vault or OpenBao.
+         */
+        VaultField: {
+            /**
+             * Mount
+             * @description Path of the key-value engine.
+             * @default secret
+             */
+            mount: string;
+            /**
+             * Path
+             * @description Path of the secret in the engine, such as `billing/database`.
+             */
+            path: string;
+            /**
+             * Field
+             * @description Field of that secret.
+             * @default value
+             */
+            field: string;
+            /**
+             * Kv
+             * @description Version of the key-value engine.
+             * @default 2
+             * @enum {integer}
+             */
+            kv: 1 | 2;
+        };
+        /**
          * Wal
          * @description The write-ahead log of a stream: durability, replay window and disk use.
          */
@@ -14722,7 +14939,7 @@ export interface components {
              */
             late: string | null;
         };
-        AnyDocument: components["schemas"]["StreamDocument"] | components["schemas"]["SourceDocument"] | components["schemas"]["TaskDocument"] | components["schemas"]["SinkDocument"] | components["schemas"]["PipelineDocument"];
+        AnyDocument: components["schemas"]["SecretDocument"] | components["schemas"]["StreamDocument"] | components["schemas"]["SourceDocument"] | components["schemas"]["TaskDocument"] | components["schemas"]["SinkDocument"] | components["schemas"]["PipelineDocument"];
         /** @description Documents in one file. */
         Bundle: {
             /**
@@ -20386,6 +20603,418 @@ export interface operations {
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listSecrets: {
+        parameters: {
+            query?: {
+                /** @description Only documents with this text in name, id or description. */
+                search?: string | null;
+                /** @description `key` or `key=value`; if repeated, all must match. */
+                label?: string[];
+                /** @description Sort order; prefix with `-` to reverse it. */
+                sort?: "name" | "-name" | "id" | "-id" | "created" | "-created" | "updated" | "-updated";
+                /** @description Maximum number of results. */
+                limit?: number;
+                /** @description Number of results to skip. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentPage"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    createSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SecretDocument"];
+                "application/yaml": components["schemas"]["SecretDocument"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentInfo"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentInfo"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    replaceSecret: {
+        parameters: {
+            query?: {
+                /** @description Accept that the flow loses state or its position in the source. */
+                accept_reset?: boolean;
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
+                from?: string | null;
+            };
+            header?: {
+                /** @description ETag of the revision that the change is based on. */
+                "if-match"?: string | null;
+            };
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SecretDocument"];
+                "application/yaml": components["schemas"]["SecretDocument"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentInfo"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            412: components["responses"]["Error412"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    deleteSecret: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description ETag of the revision that the change is based on. */
+                "if-match"?: string | null;
+            };
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            412: components["responses"]["Error412"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    patchSecret: {
+        parameters: {
+            query?: {
+                /** @description Accept that the flow loses state or its position in the source. */
+                accept_reset?: boolean;
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
+                from?: string | null;
+            };
+            header?: {
+                /** @description ETag of the revision that the change is based on. */
+                "if-match"?: string | null;
+            };
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/merge-patch+json": Record<string, never>;
+                "application/json": Record<string, never>;
+                "application/yaml": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentInfo"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            412: components["responses"]["Error412"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listSecretRevisions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevisionSummary"][];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getSecretRevision: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+                /** @description Number of the revision. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevisionInfo"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    diffSecret: {
+        parameters: {
+            query?: {
+                /** @description Default: the revision before `to`. */
+                from?: number | null;
+                /** @description Default: the current revision. */
+                to?: number | null;
+            };
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DiffInfo"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    rollbackSecret: {
+        parameters: {
+            query?: {
+                /** @description Accept that the flow loses state or its position in the source. */
+                accept_reset?: boolean;
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
+                from?: string | null;
+            };
+            header?: {
+                /** @description ETag of the revision that the change is based on. */
+                "if-match"?: string | null;
+            };
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Revision
+                     * @description Revision to roll back to.
+                     */
+                    revision: number;
+                };
+                "application/yaml": {
+                    /**
+                     * Revision
+                     * @description Revision to roll back to.
+                     */
+                    revision: number;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentInfo"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            412: components["responses"]["Error412"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    planSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+                "application/yaml": Record<string, never>;
+                "application/merge-patch+json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EditPlanView"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            413: components["responses"]["Error413"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
