@@ -74,7 +74,8 @@ class QuestionProcess:
     def stop(self) -> None:
         """End the process, and wait for it."""
         self._stop.set()
-        self._thread.join()
+        if self._thread.ident is not None:  # a server that has failed to start has none
+            self._thread.join()
         if self._process is not None:
             close_leash(self._process)
             await_end(self._process, time.monotonic() + STOP_S)
