@@ -85,8 +85,9 @@ class Ops(View):
     input_events: int = 0
     batches: int = 0
     dead_letters: int = Field(default=0, description="Events that could not be processed.")
-    input_events_per_second: float = 0.0
-    processed_events_per_second: float = 0.0
+    events_per_second: float = Field(
+        default=0.0, description="Events read per second, over the last ten seconds."
+    )
     last_batch: dict[str, Any] | None = None
     latency: LatencyOps | None = Field(default=None, description="Null without a latency goal.")
     receiver: ReceiverOps | None = Field(

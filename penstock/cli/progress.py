@@ -144,7 +144,7 @@ def progress_line(pipeline: str, state: State) -> str:
     ops = state.ops
     parts = [f"{pipeline}: {state.phase.replace('_', ' ')}"]
     if ops:
-        parts += [f"{count(ops['input_events'])} in", rate(ops["processed_events_per_second"])]
+        parts += [f"{count(ops['input_events'])} in", rate(ops["events_per_second"])]
         parts.append(plural(ops["batches"], "batch"))
         parts += [f"{name} {count(sink['events'])}" for name, sink in ops["sinks"].items()]
     if state.error and state.phase in ("backing_off", "starting"):

@@ -99,8 +99,12 @@ def tail(
         str | None, typer.Option(help="Start position: earliest, latest, offset:N or time:ISO 8601.")
     ] = None,
     last: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Start with this many of the most recent events.")
+        int | None,
+        typer.Option(min=1, max=10_000, help="Print this many of the most recent events, and end."),
     ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="With --last: go on with new events as they arrive.")
+    ] = False,
     contains: Annotated[
         str | None, typer.Option("--filter", help="Only events whose JSON contains this text.")
     ] = None,
@@ -108,13 +112,17 @@ def tail(
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Print the events of a stream as they arrive, until Ctrl-C. Reconnects when the server restarts."""
+    """Print the events of a stream as they arrive, until Ctrl-C. Reconnects when the server restarts.
+
+    With --last, only the most recent ones, unless --follow is given too.
+    """
     if position is not None and last is not None:
         message = "--last and --position can't be combined"
         raise Usage(Problem(code="exclusive_options", message=message))
     client, shown = connect(server), 0
     try:
-        for event in _events(client, name, position or "latest", last, contains):
+        ends = last is not None and not follow
+        for event in _events(client, name, position or "latest", last, contains, ends=ends):
             shown += 1  # before it is: Ctrl-C may come as soon as a person sees it
             if json:
                 show_json(event, line=True)
@@ -131,14 +139,19 @@ def _stats(client: Client, name: str) -> dict[str, Any]:
 
 
 def _events(
-    client: Client, name: str, position: str, last: int | None, contains: str | None
+    client: Client, name: str, position: str, last: int | None, contains: str | None, *, ends: bool
 ) -> Iterator[dict[str, Any]]:
-    """Events from a position on. A connection that breaks is made again where it was."""
+    """Events from a position on. A connection that breaks is made again where it was.
+
+    `ends`: only those that are there now, which needs `last`.
+    """
     params: dict[str, str] = {"position": position, **({"filter": contains} if contains is not None else {})}
     if last is not None:
         page = client.about("Stream", name, "events", last=last)
         yield from (event for event in page["events"] if contains is None or contains in _text(event))
         params["position"] = f"offset:{page['next']}"
+    if ends:
+        return
     headers: dict[str, str] = {}
     connected = False
     while True:

@@ -69,7 +69,7 @@ def _pipeline(item: dict[str, Any]) -> list[str]:
         phase_of(item),
         count(ops.get("input_events")),
         count(sum(sink.get("events", 0) for sink in sinks)),
-        rate(float(ops.get("processed_events_per_second") or 0.0)) if item["status"] == "active" else "-",
+        rate(float(ops.get("events_per_second") or 0.0)) if item["status"] == "active" else "-",
         when(item["updated_at"]),
         str(error.get("message") or "")[:80],
     ]
@@ -136,7 +136,7 @@ def _show_counters(ops: dict[str, Any]) -> None:
             "in": count(ops.get("input_events")),
             "batches": count(ops.get("batches")),
             "dead letters": count(ops["dead_letters"]) if ops.get("dead_letters") else None,
-            "rate": rate(float(ops.get("processed_events_per_second") or 0.0)),
+            "rate": rate(float(ops.get("events_per_second") or 0.0)),
             "latency": _latency(ops["latency"]) if ops.get("latency") else None,
         }
     )

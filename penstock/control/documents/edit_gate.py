@@ -16,6 +16,7 @@ from penstock.control.registry.records import DiffEntry, Record
 from penstock.control.streams.logs import Streams
 from penstock.engine.plan.analysis import Analysis
 from penstock.errors import Invalid, Problem
+from penstock.specs.weakened import weakened
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Gate:
             return Planned(record, [], analysis)
         document = analysis.document or raw
         require_same(record, document)
+        weaker = weakened(record.document, document, self._judge.settings.defaults.model_dump())
+        analysis = analysis.model_copy(update={"warnings": [*analysis.warnings, *weaker]})
         changes = list(differences(record.document, split_status(as_json(document))[0]))
         return Planned(record, changes, analysis, self._plans([document]))
 

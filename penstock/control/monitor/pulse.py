@@ -21,7 +21,7 @@ from penstock.control.graph.layout import Layouts, key_of
 from penstock.control.monitor.attention import Scene, attention
 from penstock.control.monitor.flow_sampling import FlowSampler
 from penstock.control.monitor.history import STEP_MS, History, Series, Values
-from penstock.control.monitor.meters import LATELY_S, Meter
+from penstock.control.monitor.meters import LATELY_S
 from penstock.control.monitor.snapshot import (
     Attention,
     FlowPulse,
@@ -33,6 +33,7 @@ from penstock.control.monitor.snapshot import (
     WorkerPulse,
 )
 from penstock.control.monitor.stream_sampling import StreamSampler
+from penstock.engine.runtime.meter import Meter
 
 log = structlog.get_logger()
 

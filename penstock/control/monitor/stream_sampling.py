@@ -9,9 +9,10 @@ import structlog
 
 from penstock.control.graph.layout import Layout, key_of
 from penstock.control.monitor.history import Values
-from penstock.control.monitor.meters import Growth, Meter
+from penstock.control.monitor.meters import Growth
 from penstock.control.monitor.snapshot import ReaderPulse, StreamPulse
 from penstock.control.streams.pages import Stats, stats_of
+from penstock.engine.runtime.meter import Meter
 
 log = structlog.get_logger()
 

@@ -4274,15 +4274,11 @@ export interface components {
              */
             dead_letters: number;
             /**
-             * Input Events Per Second
+             * Events Per Second
+             * @description Events read per second, over the last ten seconds.
              * @default 0
              */
-            input_events_per_second: number;
-            /**
-             * Processed Events Per Second
-             * @default 0
-             */
-            processed_events_per_second: number;
+            events_per_second: number;
             /** Last Batch */
             last_batch: {
                 [key: string]: unknown;
@@ -4518,15 +4514,11 @@ export interface components {
              */
             dead_letters: number;
             /**
-             * Input Events Per Second
+             * Events Per Second
+             * @description Events read per second, over the last ten seconds.
              * @default 0
              */
-            input_events_per_second: number;
-            /**
-             * Processed Events Per Second
-             * @default 0
-             */
-            processed_events_per_second: number;
+            events_per_second: number;
             /** Last Batch */
             last_batch: {
                 [key: string]: unknown;
