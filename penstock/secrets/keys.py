@@ -13,9 +13,6 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
 from penstock.errors import Invalid, Problem, Unavailable
 from penstock.settings import Settings
 
@@ -57,12 +54,17 @@ class Keys:
 
     def seal(self, secret: str, value: str) -> str:
         """The value of a secret, sealed."""
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
         key, nonce = self._all()[0], os.urandom(NONCE_BYTES)
         sealed = nonce + AESGCM(key).encrypt(nonce, value.encode(), _bound(secret))
         return f"{VERSION}.{_fingerprint(key)}.{base64.urlsafe_b64encode(sealed).decode()}"
 
     def open(self, secret: str, sealed: str) -> str:
         """The value of a secret; `Invalid` if it was not sealed for this secret, or not with these keys."""
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
         version, fingerprint, text = [*sealed.split("."), "", ""][:3]
         try:
             content = base64.urlsafe_b64decode(text)

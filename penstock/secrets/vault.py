@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-
-import httpx
 
 from penstock.errors import Invalid, Problem, Unavailable
 from penstock.settings import Settings
 from penstock.specs.secret import VaultField
+
+if TYPE_CHECKING:
+    import httpx
 
 TIMEOUT_S = 10.0
 
@@ -43,6 +43,10 @@ class Vault:
 
     def read(self, secret: str, field: VaultField) -> str:
         """A field of a secret."""
+        import ssl
+
+        import httpx
+
         version = "/data" if field.kv == 2 else ""
         url = f"{self.url}/v1/{field.mount}{version}/{quote(field.path)}"
         headers = {"X-Vault-Token": self._token(), "X-Vault-Request": "true"}
