@@ -29,6 +29,8 @@ from penstock.streams.storage import (
 
 _SIZE = struct.Struct("<I")
 
+LARGEST = 2**63
+
 REFUSALS: tuple[type[Refusal], ...] = (Fenced, BatchConflict, BatchTooOld)
 
 Parts = Sequence[bytes | pa.Buffer]
@@ -82,12 +84,32 @@ def _appends(told: Any, parts: Sequence[memoryview]) -> list[Append]:
         raise ValueError("the message does not have a part for each body")
     data, found = iter(parts), []
     for bodies, who, tx in told:
-        if not all(isinstance(number, int) and number >= 0 for body in bodies for number in body):
+        if not all(type(number) is int and 0 <= number < LARGEST for body in bodies for number in body):
             raise ValueError("the counts of a body are not numbers")
         made = [Body(pa.py_buffer(next(data)), count, raw_bytes) for count, raw_bytes in bodies]
-        producer = None if who is None else Producer(*who)
-        found.append(Append(made, producer, tuple(map(tuple, tx))))
+        producer = None if who is None else _producer(*who)
+        found.append(Append(made, producer, tuple(_mark(*mark) for mark in tx)))
     return found
+
+
+def _producer(name: str, batch: int, epoch: int, digest: str | None, position: str | None) -> Producer:
+    texts = isinstance(name, str) and all(
+        each is None or isinstance(each, str) for each in (digest, position)
+    )
+    if not texts or not _are_numbers(batch, epoch):
+        raise ValueError("the producer of an append is not valid")
+    return Producer(name, batch, epoch, digest, position)
+
+
+def _mark(first: int, end: int, name: str, closed: bool) -> tuple[int, int, str, bool]:
+    if not (_are_numbers(first, end) and isinstance(name, str) and isinstance(closed, bool)):
+        raise ValueError("a mark of a transaction is not valid")
+    return first, end, name, closed
+
+
+def _are_numbers(*values: object) -> bool:
+    """Whether values are integers that a frame has room for."""
+    return all(type(value) is int and 0 <= value < LARGEST for value in values)
 
 
 def pack_result(result: Appended | Refusal) -> list[Any]:
