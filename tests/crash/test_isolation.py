@@ -55,7 +55,7 @@ HOSTILE = {
 }
 """Steps of test runs that need more time, memory or stack than there is."""
 
-BY_DAY = ("nested", "explode")
+BY_DAY = ("explode",)
 
 HARMLESS = ("repartition", "groups")
 """Those that a newer Spark or Java may answer after all."""

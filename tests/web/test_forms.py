@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.product import Product
 from tests.web import catalogue
-from tests.web.kit import WORKER_MS, Faults, axe, goto
+from tests.web.kit import WORKER_MS, Faults, axe, goto, show_as
 
 
 def test_the_components_that_the_forms_are_tested_with_are_the_current_ones() -> None:
@@ -83,16 +83,16 @@ def test_a_source_is_made_as_a_form_and_as_text(page: Page, product: Product) ->
     page.get_by_role("radiogroup", name="Status after saving").get_by_text("Paused").click()
     axe(page)
 
-    page.get_by_role("radiogroup", name="View").get_by_text("YAML").click()
+    show_as(page, "YAML")
     text = page.get_by_role("textbox", name="Document as YAML")
     expect(text).to_contain_text("auto_create_stream: true")
     axe(page)
     text.click()
     page.keyboard.press("Control+End")
     page.keyboard.insert_text("# by hand\n")
-    page.get_by_role("radiogroup", name="View").get_by_text("Form").click()
+    show_as(page, "Form")
     page.get_by_label("Rate").fill("7")
-    page.get_by_role("radiogroup", name="View").get_by_text("YAML").click()
+    show_as(page, "YAML")
     expect(text).to_contain_text("rate: 7")
     expect(text).to_contain_text("# by hand")
     page.get_by_role("button", name="Create").click()
