@@ -107,11 +107,16 @@ function SecretTable({ secrets, onChange }: TableProps) {
 
 function Users({ secret }: { secret: Secret }) {
   const users = secret.referrers ?? [];
-  if (users.length === 0) return <Text c="dimmed">nothing</Text>;
+  if (users.length === 0)
+    return (
+      <Text size="sm" c="dimmed">
+        nothing
+      </Text>
+    );
   return (
     <Group gap="xs">
       {users.map(({ kind, id, name }) => (
-        <Anchor key={`${kind}/${id}`} component={Link} to={pageOf(kind as KindName, id)}>
+        <Anchor key={`${kind}/${id}`} size="sm" component={Link} to={pageOf(kind as KindName, id)}>
           {name}
         </Anchor>
       ))}
