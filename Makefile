@@ -29,8 +29,9 @@ test: java ## Run every test: of the web app, then the others, the fast ones fir
 nightly: java setup web ## Run every test, those that kill and damage streams ten times as long
 	@PENSTOCK_TEST_NIGHTLY=1 $(PYTEST) $(SIDE_BY_SIDE) --timeout 1800
 
-verify: java setup ## Lint, types, layers and the fast tests
+verify: java setup ## Lint, types, layers, the audit of dependencies and the fast tests
 	@scripts/beside.sh "style, types and layers" scripts/lint.sh "web app: checks" "scripts/web.sh check"
+	@scripts/audit.sh
 	@$(PYTEST) $(SIDE_BY_SIDE) -m "not slow" --durations 10
 
 lint: setup ## Check style, types and layers
@@ -48,9 +49,10 @@ lock: setup ## Resolve the dependencies again and pin them
 	@$(LOCK) --upgrade --extra dev pyproject.toml -o requirements.lock
 	@$(LOCK) --upgrade --extra bench -c requirements.lock pyproject.toml -o requirements-bench.lock
 	@$(LOCK) --upgrade --group web -o requirements-web.lock
+	@$(LOCK) --upgrade --group audit -o requirements-audit.lock
 
 clean: ## Remove the environment, caches and builds (keeps .penstock, your data)
-	@rm -rf .venv .venv.lock .web.lock web/node_modules penstock/ui build dist
+	@rm -rf .venv .venv-audit .venv.lock .web.lock web/node_modules penstock/ui build dist
 	@rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -41,7 +41,7 @@ class Fleet:
         settings = load({"home": home, "registry.url": url}, env={}, cwd=home).settings
         self.registry = Registry.open(url)
         self.flows = Flows(self.registry)
-        self.coordinator = Coordinator(settings, self.flows, Silent())
+        self.coordinator = Coordinator(settings, self.flows, Silent(settings.questions.deadline_ms / 1000))
         self.statements = 0
         event.listen(self.registry.engine, "before_cursor_execute", self._count)
         with self.registry.begin() as conn:

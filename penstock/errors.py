@@ -10,16 +10,23 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
+
+from penstock.redaction import redacted
 
 
 class Problem(BaseModel):
     """One thing that is wrong, in the shape every interface shows it."""
 
     code: str = Field(description="Stable identifier of the kind of problem.")
-    message: str = Field(description="What is wrong, in one sentence.")
+    message: str = Field(description="The problem, in one sentence.")
     path: str | None = Field(default=None, description="Place in the document, such as `spec.sinks[1].path`.")
-    hint: str | None = Field(default=None, description="What to do about it.")
+    hint: str | None = Field(default=None, description="How to fix it.")
+
+    @field_validator("message", "hint")
+    @classmethod
+    def _without_secrets(cls, text: str | None) -> str | None:
+        return None if text is None else redacted(text)
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""

@@ -18,6 +18,7 @@ from penstock.engine.plan.flow import Flow, resolve_flow
 from penstock.errors import NotFound, Problem
 from penstock.frames.logs import LOGS
 from penstock.frames.site import Site
+from penstock.policy import UNRESTRICTED
 from penstock.specs.stream import StreamSpec
 from penstock.streams.home import StreamHome, StreamPlace
 from penstock.streams.kafka.cluster import Cluster
@@ -63,7 +64,8 @@ class Streams:
 
     def site(self, flow: str = "pipeline:test", epoch: int = 1) -> Site:
         """Where a flow with these streams runs."""
-        return Site(flow, epoch, self.place, "test.in", dead="test.dead", state=self.home.root / "state")
+        state = self.home.root / "state"
+        return Site(flow, epoch, self.place, "test.in", dead="test.dead", state=state, policy=UNRESTRICTED)
 
 
 NO_STREAMS = Streams(Path("/nonexistent")).site()

@@ -14,6 +14,7 @@ from penstock.connectors.mysql_cdc.receiver import BinlogReceiver
 from penstock.connectors.mysql_cdc.source import MySqlCdcSource
 from penstock.connectors.received import Ended, Received
 from penstock.frames.site import Site
+from penstock.policy import UNRESTRICTED
 from tests.mariadb_server import MariaDB
 
 PATIENCE_S = 30.0
@@ -31,7 +32,7 @@ def source_of(server: MariaDB, *tables: str, **fields: Any) -> MySqlCdcSource:
 
 def site(state: Path | None = None, flow: str = "pipeline:test:1") -> Site:
     """The site of a flow without streams."""
-    return Site(flow, 1, lambda name: None, "in", state=state)  # type: ignore[arg-type,return-value]
+    return Site(flow, 1, lambda name: None, "in", state=state, policy=UNRESTRICTED)  # type: ignore[arg-type,return-value]
 
 
 @contextmanager

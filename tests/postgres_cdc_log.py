@@ -8,6 +8,7 @@ from typing import Any
 from penstock.connectors.postgres_cdc.source import PostgresCdcSource
 from penstock.connectors.received import Receiver
 from penstock.frames.site import Site
+from penstock.policy import UNRESTRICTED
 
 QUIET_S = 0.2
 
@@ -32,7 +33,9 @@ class Log:
         """Connect, as after a crash if it was connected before."""
         if self.receiver is not None:
             self.receiver.close()
-        self.receiver = self.source.receiver(Site(self.flow, self.epoch, no_stream, "in"))
+        self.receiver = self.source.receiver(
+            Site(self.flow, self.epoch, no_stream, "in", policy=UNRESTRICTED)
+        )
         self.receiver.open(self.position)
         return self.receiver
 

@@ -30,7 +30,13 @@ class Product:
 
     def __post_init__(self) -> None:
         self.runner = Penstock(self.directory)
-        self.runner.env |= self.env
+        # The JVM for questions costs 15 seconds of processor time: only tests about it have one.
+        # Tests share a product, and name files of their own directories, which are beside its home.
+        self.runner.env |= {
+            "PENSTOCK_QUESTIONS_PROCESS": "false",
+            "PENSTOCK_POLICY_PATHS": str(self.directory.parent),
+            **self.env,
+        }
 
     def up(self) -> None:
         """Start and wait until it is ready."""

@@ -50,8 +50,16 @@ them on these connectors, `make nightly` on all."""
 RARE = {"object_store", "iceberg_catalog"}
 """Servers that have to be built, or take long to start, for a few tests."""
 
-BY_NIGHT = {"test_aggregates_are_compared_with_an_undisturbed_run"}
-"""Tests whose processes keep all cores busy for minutes."""
+BY_NIGHT = {
+    "test_aggregates_are_compared_with_an_undisturbed_run",
+    "test_a_drill_is_correct_and_its_check_finds_a_planted_fault",
+    "test_kills_at_any_moment_lose_and_repeat_nothing",
+    "test_a_flow_at_which_the_jvm_dies_fails_and_its_neighbour_goes_on",
+    "test_pipelines_survive_a_kill[server]",
+    "test_the_same_on_postgresql_with_a_worker_that_wakes_up_too_late",
+    "test_a_query_survives_kill_9[2]",
+}
+"""Tests whose processes keep all cores busy for minutes. Others show the same by day, with fewer kills."""
 
 BY_DAY = {"test_a_pipeline_to_an_object_store_and_back"}
 """Tests that `make test` runs all the same."""

@@ -43,6 +43,7 @@ export default defineConfig({
     proxy: { "^/(?!ui/)": { target: server } },
   },
   test: {
+    maxWorkers: "100%", // by default one core is left idle
     testTimeout: 30_000, // finding things by role is slow in jsdom on a busy machine
     css: false,
     // What shows nothing needs no page, which takes longer to make than to test in.

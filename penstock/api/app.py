@@ -22,8 +22,10 @@ from penstock.api.access.sessions import session_routes
 from penstock.api.access.tokens import token_routes
 from penstock.api.access.trail import Trail
 from penstock.api.access.users import user_routes
+from penstock.api.body_limit import BodyLimit
 from penstock.api.bundle import bundle_routes
 from penstock.api.catalogue import catalogue_routes
+from penstock.api.clients import client_routes
 from penstock.api.connections import connection_routes
 from penstock.api.documents import document_routes
 from penstock.api.edits import plan_routes
@@ -65,7 +67,7 @@ from penstock.control.streams.moves import Moves
 THREADS = 100
 """Requests served at once. Many of them only wait for a pipeline, and must not keep the others waiting."""
 
-DESCRIPTION = "Streaming data pipelines on Apache Spark. Bodies are JSON or YAML, whichever you prefer."
+DESCRIPTION = "Streaming data pipelines on Apache Spark. Request bodies are JSON or YAML."
 
 
 def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
@@ -92,6 +94,7 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
     ingest = Ingest(service)
     app.include_router(ingest_routes(ingest))  # first: routes are tried in order, and this one is busy
     app.include_router(health_routes(service))
+    app.include_router(client_routes())
     for kind in KINDS:
         app.include_router(document_routes(service, kind))
         app.include_router(revision_routes(service, kind))
@@ -132,6 +135,7 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
 def _protect(app: FastAPI, service: Service, access: Access, ingest: Ingest) -> None:
     """Put what every request passes in front of the routes. The last one added is the first one passed."""
     rules = Rules(app)
+    app.add_middleware(BodyLimit, limit=service.settings.limits.body_bytes)
     app.add_middleware(Trail, access=access, rules=rules, registry=service.registry)
     app.add_middleware(Shortcut, ingest=ingest)
     app.add_middleware(Guard, access=access, rules=rules)

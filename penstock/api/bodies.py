@@ -10,9 +10,6 @@ from starlette.requests import ClientDisconnect
 from penstock.errors import PenstockError, Problem
 from penstock.specs.text import Unreadable, read_all, read_one
 
-MOST_BYTES = 10 * 1024 * 1024
-"""A body larger than this is refused before it fills the memory."""
-
 JSON, YAML = "application/json", "application/yaml"
 
 
@@ -22,18 +19,25 @@ class TooLarge(PenstockError):
     status = 413
 
 
-async def _body(request: Request) -> bytes:
-    if int(request.headers.get("content-length", 0)) > MOST_BYTES:
-        raise _too_large()
+async def read_body(request: Request, limit: int | None = None) -> bytes:
+    """The body of a request; TooLarge, before it fills the memory, if it has more than `limit` bytes."""
+    if limit is not None and int(request.headers.get("content-length", 0)) > limit:
+        raise too_large(limit)
     body = bytearray()
     try:
         async for chunk in request.stream():
             body += chunk
-            if len(body) > MOST_BYTES:
-                raise _too_large()
+            if limit is not None and len(body) > limit:
+                raise too_large(limit)
     except ClientDisconnect:
-        raise PenstockError(Problem(code="incomplete_body", message="the body ended early")) from None
+        raise PenstockError(
+            Problem(code="incomplete_body", message="the request body is incomplete")
+        ) from None
     return bytes(body)
+
+
+async def _body(request: Request) -> bytes:
+    return await read_body(request)  # `BodyLimit` bounds it
 
 
 # Plain functions, so that parsing a large text happens in a thread and not in the event loop.
@@ -72,6 +76,9 @@ def _empty() -> Unreadable:
     )
 
 
-def _too_large() -> TooLarge:
-    message = f"the body has more than {MOST_BYTES} bytes"
-    return TooLarge(Problem(code="body_too_large", message=message, hint="send the documents in parts"))
+def too_large(limit: int) -> TooLarge:
+    """The refusal of a body with more than `limit` bytes."""
+    message = f"the body has more than {limit} bytes"
+    return TooLarge(
+        Problem(code="body_too_large", message=message, hint="send the documents in several requests")
+    )

@@ -27,7 +27,7 @@ def bundle_routes(service: Service) -> APIRouter:
     @router.get(
         "/bundle",
         tags=["bundle"],
-        summary="Download every document",
+        summary="Export every document",
         description="As JSON, or as YAML with `format=yaml` or `Accept: application/yaml`.",
         operation_id="exportBundle",
         response_class=Response,
@@ -48,9 +48,9 @@ def bundle_routes(service: Service) -> APIRouter:
     @router.post(
         "/bundle",
         tags=["bundle"],
-        summary="Save every document of a bundle, or none",
-        description="Takes a bundle, a list of documents or several YAML documents. "
-        "Nothing is saved unless all of it is valid.",
+        summary="Import every document of a bundle, or none",
+        description="Accepts a bundle, a list of documents or several YAML documents. Nothing is saved "
+        "unless all documents are valid.",
         operation_id="importBundle",
         responses=failures(400, 403, 409, 413, 422),
         openapi_extra=described({"$ref": "#/components/schemas/Documents"}),
@@ -58,11 +58,11 @@ def bundle_routes(service: Service) -> APIRouter:
     def import_(
         documents: AllBody,
         mode: Annotated[
-            Mode, Query(description="`replace` also deletes every document that the bundle does not have.")
+            Mode, Query(description="`replace` also deletes every document that is not in the bundle.")
         ] = "merge",
-        dry_run: Annotated[bool, Query(description="Only report what would change.")] = False,
+        dry_run: Annotated[bool, Query(description="Only report the changes.")] = False,
         accept_reset: Annotated[
-            bool, Query(description="Accept that flows lose what they remember, or their place.")
+            bool, Query(description="Accept that flows lose state or their position.")
         ] = False,
     ) -> ImportResult:
         changes = service.import_(documents, mode, dry_run=dry_run, accept_reset=accept_reset)
@@ -72,8 +72,8 @@ def bundle_routes(service: Service) -> APIRouter:
         "/validate",
         tags=["validate"],
         summary="Check documents without saving them",
-        description="Takes one document, a list of them, a bundle or several YAML documents, which may refer "
-        "to one another and to what is saved. Nothing is started or written.",
+        description="Accepts one document, a list of documents, a bundle or several YAML documents. They "
+        "may refer to one another and to saved documents. Nothing is started or written.",
         operation_id="validateDocuments",
         responses=failures(400, 403, 413, 422),
         openapi_extra=described({"$ref": "#/components/schemas/Documents"}),

@@ -1,4 +1,4 @@
-"""The installed connectors and processors, each with the JSON Schema of its fields."""
+"""The installed connectors and processors, each with the JSON Schema of the fields."""
 
 from functools import cache
 from inspect import cleandoc
@@ -14,7 +14,7 @@ from penstock.errors import NotFound, Problem, did_you_mean
 from penstock.specs.base import Component
 from penstock.specs.catalog import Role, catalog
 
-Type = Annotated[str, Path(alias="type", description="The type, as documents name it.")]
+Type = Annotated[str, Path(alias="type", description="The type, as used in documents.")]
 
 
 class _ConnectorType(StringConvertor):
@@ -31,17 +31,17 @@ class ComponentInfo(View):
 
     type: str
     role: Role
-    summary: str = Field(default="", description="What it is, in a sentence.")
-    description: str = Field(default="", description="All there is to know.")
+    summary: str = Field(default="", description="Summary in one sentence.")
+    description: str = Field(default="", description="Full description.")
     guarantee: str | None = Field(
         default=None,
-        description="How often an event arrives: exactly-once, at-least-once, at-most-once.",
+        description="Delivery guarantee: exactly-once, at-least-once or at-most-once.",
     )
     schema_: dict[str, Any] | None = Field(
-        default=None, serialization_alias="schema", description="JSON Schema of its fields."
+        default=None, serialization_alias="schema", description="JSON Schema of the fields."
     )
-    example: str = Field(default="", description="A fragment of YAML.")
-    error: str | None = Field(default=None, description="Why it is installed but cannot be used.")
+    example: str = Field(default="", description="Example in YAML.")
+    error: str | None = Field(default=None, description="Why the component is installed but can't be used.")
 
 
 class ConnectorCatalogue(View):

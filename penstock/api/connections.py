@@ -15,8 +15,8 @@ from penstock.errors import NotFound, Problem, did_you_mean
 from penstock.specs.catalog import catalog
 
 _DESCRIPTION = """\
-A worker tries to connect, changes nothing, and answers within seconds. `problems` is empty if all is well.
-`${NAME}` in the spec is taken from the environment of the worker."""
+A process separate from the flows tries to connect without changing anything and responds within seconds.
+`problems` is empty on success. `${NAME}` in the spec is read from the environment of that process."""
 
 
 class CheckBody(BaseModel):
@@ -24,8 +24,10 @@ class CheckBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    role: Literal["source", "sink"] = Field(description="Which of the two connectors of this type.")
-    spec: dict[str, Any] = Field(description="Its fields; `type` may be left out.")
+    role: Literal["source", "sink"] = Field(
+        description="Whether to test the source or the sink of this type."
+    )
+    spec: dict[str, Any] = Field(description="Fields of the connector; `type` may be omitted.")
 
 
 def connection_routes(service: Service) -> APIRouter:
@@ -37,10 +39,10 @@ def connection_routes(service: Service) -> APIRouter:
         summary="Test the connection of a connector",
         description=_DESCRIPTION,
         operation_id="checkConnector",
-        responses=failures(400, 404, 422),
+        responses=failures(400, 404, 408, 422),
     )
     def check(
-        connector_type: Annotated[str, Path(alias="type", description="The type, as documents name it.")],
+        connector_type: Annotated[str, Path(alias="type", description="The type, as used in documents.")],
         body: CheckBody,
     ) -> Probe:
         classes = catalog(body.role).classes
@@ -54,6 +56,6 @@ def connection_routes(service: Service) -> APIRouter:
             message="no worker is ready to test a connection",
             hint="wait a moment and try again",
         )
-        return service.judge.ask(lambda worker: service.rpc.probe(worker, request), no_worker)
+        return service.judge.ask(lambda worker: service.rpc.probe(worker, request), no_worker, by="apart")
 
     return router

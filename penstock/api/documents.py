@@ -82,7 +82,7 @@ def document_routes(service: Service, kind: Kind) -> APIRouter:
         "/{name}",
         summary=f"Change parts of {kind.one}",
         description="A JSON merge patch of the document, or of its spec alone: null removes a field, "
-        "mappings are merged, anything else replaces what was there.",
+        "mappings are merged, any other value replaces the old one.",
         operation_id=f"patch{kind.name}",
         response_model=kind.info,
         responses={**accepted(kind), **failures(404, 409, *_WRITE)},

@@ -21,12 +21,12 @@ from penstock.specs.positions import PositionText
 
 MERGE = "application/merge-patch+json"
 
-_ACCEPT = "Accept that what the flow remembers, or its place in the source, is lost."
+_ACCEPT = "Accept that the flow loses state or its position in the source."
 _ACCEPTED = (
-    "It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is "
-    "`revision` once it does; if it does not start, the revision before it comes back, with an `error`."
+    "Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the "
+    "new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`."
 )
-_FROM = "With an accepted reset, where to begin in the stream; by default where the flow is now."
+_FROM = "With an accepted reset, the start position in the stream. Default: the current position of the flow."
 
 
 def _reset(
@@ -52,12 +52,10 @@ def shown_edit(service: Service, kind: Kind, response: Response, saved: Saved) -
     if saved.unproven and record.flow is not None:
         response.status_code = 202
         response.headers["Location"] = url = kind.url(record.name)
-        message = (
-            f"revision {record.revision} is saved, and has not shown yet that it runs: {record.flow.phase}"
-        )
+        message = f"revision {record.revision} is saved, but not confirmed to run yet: {record.flow.phase}"
         hint = (
-            f"GET {url}: it runs when running_revision is {record.revision}; if it does not start, the "
-            "revision before it comes back, and error says why"
+            f"GET {url}: the revision runs when running_revision is {record.revision}; if it fails to "
+            "start, it is rolled back to the previous revision, and error says why"
         )
         warnings = [*warnings, Problem(code="unproven", message=message, hint=hint)]
     return kind.shown(service, record, warnings=warnings)
@@ -78,10 +76,12 @@ class EditPlanView(View):
     valid: bool
     errors: list[Problem]
     warnings: list[Problem]
-    changes: Sequence[DiffEntry] = Field(description="Field by field.")
-    steps: list[StepEffect] = Field(description="Each part of the flow; none if it does not run.")
-    resets: bool = Field(description="Whether saving it needs `accept_reset`.")
-    dependents: list[DependentPlan] = Field(description="Flows that refer to it.")
+    changes: Sequence[DiffEntry] = Field(description="Changed fields.")
+    steps: list[StepEffect] = Field(
+        description="Effect on each part of the flow; empty if the document doesn't run."
+    )
+    resets: bool = Field(description="Whether saving needs `accept_reset`.")
+    dependents: list[DependentPlan] = Field(description="Effects on flows that refer to the document.")
 
 
 def plan_routes(service: Service, kind: Kind) -> APIRouter:
@@ -90,9 +90,9 @@ def plan_routes(service: Service, kind: Kind) -> APIRouter:
 
     @router.post(
         "/plan",
-        summary=f"Tell what an edit of {kind.one} would do",
-        description="Takes a whole document, as PUT does; or a patch, as PATCH does: that is what has no "
-        f"`metadata` or no `spec`, or is sent as `{MERGE}`. Nothing is changed.",
+        summary=f"Preview the effects of an edit of {kind.one}",
+        description="Accepts a whole document, as PUT does, or a patch, as PATCH does: a body without "
+        "`metadata` or `spec`, or of type `{MERGE}`, is a patch. Nothing is changed.",
         operation_id=f"plan{kind.name}",
         responses=failures(400, 403, 404, 413, 422),
         openapi_extra=described({"type": "object"}, JSON, YAML, MERGE),

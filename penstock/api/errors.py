@@ -11,11 +11,13 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import OperationalError, TimeoutError
+from sqlalchemy.exc import DatabaseError, OperationalError, TimeoutError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from penstock.control.registry.faults import registry_problem
+from penstock.disk import refused_by_disk
 from penstock.errors import PenstockError, Problem
 
 log = structlog.get_logger()
@@ -30,17 +32,17 @@ _MEANINGS = {
     400: "The body is missing, or neither JSON nor YAML.",
     401: "The request has no session or token, or one that has ended.",
     403: "The role of the caller does not include it, or the request was made by a page of another site.",
-    404: "There is no such thing.",
-    409: "The present state forbids it.",
-    412: "`If-Match` names a revision that is no longer the current one.",
-    408: "It took longer than it may.",
+    404: "Not found.",
+    409: "The current state doesn't allow this request.",
+    412: "`If-Match` is not the current revision.",
+    408: "The request timed out.",
     413: "The body is too large.",
-    415: "The body is of a type, or packed in a way, that cannot be read.",
-    421: "The server is not known by the name in `Host`: see the setting `auth.hosts`.",
-    422: "What was sent is not valid: all of its problems.",
-    429: "The stream is full and drops what comes, counted; come back after `Retry-After` seconds.",
-    500: "Something went wrong here; the message has the id under which it was logged.",
-    503: "The request cannot be answered now: try again after `Retry-After` seconds.",
+    415: "The media type or encoding of the body is not supported.",
+    421: "`Host` is not a name of this server: see the setting `auth.hosts`.",
+    422: "The request is not valid: a list of all problems.",
+    429: "The stream is full and drops new events, counted; retry after `Retry-After` seconds.",
+    500: "Internal error; the message has the id of the log entry.",
+    503: "Temporarily unavailable: retry after `Retry-After` seconds.",
 }
 
 
@@ -92,14 +94,25 @@ def install(app: FastAPI) -> None:
             return _wrong_method(request)
         return error_response(error.status_code, [_http_problem(request, error)], error.headers)
 
-    @app.exception_handler(OperationalError)
+    @app.exception_handler(DatabaseError)
     @app.exception_handler(TimeoutError)
     def registry_down(request: Request, error: Exception) -> JSONResponse:
-        log.warning("registry does not answer", error=str(error))
-        problem = Problem(
-            code="registry_down", message="the registry does not answer", hint="try again in a moment"
-        )
+        problem = registry_problem(error)
+        if problem is None:
+            if not isinstance(error, OperationalError | TimeoutError):
+                raise error
+            message, hint = "the registry is not responding", "try again in a moment"
+            problem = Problem(code="registry_down", message=message, hint=hint)
+        log.warning("registry is not responding", error=str(error))
         return error_response(503, [problem])
+
+    @app.exception_handler(OSError)
+    def disk_failed(request: Request, error: OSError) -> JSONResponse:
+        found = refused_by_disk(error)
+        if found is None:
+            raise error
+        log.error("the disk has failed a request", path=request.url.path, error=str(error))
+        return refusal(found)
 
     app.add_middleware(LastResort)
 
@@ -133,8 +146,8 @@ class LastResort:
 def _internal(error_id: str) -> Problem:
     return Problem(
         code="internal_error",
-        message=f"something went wrong here; the log has the details under {error_id}",
-        hint="if it happens again, report it with those lines of the log",
+        message=f"internal error; see {error_id} in the log",
+        hint="if this happens again, report it with those log lines",
     )
 
 
@@ -148,7 +161,7 @@ def _parameter_problem(details: Mapping[str, Any]) -> Problem:
 def _http_problem(request: Request, error: HTTPException) -> Problem:
     path = request.url.path
     if error.status_code == 404:
-        hint = f"leave out the '/' at the end: {path.rstrip('/')}" if path.endswith("/") else "see /docs"
+        hint = f"remove the trailing '/': {path.rstrip('/')}" if path.endswith("/") else "see /docs"
         return Problem(code="not_found", message=f"there is nothing at {path}", hint=hint)
     return Problem(code="http_error", message=str(error.detail))
 
@@ -158,7 +171,7 @@ def _wrong_method(request: Request) -> JSONResponse:
     possible = [method for method in _METHODS if _served({**request.scope, "method": method})]
     problem = Problem(
         code="method_not_allowed",
-        message=f"{request.method} is not possible at {request.url.path}",
+        message=f"{request.method} is not supported at {request.url.path}",
         hint=f"use {' or '.join(possible)}",
     )
     return error_response(405, [problem], {"Allow": ", ".join(possible)})

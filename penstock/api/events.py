@@ -1,28 +1,25 @@
 """What happens to documents and flows, as it happens: server-sent events."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
-from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
-from penstock.api.errors import Responses, failures
+from penstock.api.errors import failures
 from penstock.api.feed import Feed
+from penstock.api.sse import EventStream, described
 from penstock.api.views import View
 from penstock.control.registry import Event
 
 _DESCRIPTION = """\
-Each event has the type `created`, `updated`, `deleted` or `status` (of what runs), `joined` or `left`
+Each event has the type `created`, `updated`, `deleted` or `status` (of a flow), `joined` or `left`
 (of a worker), and as data a JSON object `{id, at, kind, name, type, data}`. Begins after the event of
-`Last-Event-ID` or `after`, else with what happens next. Only the newest 10,000 events are kept: a client
+`Last-Event-ID` or `after`, otherwise with new events. Only the newest 10,000 events are kept: a client
 that returns later first gets an event `gap` with `{missed}`, the number of lost events."""
 
-_STREAM: Responses = {
-    200: {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
-}
 _NEWEST = 2**63 - 1
 
 
@@ -43,24 +40,23 @@ def event_routes(feed: Feed) -> APIRouter:
 
     @router.get(
         "/events",
-        summary="Follow what happens",
+        summary="Follow changes",
         description=_DESCRIPTION,
         operation_id="followEvents",
-        response_class=StreamingResponse,
-        responses={**_STREAM, **failures(422)},
+        response_class=EventStream,
+        responses={**described("The events."), **failures(422)},
     )
     async def events(
         after: Annotated[
-            int | None, Query(ge=0, le=_NEWEST, description="Id of the last event known.")
+            int | None, Query(ge=0, le=_NEWEST, description="Id of the last event received.")
         ] = None,
         last_event_id: Annotated[
-            int | None, Header(ge=0, le=_NEWEST, description="As `after`; sent by a browser that reconnects.")
+            int | None,
+            Header(ge=0, le=_NEWEST, description="Same as `after`; sent by a browser that reconnects."),
         ] = None,
-    ) -> StreamingResponse:
+    ) -> EventStream:
         position = await feed.position(after if last_event_id is None else last_event_id)
-        # Without the last header nginx would hold the events back.
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        return StreamingResponse(_stream(feed, position), media_type="text/event-stream", headers=headers)
+        return EventStream(_stream(feed, position))
 
     return router
 
@@ -69,8 +65,12 @@ async def _stream(feed: Feed, position: int) -> AsyncIterator[bytes]:
     yield format_sse_event(comment="connected", retry=1000)
     if missed := await feed.missed(position):
         yield format_sse_event(event="gap", data_str=json.dumps({"missed": missed}))
-    async for found in feed.follow(position):
-        yield b"".join(map(_line, found)) or KEEPALIVE_COMMENT
+    async for lines in feed.follow(position, _lines):
+        yield lines or KEEPALIVE_COMMENT
+
+
+def _lines(found: Sequence[Event]) -> bytes:
+    return b"".join(map(_line, found))
 
 
 def _line(event: Event) -> bytes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 import structlog
@@ -17,6 +18,9 @@ log = structlog.get_logger()
 
 POLL_S = 0.25
 HEARTBEAT_S = 15.0
+
+PAGE = 100
+"""Events in a message."""
 
 T = TypeVar("T")
 
@@ -47,22 +51,25 @@ class Feed:
         oldest = await self._run(self._registry.first_event_id)
         return max(0, oldest - position - 1)
 
-    async def follow(self, position: int) -> AsyncIterator[list[Event]]:
-        """The events after a position as they come; none of them when it was quiet for a while."""
+    async def follow(self, position: int, render: Callable[[Sequence[Event]], bytes]) -> AsyncIterator[bytes]:
+        """The events after a position as they come, rendered in a thread; empty after a quiet while."""
         with self._following():
             while not self._closed:
                 if not await self._wait_beyond(position):
-                    yield []
+                    yield b""
                     continue
                 try:
-                    found = await self._run(lambda after=position: self._registry.events_after(after))  # type: ignore[misc]
+                    position, lines = await self._run(partial(self._read, position, render))
                 except SQLAlchemyError as error:
-                    log.warning("registry does not answer", error=str(error))
+                    log.warning("registry is not responding", error=str(error))
                     await asyncio.sleep(POLL_S)
                     continue
-                if found:
-                    position = found[-1].id
-                    yield found
+                if lines:
+                    yield lines
+
+    def _read(self, position: int, render: Callable[[Sequence[Event]], bytes]) -> tuple[int, bytes]:
+        found = self._registry.events_after(position, PAGE)
+        return (found[-1].id, render(found)) if found else (position, b"")
 
     def close(self) -> None:
         """End every follower, because the server ends."""
@@ -102,7 +109,7 @@ class Feed:
             try:
                 newest = await self._run(self._registry.last_event_id)
             except SQLAlchemyError as error:
-                log.warning("registry does not answer", error=str(error))
+                log.warning("registry is not responding", error=str(error))
                 newest = self._newest
             if newest != self._newest:
                 self._newest = newest

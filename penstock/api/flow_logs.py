@@ -7,15 +7,15 @@ from typing import Annotated
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Query
-from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import TypeAdapter
 
 from penstock.api import feed as following
-from penstock.api.errors import Responses, failures
+from penstock.api.errors import failures
 from penstock.api.feed import Feed
 from penstock.api.kinds import Kind
 from penstock.api.params import Name
+from penstock.api.sse import EventStream, described
 from penstock.api.views import View
 from penstock.control.documents.service import Service
 from penstock.control.monitor.flow_logs import FlowLogReader, reader_of
@@ -29,21 +29,18 @@ LOOK_S = 0.5
 THREADS = 4
 """For all who follow logs of a kind: requests must not wait for those who watch."""
 
-AtLeast = Annotated[Level, Query(description="Only lines that are at least so severe.")]
+AtLeast = Annotated[Level, Query(description="Minimum severity.")]
 
 _DESCRIPTION = """\
-What a flow has said of itself: starts and ends, failed attempts, failed deliveries, dead letters, late
-events, and what scripts print. The log outlives restarts and the worker; about 2 MiB of it are kept, and at
-most 50 lines of a level in a second."""
+Log of a flow: starts and stops, failed attempts, failed deliveries, dead letters, late events and script
+output. The log survives restarts and the loss of a worker. About 2 MiB are kept, and at most 50 lines per
+level and second."""
 
 _FOLLOW = """\
 Server-sent events: each message `lines` has as data an array of log lines, the oldest first. The first one
-has the last 100 lines there are, also when there are none. Ends when the flow is deleted."""
+has the last 100 lines and may be empty. Ends when the flow is deleted."""
 
 _LINES = TypeAdapter(list[LogLine])
-_STREAM: Responses = {
-    200: {"description": "The lines.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
-}
 
 
 class LogView(View):
@@ -67,7 +64,7 @@ def log_routes(service: Service, kind: Kind, feed: Feed) -> APIRouter:
     def lines(
         name: Name,
         limit: Annotated[
-            int, Query(ge=1, le=10_000, description="The most lines to return; the newest ones.")
+            int, Query(ge=1, le=10_000, description="Maximum number of lines; the newest are returned.")
         ] = 200,
         level: AtLeast = "info",
     ) -> LogView:
@@ -78,33 +75,34 @@ def log_routes(service: Service, kind: Kind, feed: Feed) -> APIRouter:
         summary=f"Follow the log of {kind.one}",
         description=_FOLLOW,
         operation_id=f"follow{kind.name}Log",
-        response_class=StreamingResponse,
-        responses={**_STREAM, **failures(404, 409, 422)},
+        response_class=EventStream,
+        responses={**described("The lines."), **failures(404, 409, 422)},
     )
-    async def follow(name: Name, level: AtLeast = "info") -> StreamingResponse:
+    async def follow(name: Name, level: AtLeast = "info") -> EventStream:
         reader = await to_thread.run_sync(reader_of, service, kind.name, name, level)
-        # Without the last header nginx would hold the lines back.
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        return StreamingResponse(
-            _follow(reader, feed, threads), media_type="text/event-stream", headers=headers
-        )
+        return EventStream(_follow(reader, feed, threads))
 
     return router
 
 
 async def _follow(reader: FlowLogReader, feed: Feed, threads: CapacityLimiter) -> AsyncIterator[bytes]:
     yield format_sse_event(comment="connected", retry=1000)
-    lines = await to_thread.run_sync(reader.look, limiter=threads)
-    yield _message(lines[-FIRST:])
+    yield await to_thread.run_sync(lambda: _message(reader.look()[-FIRST:]), limiter=threads)
     told = time.monotonic()
     while not feed.closed and not reader.gone:
-        if lines := await to_thread.run_sync(reader.look, limiter=threads):
-            yield _message(lines)
+        if message := await to_thread.run_sync(_look, reader, limiter=threads):
+            yield message
             told = time.monotonic()
         elif time.monotonic() - told >= following.HEARTBEAT_S:
             yield KEEPALIVE_COMMENT
             told = time.monotonic()
         await asyncio.sleep(LOOK_S)
+
+
+def _look(reader: FlowLogReader) -> bytes:
+    """The message with the lines that are new; empty if there are none."""
+    lines = reader.look()
+    return _message(lines) if lines else b""
 
 
 def _message(lines: Sequence[LogLine]) -> bytes:

@@ -13,9 +13,9 @@ def function_routes(service: Service) -> APIRouter:
 
     @router.get(
         "/functions",
-        summary="List the functions of SQL",
-        description="Those of Spark that steps and queries may call, as Spark describes them. A worker lists "
-        "them: while none is ready, the answer is 503.",
+        summary="List SQL functions",
+        description="Spark functions that steps and queries may call, with Spark's descriptions. They are "
+        "listed by a worker: without a ready worker the response is 503.",
         operation_id="listFunctions",
     )
     def functions() -> list[FunctionInfo]:

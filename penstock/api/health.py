@@ -26,14 +26,14 @@ class Health(View):
 class WorkerStartView(View):
     """How far the start of a worker is that was started with this server."""
 
-    worker: int = Field(description="Its number, from 1.")
+    worker: int = Field(description="Number of the worker, from 1.")
     phase: Phase = Field(
         description="`starting_spark`, `connecting` to the registry, then `ready`; `failed` if it has ended."
     )
-    since: datetime = Field(description="When its process was started.")
-    failures: int = Field(description="How many processes in a row ended too early.")
-    error: str | None = Field(description="Why the last process could not start: the end of its log.")
-    log: str = Field(description="The file with its output.")
+    since: datetime = Field(description="Start time of its process.")
+    failures: int = Field(description="Number of consecutive failed starts.")
+    error: str | None = Field(description="Why the last process failed to start: the end of its log.")
+    log: str = Field(description="Log file.")
 
 
 class ReadinessInfo(View):
@@ -55,12 +55,13 @@ class WorkerView(View):
     host: str
     pid: int
     state: str = Field(
-        description="`ready`, `standby` (it gets flows when another is gone), `draining`, or `drained`."
+        description="`ready`, `standby` (takes flows when another worker is lost), `draining`, `drained`, or"
+        " `questions` (runs no flows; answers test runs, queries, validation and connection tests)."
     )
     alive: bool
     flows: int
     labels: dict[str, str]
-    capacity: int | None = Field(description="The most flows that it takes; null: no limit.")
+    capacity: int | None = Field(description="Maximum number of flows; null: no limit.")
     started_at: datetime
     info: dict[str, Any]
 
@@ -80,8 +81,8 @@ def health_routes(service: Service) -> APIRouter:
     @router.get(
         "/readyz",
         tags=["health"],
-        summary="Readiness probe, with the status of all that runs",
-        description="Who is not logged in only gets whether flows can run.",
+        summary="Readiness probe, with the status of all flows",
+        description="Without a login, the answer only says whether flows can run.",
         operation_id="getReadiness",
         responses=_NOT_READY,
     )
@@ -101,12 +102,12 @@ def health_routes(service: Service) -> APIRouter:
     @router.post(
         "/workers/{worker}/drain",
         tags=["workers"],
-        summary="Let a worker give its flows back after the current batch, and take no more",
+        summary="Move all flows off a worker after the current batch; it takes no new flows",
         operation_id="drainWorker",
         responses=failures(404),
     )
     def drain(
-        worker: Annotated[str, Path(min_length=1, description="Its id, or how it begins.")],
+        worker: Annotated[str, Path(min_length=1, description="Id of the worker, or a prefix of it.")],
     ) -> WorkerView:
         return WorkerView.model_validate(vars(service.drain_worker(worker)))
 

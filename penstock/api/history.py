@@ -16,8 +16,8 @@ from penstock.control.monitor.history import FINE_MINUTES, MOST_MINUTES
 from penstock.control.monitor.pulse import TOTALS, Pulse
 
 _DESCRIPTION = """\
-Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
-server does, and is then shorter. {}"""
+Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
+when the server starts. {}"""
 
 _ALL = "Series `in_rate`, `out_rate`, `lag_events`, `dead_letters` (per second), `stream_bytes`."
 _FLOW = """\
@@ -26,7 +26,7 @@ and `sink:ID` (events per second) for each sink."""
 _STREAM = """\
 Series `in_rate`, `bytes`, `segments`, `events`, `lag_events`, `dropped` (per second), and `drop:REASON`."""
 
-Minutes = Annotated[int, Query(ge=1, le=MOST_MINUTES, description="How far back.")]
+Minutes = Annotated[int, Query(ge=1, le=MOST_MINUTES, description="Time range.")]
 
 
 class History(View):
@@ -34,7 +34,7 @@ class History(View):
 
     step_ms: int
     at: list[int] = Field(description="Milliseconds since 1970.")
-    series: dict[str, list[float | None]] = Field(description="Null where a number is not known.")
+    series: dict[str, list[float | None]] = Field(description="Null where a value is unknown.")
 
 
 def history_routes(service: Service, pulse: Pulse) -> APIRouter:
@@ -44,7 +44,7 @@ def history_routes(service: Service, pulse: Pulse) -> APIRouter:
     @router.get(
         "/history",
         tags=["overview"],
-        summary="Get the numbers of all together over time",
+        summary="Get total metrics over time",
         description=_DESCRIPTION.format(_ALL),
         operation_id="getHistory",
         responses=failures(422),
@@ -55,7 +55,7 @@ def history_routes(service: Service, pulse: Pulse) -> APIRouter:
     @router.get(
         "/streams/{name}/history",
         tags=["streams"],
-        summary="Get the numbers of a stream over time",
+        summary="Get metrics of a stream over time",
         description=_DESCRIPTION.format(_STREAM),
         operation_id="getStreamHistory",
         responses=failures(404, 422),
@@ -67,7 +67,7 @@ def history_routes(service: Service, pulse: Pulse) -> APIRouter:
         @router.get(
             f"/{kind.place}/{{name}}/history",
             tags=[kind.place],
-            summary=f"Get the numbers of {kind.one} over time",
+            summary=f"Get metrics of {kind.one} over time",
             description=_DESCRIPTION.format(_FLOW),
             operation_id=f"get{kind.name}History",
             responses=failures(404, 409, 422),

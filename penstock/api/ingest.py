@@ -30,8 +30,8 @@ LONGEST_STREAM, LONGEST_SOURCE = 160, 1000
 StreamName = Annotated[
     str,
     Path(
-        description="The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, "
-        "and `<stream>.dead`, what did not fit a typed stream.",
+        description="Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and "
+        "`<stream>.dead`, events that didn't match the schema of a typed stream.",
         min_length=1,
         max_length=LONGEST_STREAM,
     ),
@@ -50,16 +50,17 @@ row names the columns), `text/plain` (an event per line), `application/octet-str
 `application/vnd.apache.arrow.stream`, or `application/vnd.penstock.events+json`, which has events as they are
 shown: with `key`, `headers` and `value` or `columns`. `Content-Encoding` may be `gzip` or `zstd`.
 
-The answer comes when the events are kept as `guarantee` says. Events that cannot be decoded make it 400 and
-are named by their lines. With `atomic` nothing is kept then. Without it the others are kept, and these go to
-the dead-letter stream of a typed stream; a raw stream has none, and only the answer reports them.
+The response is sent when the events are stored as `guarantee` says. If events can't be decoded, the status is
+400 and the response lists their lines. With `atomic` nothing is stored in that case. Without it the other
+events are stored, and the undecodable ones go to the dead-letter stream of a typed stream; a raw stream has
+none, and only the response reports them.
 
-A full stream answers 503 or, if its settings say that it drops, 429, both with `Retry-After`. Where several
-pipelines take the events and some have kept them before one refuses, the code is `partly_kept` and `kept`
-names those; with `producer` and `batch` the request can be repeated.
+A full stream responds with 503 or, if it is configured to drop events, with 429, both with `Retry-After`. If
+several pipelines receive the events and some have stored them before one rejects them, the code is
+`partly_kept` and `kept` lists those; with `producer` and `batch` the request can be repeated.
 
-With `producer` and `batch` a request can be repeated: a batch that was kept before is not kept again, and
-the answer has the offsets it got then. Batches may arrive in any order. The answer is 409 if the number was
+With `producer` and `batch` a request can be repeated: a batch that was stored before is not stored again, and
+the response has its original offsets. Batches may arrive in any order. The status is 409 if the number was
 used for another body (`batch_conflict`), or is below the 32 highest of the producer (`batch_too_old`)."""
 
 _MEDIA_TYPES = (
@@ -84,28 +85,28 @@ class Range(View):
 class Accepted(Range):
     """Events that are kept."""
 
-    accepted: int = Field(description="How many.")
-    duplicate: bool = Field(
-        description="Whether this batch of the producer had been kept before, by every stream."
-    )
-    guarantee: str = Field(description="What that means, in words.")
+    accepted: int = Field(description="Number of stored events.")
+    duplicate: bool = Field(description="Whether every stream had already stored this batch of the producer.")
+    guarantee: str = Field(description="Guarantee of this acknowledgement, as text.")
     also: list[Range] = Field(
         default_factory=list,
-        description="Where else they went, if several pipelines take them from the source.",
+        description="Other streams that stored the events, if several pipelines read the source.",
     )
 
 
 class MisfitsErrorBody(ErrorBody):
-    """Events that could not be decoded, and what became of them and of the others."""
+    """Events that could not be decoded, and where they and the others are stored."""
 
     misfits: int = Field(
-        default=0, description="How many could not be decoded; `errors` names the first of them."
+        default=0, description="Number of events that could not be decoded; `errors` lists the first of them."
     )
-    accepted: int = Field(default=0, description="How many others were kept.")
-    first: int | None = Field(default=None, description="Their first offset; null if nothing was kept.")
-    next: int | None = Field(default=None, description="The offset after them.")
+    accepted: int = Field(default=0, description="Number of other events that were stored.")
+    first: int | None = Field(
+        default=None, description="First offset of the stored events; null if nothing was stored."
+    )
+    next: int | None = Field(default=None, description="Offset after the last stored event.")
     dead_letters: Range | None = Field(
-        default=None, description="Where the misfits are; null if they were not kept."
+        default=None, description="Stream with the undecodable events; null if they were not stored."
     )
 
 
@@ -114,7 +115,8 @@ class RefusedErrorBody(ErrorBody):
 
     kept: list[Range] = Field(
         default_factory=list,
-        description="Where the events are, with the code `partly_kept`; otherwise nothing was kept.",
+        description="With the code `partly_kept`: streams that stored the events; otherwise nothing was "
+        "stored.",
     )
 
 
@@ -128,10 +130,8 @@ _ANSWERS: Responses = {
 class Options(BaseModel):
     """What a sender says beside its events."""
 
-    atomic: bool | None = Field(
-        default=None, description="Whether nothing is kept if an event cannot be decoded."
-    )
-    key: str | None = Field(default=None, description="The key of events that bring none.")
+    atomic: bool | None = Field(default=None, description="Store nothing if any event can't be decoded.")
+    key: str | None = Field(default=None, description="Key for events without a key.")
     tx: str | None = Field(
         default=None,
         min_length=1,
@@ -143,16 +143,16 @@ class Options(BaseModel):
         default=None,
         min_length=1,
         max_length=200,
-        description="Name of the sender, so that a repeated batch is kept once.",
+        description="Name of the sender, so that a repeated batch is stored once.",
     )
     batch: int | None = Field(
         default=None,
         ge=0,
         le=_LARGEST,
-        description="The number of this batch of the producer: one for each batch, the same for a repeat.",
+        description="Number of this batch: unique per producer, the same for a repeat.",
     )
     epoch: int = Field(
-        default=0, ge=0, le=_LARGEST, description="A later one of the same producer fences this one."
+        default=0, ge=0, le=_LARGEST, description="Epoch of the producer. A higher epoch fences lower ones."
     )
 
     def sender(self) -> Producer | None:
@@ -322,7 +322,7 @@ def ingest_routes(ingest: Ingest) -> APIRouter:
         "/ingest/{source:path}",
         tags=["ingest"],
         summary="Send events to a source",
-        description=f"To the stream of an `http` source, or to the pipelines that take events from it.\n\n"
+        description=f"Appends events to the stream of an `http` source, or to the pipelines that read it.\n\n"
         f"{_BODIES}",
         operation_id="ingest",
         response_model=Accepted,
@@ -333,7 +333,7 @@ def ingest_routes(ingest: Ingest) -> APIRouter:
         source: Annotated[
             str,
             Path(
-                description="The id or the path of an `http` source, or the id of a pipeline that has one.",
+                description="Id or path of an `http` source, or id of a pipeline with an `http` source.",
                 min_length=1,
                 max_length=LONGEST_SOURCE,
             ),
@@ -384,7 +384,7 @@ class _Sending:
             return Sent(door, 0, None, decoded.misfits, None)
         count = decoded.batch.num_rows
         if not count and not decoded.misfits and options.tx is not None:
-            message = "a transaction has events: without one it can neither begin nor end"
+            message = "a transaction needs at least one event"
             raise Invalid(Problem(code="empty_transaction", message=message, path="tx"))
         dead = await self._bury(door, decoded) if self._sender is None else None
         if count:
@@ -429,11 +429,12 @@ def _partly_kept(kept: Sequence[Sent], door: Door, refusal: PenstockError, *, nu
     reason = refusal.problems[0]
     problem = Problem(
         code="partly_kept",
-        message=f"{streams} kept the events, and '{door.id}' did not: {reason.message}",
+        message=f"{streams} stored the events, but '{door.id}' did not: {reason.message}",
         path=reason.path,
-        hint="send the same body with the same producer and batch again: no stream keeps it twice"
+        hint="send the same body with the same producer and batch again: no stream stores it twice"
         if numbered
-        else f"sent again, the events are in {streams} twice; with producer and batch they would not be",
+        else f"if you send the events again, {streams} will have them twice; use producer and batch to "
+        "avoid that",
     )
     ranges = [_range(each.door.id, each.appended) for each in kept]
     return error_response(refusal.status, [problem], retry_header(refusal), kept=ranges)

@@ -104,17 +104,17 @@ class Intake:
         except Backpressure as full:
             raise _full(log, full.retry_after) from None
         except Dropped as dropped:
-            message = f"the stream is full: {dropped}, and counted as its settings say"
+            message = f"the stream is full: {dropped} and counted, as configured"
             raise Refused(429, Problem(code=dropped.reason, message=message), dropped.retry_after) from None
         except Refusal as refusal:
             path = "epoch" if refusal.code == "fenced" else "batch"
             problem = Problem(code=refusal.code, message=str(refusal), path=path, hint=refusal.hint)
             raise Refused(409, problem) from None
         except WriteFailed as failed:
-            message = f"{failed}; nothing was kept"
+            message = f"{failed}; nothing was stored"
             raise Refused(503, Problem(code="write_failed", message=message), log.retry_after) from None
         except Closed:
-            message = "the stream is being closed; nothing was kept"
+            message = "the stream is being closed; nothing was stored"
             raise Refused(503, Problem(code="closing", message=message), log.retry_after) from None
 
     def _entry(self, events: Event | pa.RecordBatch, producer: Producer | None, marks: Marks) -> Awaited:
@@ -129,7 +129,7 @@ class Intake:
 
     async def _wait_for_room(self, log: Log, entry: Awaited) -> None:
         if not self._waiting.available_tokens:
-            raise Backpressure("too many wait for room", log.retry_after)
+            raise Backpressure("too many requests are waiting for free space", log.retry_after)
         buffer = log.storage.spec.buffer
         # With `timeout` the log itself gives up in time, and counts what it drops.
         patience = None if buffer.mode == "timeout" else buffer.timeout_ms / 1000
@@ -144,7 +144,7 @@ class Intake:
         # What is just being written cannot be taken back, but may return to the queue for want of room.
         while not await entry.settled(min(max(left, AGAIN_S), LOOK_S)):
             if (left <= 0 or await request.is_disconnected()) and log.withdraw(entry):
-                raise Backpressure("the stream has no room", log.retry_after)
+                raise Backpressure("the stream is full", log.retry_after)
             left = deadline - time.monotonic()
         return entry.result()
 
@@ -176,7 +176,7 @@ class Body:
         while more:
             message = await self._request.receive()
             if message["type"] == "http.disconnect":
-                raise PenstockError(Problem(code="incomplete_body", message="the body ended early"))
+                raise PenstockError(Problem(code="incomplete_body", message="the request body is incomplete"))
             chunk = message.get("body", b"")
             self._hold(len(chunk))
             if self._held > self._limit:
@@ -230,16 +230,18 @@ def letters(misfits: Sequence[Misfit], stream: str) -> pa.RecordBatch:
 def _full(log: Log, retry_after: float) -> Refused:
     reason = log.fill["full"]
     code = str(reason or "buffer_full")
-    message = f"the stream has no room ({code.replace('_', ' ')}); nothing was kept"
-    hint = "send it again after a while"
+    message = f"the stream is full ({code.replace('_', ' ')}); nothing was stored"
+    hint = "retry later"
     return Refused(503, Problem(code=code, message=message, hint=hint), retry_after)
 
 
 def _too_large(limit: int) -> TooLarge:
     message = f"the body has more than {limit} bytes"
-    return TooLarge(Problem(code="body_too_large", message=message, hint="send the events in parts"))
+    return TooLarge(
+        Problem(code="body_too_large", message=message, hint="send the events in several requests")
+    )
 
 
 def _busy() -> Unavailable:
-    message = "too much is being received at once; nothing was kept"
-    return Unavailable(Problem(code="busy", message=message, hint="send it again in a moment"))
+    message = "too many bytes are being received at once; nothing was stored"
+    return Unavailable(Problem(code="busy", message=message, hint="retry in a moment"))

@@ -1,4 +1,4 @@
-"""The five kinds as the API knows them: their places, and how they are listed and shown."""
+"""The six kinds as the API knows them: their places, and how they are listed and shown."""
 
 from __future__ import annotations
 
@@ -30,26 +30,28 @@ _SORTS: list[JsonValue] = ["name", "-name", "id", "-id", "created", "-created", 
 class Filters(BaseModel):
     """Which documents to list, and how."""
 
-    search: str | None = Field(default=None, description="Text in name, id or description.")
+    search: str | None = Field(
+        default=None, description="Only documents with this text in name, id or description."
+    )
     label: list[str] = Field(
-        default_factory=list, description="`key` or `key=value`; given more than once, all must match."
+        default_factory=list, description="`key` or `key=value`; if repeated, all must match."
     )
     sort: str = Field(
         default="name",
-        description="`-` before it turns the order around.",
+        description="Sort order; prefix with `-` to reverse it.",
         json_schema_extra={"enum": _SORTS},
     )
-    limit: int = Field(default=100, ge=1, le=1000, description="At most this many.")
-    offset: int = Field(default=0, ge=0, le=2**31 - 1, description="Leave out this many at the start.")
+    limit: int = Field(default=100, ge=1, le=1000, description="Maximum number of results.")
+    offset: int = Field(default=0, ge=0, le=2**31 - 1, description="Number of results to skip.")
 
 
 class RunnableFilters(Filters):
     """Which documents of a kind that can run to list, and how."""
 
-    status: Status | None = Field(default=None, description="Only those that are so.")
+    status: Status | None = Field(default=None, description="Only documents with this status.")
     sort: str = Field(
         default="name",
-        description="`-` before it turns the order around.",
+        description="Sort order; prefix with `-` to reverse it.",
         json_schema_extra={"enum": [*_SORTS, "status", "-status"]},
     )
 
@@ -117,4 +119,5 @@ KINDS = (
     _runnable("Source", "sources"),
     _runnable("Task", "tasks"),
     _runnable("Sink", "sinks"),
+    Kind("Secret", "secrets"),
 )

@@ -26,20 +26,20 @@ class LetterView(View):
     """What a step or a sink could not process, and what has become of it."""
 
     offset: int
-    time: datetime = Field(description="When it was kept.")
+    time: datetime = Field(description="When the letter was written.")
     code: str
     reason: str | None
     step: str = Field(description="The processor or sink that failed, or `source`.")
-    attempt: int = Field(description="How often the event was tried.")
-    revision: int | None = Field(description="Of the document that ran.")
+    attempt: int = Field(description="Number of attempts.")
+    revision: int | None = Field(description="Revision of the document that ran.")
     event: Any = Field(description="The input of the step, or the edited event; text if it is not JSON.")
     key: Any = Field(description="Text, or `{base64}` if it is not UTF-8; null if it has none.")
-    headers: dict[str, Any] = Field(description="Those of the event.")
-    source_offset: int | None = Field(description="The offset of the event in the stream it came from.")
+    headers: dict[str, Any] = Field(description="Headers of the event.")
+    source_offset: int | None = Field(description="Offset of the event in its source stream.")
     state: State
     edited: bool
-    original: Any = Field(description="The event as it was, if it was edited.")
-    replay_of: int | None = Field(description="The letter whose replay left this one.")
+    original: Any = Field(description="The original event, if it was edited.")
+    replay_of: int | None = Field(description="Letter whose replay produced this one.")
     replays: list[LetterReplay]
 
 
@@ -55,8 +55,8 @@ class LettersView(View):
     """Letters in a row, and how many there are in all."""
 
     letters: list[LetterView]
-    next: int | None = Field(description="The offset to go on with; null if there are no more now.")
-    total: int = Field(description="All letters of the flow that are kept, whatever is asked for.")
+    next: int | None = Field(description="Offset of the next page; null if there are no more letters.")
+    total: int = Field(description="Total number of letters of the flow, regardless of the filter.")
     counts: list[KindCount]
     states: dict[str, int]
     complete: bool = Field(description="False while a long stream is still being counted.")

@@ -26,38 +26,39 @@ S = TypeVar("S", bound=Spec)
 MOST = 10_000
 """Letters that one request replays."""
 
-Offset = Annotated[int, Path(ge=0, le=LAST_OFFSET, description="The offset of the letter in its stream.")]
+Offset = Annotated[int, Path(ge=0, le=LAST_OFFSET, description="Offset of the letter in its stream.")]
 Step = Annotated[str | None, Query(max_length=400, description="Only letters of this step or sink.")]
 Code = Annotated[str | None, Query(max_length=400, description="Only letters with this code.")]
 Contains = Annotated[
     str | None, Query(max_length=1000, description="Only letters with this text in the event or the reason.")
 ]
-OfState = Annotated[State | Literal["all"], Query(description="Only letters of this state.")]
+OfState = Annotated[State | Literal["all"], Query(description="Only letters in this state.")]
 
 _REPLAY = """\
-Lets letters enter the flow again, in its present revision: right before the step that failed, or at the
-start, for which the event is read again from the source. What a sink could not take goes to that sink alone.
-A letter that cannot be replayed is refused with the reason, and the others go on. What fails again is a new
-letter. A replay that was interrupted continues with the same request, and no exactly-once sink gets an event
-twice. One request replays at most 10,000 letters: `next` is where to continue."""
+Replays letters through the current revision of the flow: from the step that failed, or from the first
+step, for which the event is read again from the source. An event rejected by a sink is delivered to that
+sink only. A letter that can't be replayed is rejected with the reason, and the others continue. An event
+that fails again becomes a new letter. To continue an interrupted replay, repeat the request; no
+exactly-once sink receives an event twice. One request replays at most 10,000 letters: continue with
+`next`."""
 
 
 class LetterEdit(Spec):
     """Another event in the place of a letter's."""
 
-    event: dict[str, Any] = Field(description="The columns that the step is to be given.")
+    event: dict[str, Any] = Field(description="Input columns of the step.")
 
 
 class LetterFilter(Spec):
     """Which letters."""
 
-    step: str | None = Field(default=None, max_length=400, description="Of this step or sink.")
-    code: str | None = Field(default=None, max_length=400, description="With this code.")
+    step: str | None = Field(default=None, max_length=400, description="Only letters of this step or sink.")
+    code: str | None = Field(default=None, max_length=400, description="Only letters with this code.")
     contains: str | None = Field(
-        default=None, max_length=1000, description="With this text in the event or the reason."
+        default=None, max_length=1000, description="Only letters with this text in the event or the reason."
     )
     state: Literal["new", "replayed", "all"] = Field(
-        default="new", description="`new` is also what was begun and cut off; `replayed` replays once more."
+        default="new", description="`new` includes interrupted replays; `replayed` replays letters again."
     )
 
 
@@ -68,14 +69,14 @@ class LettersOrder(Spec):
         default=None, min_length=1, max_length=MOST, description="Offsets of the letters."
     )
     filter: LetterFilter | None = Field(
-        default=None, description="Which letters; with `offsets` only its `state` counts."
+        default=None, description="Filter for the letters; with `offsets` only its `state` is used."
     )
-    all: bool = Field(default=False, description="All letters that are new.")
+    all: bool = Field(default=False, description="All new letters.")
     begin: Literal["step", "start"] = Field(
-        default="step", alias="from", description="Before the step that failed, or at the source."
+        default="step", alias="from", description="Start at the step that failed, or at the source."
     )
-    position: int = Field(default=0, ge=0, le=LAST_OFFSET, description="Leave out letters before this.")
-    limit: int = Field(default=MOST, ge=1, le=MOST, description="The most letters to replay.")
+    position: int = Field(default=0, ge=0, le=LAST_OFFSET, description="Skip letters before this offset.")
+    limit: int = Field(default=MOST, ge=1, le=MOST, description="Maximum number of letters to replay.")
     dry_run: bool = Field(default=False, description="Only report which letters could be replayed.")
 
 
@@ -94,9 +95,9 @@ def letter_routes(service: Service, kind: Kind) -> APIRouter:
         name: Name,
         position: Annotated[
             PositionText,
-            Query(description="Where to begin: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601."),
+            Query(description="Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601."),
         ] = "earliest",
-        limit: Annotated[int, Query(ge=1, le=1000, description="The most letters to return.")] = 100,
+        limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of letters to return.")] = 100,
         step: Step = None,
         code: Code = None,
         contains: Contains = None,
@@ -128,7 +129,7 @@ def letter_routes(service: Service, kind: Kind) -> APIRouter:
     @router.put(
         "/{offset:int}",
         summary=f"Edit a dead letter of {kind.one}",
-        description="The letter keeps its original; to put that back ends the edit.",
+        description="The original event is kept; saving it again reverts the edit.",
         operation_id=f"edit{kind.name}DeadLetter",
         responses=failures(400, 403, 404, 409, 413, 422),
         openapi_extra=described(_schema(LetterEdit)),
@@ -139,7 +140,7 @@ def letter_routes(service: Service, kind: Kind) -> APIRouter:
     @router.delete(
         "/{offset:int}",
         summary=f"Discard a dead letter of {kind.one}",
-        description="It stays in its stream, and no replay takes it until it is restored.",
+        description="The letter stays in its stream, and replays skip it until it is restored.",
         operation_id=f"discard{kind.name}DeadLetter",
         responses=failures(403, 404, 409, 422),
     )
@@ -148,7 +149,7 @@ def letter_routes(service: Service, kind: Kind) -> APIRouter:
 
     @router.post(
         "/{offset:int}/restore",
-        summary=f"Restore a dead letter of {kind.one} that was discarded",
+        summary=f"Restore a discarded dead letter of {kind.one}",
         operation_id=f"restore{kind.name}DeadLetter",
         responses=failures(403, 404, 409, 422),
     )
@@ -184,8 +185,8 @@ def _schema(model: type[Spec]) -> dict[str, Any]:
 
 def _request(kind: str, name: str, body: LettersOrder) -> ReplayRequest:
     if body.offsets is None and body.filter is None and not body.all:
-        hint = "give offsets, a filter, or all: true"
-        raise Invalid(Problem(code="nothing_chosen", message="no letters are named", hint=hint))
+        hint = "set offsets, filter, or all: true"
+        raise Invalid(Problem(code="nothing_chosen", message="no letters are selected", hint=hint))
     wanted = body.filter or LetterFilter()
     chosen = body.model_dump(include={"offsets", "begin", "position", "limit", "dry_run"})
     return ReplayRequest(kind=kind, id=name, **chosen, **wanted.model_dump())

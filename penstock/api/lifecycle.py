@@ -11,14 +11,14 @@ from penstock.api.pipes import Progress
 from penstock.control.documents.service import Action, Service
 
 _ACTIONS: dict[Action, tuple[str, str]] = {
-    "pause": ("Pause {}", "Ends after the current batch, which is delivered."),
-    "resume": ("Resume {} that is paused", "It continues where it was paused."),
-    "stop": ("Stop {}", "Ends after the current batch, until it is started again."),
-    "start": ("Start {}", "Also one that has failed or completed; it continues where it ended."),
+    "pause": ("Pause {}", "Stops after the current batch is delivered."),
+    "resume": ("Resume {}", "Continues from where it was paused."),
+    "stop": ("Stop {}", "Stops after the current batch, until it is started again."),
+    "start": ("Start {}", "Also starts a failed or completed flow. It continues from where it stopped."),
     "restart": (
         "Restart {}",
-        "Ends after the current batch and starts again from there; a failed, completed or stopped one is "
-        "started. A paused one has to be resumed.",
+        "Stops after the current batch and starts again from there. A failed, completed or stopped flow is "
+        "started. A paused flow must be resumed instead.",
     ),
 }
 

@@ -8,12 +8,17 @@ import socket
 
 from penstock.errors import PenstockError, Problem
 
+SEND_BUFFER = 256 * 1024
+"""Bytes that the system keeps for a client that does not read; by itself Linux would keep up to 4 MB."""
+
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens there; PenstockError with the reason if it cannot."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address, family=family, backlog=2048)
+        listener = socket.create_server(address, family=family, backlog=2048)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)  # for all its connections
+        return listener
     except socket.gaierror:
         raise PenstockError(
             Problem(
@@ -29,7 +34,7 @@ def listen(host: str, port: int) -> socket.socket:
             Problem(
                 code="port_in_use" if taken else "cannot_listen",
                 message=f"port {port} on {host} {what}",
-                hint="choose another one with --port or PENSTOCK_PORT, or 0 for any that is free",
+                hint="choose another one with --port or PENSTOCK_PORT, or 0 for a free port",
             )
         ) from None
 

@@ -16,15 +16,15 @@ from penstock.specs.base import Spec
 from penstock.specs.problems import problems_of
 
 _MOVE = """\
-Copies the stream into a topic while it is written and read, then switches to it at once; appends wait for
-that moment. Offsets, producers, cursors and counters stay. The answer comes when the copy has begun; a move
-that failed or was interrupted is continued by the same request."""
+Copies the stream to a topic while it is in use, then switches over; appends wait briefly for the switch.
+Offsets, producers, cursors and counters are kept. The response is sent when the copy has started. Repeat
+the request to continue a move that failed or was interrupted."""
 
 
 class MoveOrder(Spec):
     """Where a stream is moved to."""
 
-    to: Literal["kafka"] = Field(description="The storage that is to keep the stream.")
+    to: Literal["kafka"] = Field(description="Target storage.")
 
 
 class MoveView(View):
@@ -32,9 +32,9 @@ class MoveView(View):
 
     stream: str
     to: str
-    phase: Phase = Field(description="`interrupted`: by a restart or by undoing it; it can be continued.")
-    bytes: int = Field(description="Bytes that are copied.")
-    total_bytes: int = Field(description="Bytes that there are to copy by now.")
+    phase: Phase = Field(description="`interrupted`: stopped by a restart or an undo; it can be continued.")
+    bytes: int = Field(description="Bytes copied so far.")
+    total_bytes: int = Field(description="Bytes to copy in total, so far.")
     error: Problem | None
     started_at: datetime | None
 
@@ -67,7 +67,7 @@ def move_routes(moves: Moves) -> APIRouter:
     @router.delete(
         "/move",
         summary="Undo a move that is not completed",
-        description="The stream stays where it is, and its copy is removed.",
+        description="The stream stays in its storage, and the copy is removed.",
         operation_id="undoStreamMove",
         status_code=204,
         responses=failures(403, 404, 409, 422),

@@ -120,6 +120,6 @@ def _wrong_host(host: str) -> Problem:
 
 _FOREIGN = Problem(
     code="foreign_origin",
-    message="a page of another site may not change anything here",
-    hint="a proxy in front of Penstock has to pass the Host header on, or its name has to be in auth.hosts",
+    message="requests from pages of another origin are not allowed",
+    hint="a proxy in front of Penstock must forward the Host header, or its name must be in auth.hosts",
 )

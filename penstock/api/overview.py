@@ -9,30 +9,25 @@ from typing import Annotated, Any, Literal
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter
-from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import Field
 
 from penstock import __version__
 from penstock.api import feed as following
-from penstock.api.errors import Responses
 from penstock.api.health import WorkerStartView, WorkerView
 from penstock.api.pipes import RunError, Status
+from penstock.api.sse import EventStream, described
 from penstock.api.views import View
 from penstock.control.monitor.pulse import Changes, Pulse
 from penstock.engine.delivery.sink_states import State
 
 _FOLLOW = """\
-The first message is `overview`, with all there is. About every two seconds a message `change` follows: an
-overview whose `flows` and `streams` hold only those that changed, and `gone` the keys of those that are no
-more. After a break the first message is again `overview`."""
-
-_STREAM: Responses = {
-    200: {"description": "The messages.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
-}
+The first message is `overview`, with the full state. About every two seconds a message `change` follows:
+an overview whose `flows` and `streams` contain only changed entries, and `gone` the keys of removed ones.
+After a reconnect the first message is `overview` again."""
 
 Key = Annotated[str, Field(description="Kind and id, such as `Pipeline/orders`.")]
-Rate = Annotated[float, Field(description="Events per second over the last ten seconds or so.")]
+Rate = Annotated[float, Field(description="Events per second over about the last ten seconds.")]
 
 
 class Totals(View):
@@ -40,10 +35,10 @@ class Totals(View):
 
     in_rate: Rate
     out_rate: Rate
-    lag_events: int = Field(description="Events that wait for a flow.")
-    dead_letters: int = Field(description="Events that flows could not process, since they were made.")
+    lag_events: int = Field(description="Events waiting to be read by flows.")
+    dead_letters: int = Field(description="Events that could not be processed, since the flows were created.")
     stream_bytes: int
-    disk_free_bytes: int = Field(description="Of the disk that streams are on.")
+    disk_free_bytes: int = Field(description="Free bytes on the disk of the streams.")
     disk_total_bytes: int
 
 
@@ -52,7 +47,7 @@ class SinkPulse(View):
 
     id: str
     type: str
-    state: State | None = Field(description="Null until its ledger was read.")
+    state: State | None = Field(description="Null until its ledger has been read.")
     rate: Rate
     events: int
     failures: int
@@ -70,12 +65,12 @@ class FlowPulse(View):
     worker: str | None
     in_rate: Rate
     out_rate: Rate
-    lag_events: int | None = Field(description="Events of its input that wait for it; null: not known.")
-    lag_ms: int | None = Field(description="For how long the oldest of them has waited.")
+    lag_events: int | None = Field(description="Unread events of its input; null: unknown.")
+    lag_ms: int | None = Field(description="How long the oldest of them has been waiting.")
     latency_ms: float | None = Field(
-        description="How old the oldest event of the last batch was when it was delivered."
+        description="Age of the oldest event of the last batch when it was delivered."
     )
-    batch_ms: float | None = Field(description="How long the last batch took.")
+    batch_ms: float | None = Field(description="Duration of the last batch.")
     input_events: int
     dead_letters: int
     sinks: list[SinkPulse]
@@ -87,7 +82,7 @@ class ReaderPulse(View):
     """A reader of a stream."""
 
     reader: str
-    key: Annotated[str | None, Field(description="Kind and id of its flow, if it is one.")]
+    key: Annotated[str | None, Field(description="Kind and id of the flow, if the reader is a flow.")]
     rate: Rate
     lag_events: int
     lag_ms: int | None
@@ -104,8 +99,8 @@ class StreamPulse(View):
     bytes: int
     segments: int
     next: int
-    lag_events: int = Field(description="The largest of its readers.")
-    full: str | None = Field(description="The limit that makes its producers wait now.")
+    lag_events: int = Field(description="Largest lag of its readers.")
+    full: str | None = Field(description="The limit that currently blocks producers.")
     dropped: int = Field(description="Events lost to readers: dropped, or removed unread.")
     transient: bool
     readers: list[ReaderPulse]
@@ -114,9 +109,11 @@ class StreamPulse(View):
 class WorkerPulse(WorkerView):
     """A worker as it is now."""
 
-    cpu_percent: float | None = Field(description="Of one core, with its children; null if not known.")
-    memory_bytes: int | None = Field(description="With its children; null if not known.")
-    flow_keys: list[str] = Field(description="The flows that it has.")
+    cpu_percent: float | None = Field(
+        description="Share of one core, including child processes; null if unknown."
+    )
+    memory_bytes: int | None = Field(description="Including child processes; null if unknown.")
+    flow_keys: list[str] = Field(description="Flows on this worker.")
 
 
 class Attention(View):
@@ -129,23 +126,23 @@ class Attention(View):
     id: str | None
     name: str | None
     message: str
-    advice: str = Field(description="What to do next.")
+    advice: str = Field(description="Recommended action.")
     since: datetime | None
 
 
 class Overview(View):
-    """How everything is right now."""
+    """The current state of the installation."""
 
     at: datetime
     version: str
-    started_at: datetime = Field(description="When this server began; so did what it remembers.")
+    started_at: datetime = Field(description="Start time of this server, and of its history.")
     totals: Totals
     flows: list[FlowPulse]
     streams: list[StreamPulse]
     workers: list[WorkerPulse]
     startup: list[WorkerStartView] = Field(description="The workers that were started with this server.")
-    attention: list[Attention] = Field(description="The most urgent first.")
-    gone: list[str] = Field(description="Keys that are no more, in a message `change`.")
+    attention: list[Attention] = Field(description="Most urgent first.")
+    gone: list[str] = Field(description="In a message `change`: removed keys.")
 
 
 class Followers:
@@ -217,22 +214,20 @@ def overview_routes(pulse: Pulse, followers: Followers) -> APIRouter:
     """The overview."""
     router = APIRouter(prefix="/overview", tags=["overview"])
 
-    @router.get("", summary="Get how everything is right now", operation_id="getOverview")
+    @router.get("", summary="Get the current state of the installation", operation_id="getOverview")
     def overview() -> Overview:
         return overview_of(pulse)
 
     @router.get(
         "/follow",
-        summary="Follow how everything is",
+        summary="Follow the state of the installation",
         description=_FOLLOW,
         operation_id="followOverview",
-        response_class=StreamingResponse,
-        responses=_STREAM,
+        response_class=EventStream,
+        responses=described("The messages."),
     )
-    async def follow() -> StreamingResponse:
-        # Without the last header nginx would hold the messages back.
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        return StreamingResponse(followers.follow(), media_type="text/event-stream", headers=headers)
+    async def follow() -> EventStream:
+        return EventStream(followers.follow())
 
     return router
 

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from penstock.errors import Invalid, Problem, did_you_mean
 
-Name = Annotated[str, Path(description="The name or the id.", min_length=1, max_length=128)]
-IfMatch = Annotated[str | None, Header(description="The ETag of the revision that the change is meant for.")]
+Name = Annotated[str, Path(description="Name or id.", min_length=1, max_length=128)]
+IfMatch = Annotated[str | None, Header(description="ETag of the revision that the change is based on.")]
 
 ANY_PARAMETERS = ("/ui", "/session/oidc/callback")
 """Below these the query string belongs to the web app, and to the OpenID Connect provider."""
@@ -30,7 +30,7 @@ async def known_parameters(request: Request) -> None:
             code="unknown_parameter",
             message=f"there is no parameter '{name}' here",
             path=name,
-            hint=did_you_mean(name, known) if known else "it takes no parameters",
+            hint=did_you_mean(name, known) if known else "this route has no parameters",
         )
         for name in dict.fromkeys(request.query_params)
         if name not in known

@@ -13,12 +13,12 @@ from penstock.errors import Problem
 
 Status = Literal["active", "paused", "completed", "failed", "stopped"]
 
-QUEUE = "Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null."
+QUEUE = "Position in the start queue of its worker, 1 is next; otherwise null."
 
-WAITS = "Why no worker can have it, such as that none has the labels of its placement; null if one can."
+WAITS = "Why no worker can run the flow, such as missing placement labels; null if one can."
 
-RUNNING = "The newest revision that has shown that it runs; an edit that does not start is rolled back to it."
-GUARANTEE = "What an acknowledgement of events that are sent to it means; null if none are, and in lists."
+RUNNING = "The newest revision that is known to run; an edit that fails to start is rolled back to it."
+GUARANTEE = "Guarantee for events sent to the flow, as text; null in lists and if no events are sent to it."
 
 
 class RunError(Problem):
@@ -26,7 +26,7 @@ class RunError(Problem):
 
     at: datetime | None = None
     problems: list[Problem] = Field(
-        default_factory=list, description="All of them, if it was saved without being valid."
+        default_factory=list, description="All problems, if the document was saved without being valid."
     )
 
 
@@ -55,14 +55,16 @@ class LatencyOps(View):
 
     target_ms: int
     p99_ms: float | None = Field(
-        description="99 % of the events of the last seconds were acknowledged within this time; null: none."
+        description="99% of recent events were acknowledged within this time; null: no events."
     )
-    met: bool | None = Field(description="Whether that is within the goal.")
+    met: bool | None = Field(description="Whether the goal is met.")
     cause: Literal["fixed_cost", "rate", "backlog", "stuck", "uneven"] | None
-    reason: str | None = Field(description="Why the goal is not met, in words.")
+    reason: str | None = Field(description="Why the goal is not met, as text.")
     missed_since: datetime | None
-    linger_ms: int | None = Field(description="How long events wait for others before a micro-batch begins.")
-    max_events: int | None = Field(description="Events of a micro-batch at most; null: as many as there are.")
+    linger_ms: int | None = Field(
+        description="How long events wait for more events before a micro-batch starts."
+    )
+    max_events: int | None = Field(description="Maximum number of events in a micro-batch; null: no limit.")
 
 
 class ReceiverOps(View):
@@ -82,13 +84,14 @@ class Ops(View):
 
     input_events: int = 0
     batches: int = 0
-    dead_letters: int = Field(default=0, description="Events that its batches could not process.")
-    input_events_per_second: float = 0.0
-    processed_events_per_second: float = 0.0
+    dead_letters: int = Field(default=0, description="Events that could not be processed.")
+    events_per_second: float = Field(
+        default=0.0, description="Events read per second, over the last ten seconds."
+    )
     last_batch: dict[str, Any] | None = None
     latency: LatencyOps | None = Field(default=None, description="Null without a latency goal.")
     receiver: ReceiverOps | None = Field(
-        default=None, description="Null for a source that Spark reads itself, or that events are sent to."
+        default=None, description="Null for sources read by Spark directly and for http sources."
     )
     sinks: dict[str, SinkOps] = Field(default_factory=dict)
 
@@ -99,37 +102,37 @@ class PipeInfo(View):
     name: str
     id: str = Field(description="Derived from the name; can't be changed later.")
     status: Status
-    phase: str = Field(description="What it does right now: waiting, starting, running, draining, …")
+    phase: str = Field(description="Current phase: waiting, starting, running, draining, …")
     queue_position: int | None = Field(description=QUEUE)
     waits_for: Problem | None = Field(description=WAITS)
-    spec: Any = Field(description="The spec as it was saved.")
+    spec: Any = Field(description="The saved spec.")
     metadata: MetadataInfo
     revision: int
     running_revision: int | None = Field(description=RUNNING)
-    worker: str | None = Field(description="Id of the worker that runs it.")
+    worker: str | None = Field(description="Id of the worker that runs the flow.")
     error: RunError | None = Field(description="The last error.")
-    attempts: list[Attempt] = Field(description="The last attempts that failed.")
+    attempts: list[Attempt] = Field(description="The most recent failed attempts.")
     ops: Ops
     guarantee: str | None = Field(default=None, description=GUARANTEE)
     warnings: list[Problem] | None = Field(
-        default=None, description="What to know about what was just saved; null if nothing was."
+        default=None, description="Warnings about the revision just saved; null if nothing was saved."
     )
     created_at: datetime
     updated_at: datetime
 
 
 class RunnableInfo(DocumentInfo):
-    """A source, task or sink. One that does not run by itself is there for pipelines to refer to."""
+    """A source, task or sink. Pipelines refer to one that doesn't run on its own."""
 
-    status: Status | None = Field(description="Null if it does not run by itself.")
-    phase: str | None = Field(description="What it does right now; null if it does not run by itself.")
+    status: Status | None = Field(description="Null if the document doesn't run on its own.")
+    phase: str | None = Field(description="Current phase; null if the document doesn't run on its own.")
     queue_position: int | None = Field(description=QUEUE)
     waits_for: Problem | None = Field(description=WAITS)
     running_revision: int | None = Field(description=RUNNING)
-    worker: str | None = Field(description="Id of the worker that runs it.")
+    worker: str | None = Field(description="Id of the worker that runs the flow.")
     error: RunError | None = Field(description="The last error.")
-    attempts: list[Attempt] = Field(description="The last attempts that failed.")
-    ops: Ops | None = Field(description="What it has done; null if it does not run by itself.")
+    attempts: list[Attempt] = Field(description="The most recent failed attempts.")
+    ops: Ops | None = Field(description="Counters of the flow; null if the document doesn't run on its own.")
     guarantee: str | None = Field(default=None, description=GUARANTEE)
 
 

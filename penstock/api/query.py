@@ -11,10 +11,10 @@ from penstock.control.questions.sql_query import ask
 from penstock.engine.runtime.sql_queries import QueryResult
 
 _DESCRIPTION = """\
-Spark SQL over what streams hold now. The id of a stream is the name of a table; one with a dot or a dash
-stands in backquotes. A raw stream has the columns `value`, `key` and `headers`, a typed one those of its
-schema, `_key` and `_headers`; both have `_offset` and `_time`. A query reads and changes nothing, and sees
-nothing but streams. Two run at once on a worker, beside its flows; more are sent away with 503."""
+Spark SQL over the events in streams. Tables are the ids of streams; quote an id with a dot or a dash in
+backquotes. A raw stream has the columns `value`, `key` and `headers`, a typed stream those of its schema,
+`_key` and `_headers`; both have `_offset` and `_time`. Queries are read-only and can access only streams.
+They run in a process separate from the flows, two at a time; further queries get 503."""
 
 
 class QueryBody(BaseModel):
@@ -23,7 +23,7 @@ class QueryBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     sql: str = Field(min_length=1, max_length=100_000, description="One SELECT.")
-    limit: int = Field(default=1000, ge=1, le=10_000, description="The most rows to return.")
+    limit: int = Field(default=1000, ge=1, le=10_000, description="Maximum number of rows to return.")
     timeout_ms: int = Field(
         default=30_000, ge=1, le=600_000, description="The query is cancelled after this many milliseconds."
     )
@@ -35,7 +35,7 @@ def query_routes(service: Service) -> APIRouter:
 
     @router.post(
         "/query",
-        summary="Query streams in SQL",
+        summary="Query streams with SQL",
         description=_DESCRIPTION,
         operation_id="query",
         responses=failures(400, 403, 408, 422),

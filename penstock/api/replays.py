@@ -21,8 +21,8 @@ from penstock.specs.positions import PositionText
 from penstock.specs.problems import problems_of
 
 _SINKS = (
-    "`all` sinks of the flow, a list of their ids, or `{shadow: …}` with a sink of its own, such as "
-    "`{type: file, …}` or `{type: stream, …}`: then no other sink gets the events."
+    "`all` sinks of the flow, a list of their ids, or `{shadow: …}` with a separate sink, such as `{type: "
+    "file, …}` or `{type: stream, …}`: then no other sink receives the events."
 )
 
 
@@ -34,16 +34,14 @@ class ReplayOrder(Spec):
     """What to replay, and where to."""
 
     from_: PositionText = Field(
-        alias="from", description="The first event: earliest, latest, offset:N or time:ISO 8601."
+        alias="from", description="First event: earliest, latest, offset:N or time:ISO 8601."
     )
     to: PositionText | None = Field(
-        default=None, description="Where it ends, itself not included; by default the present end."
+        default=None, description="End of the range, exclusive. Default: the current end of the stream."
     )
     sinks: Annotated[Literal["all"] | list[str] | Shadow, Field(description=_SINKS)]
-    dry_run: bool = Field(default=False, description="Only count.")
-    name: str | None = Field(
-        default=None, description="What the replay is called; by default `<name> replay N`."
-    )
+    dry_run: bool = Field(default=False, description="Only count the events.")
+    name: str | None = Field(default=None, description="Name of the replay. Default: `<name> replay N`.")
 
 
 class RangeView(View):
@@ -52,8 +50,8 @@ class RangeView(View):
     stream: str
     first: int
     next: int
-    events: int = Field(description="Those of them that can be read.")
-    bytes: int = Field(description="Their size in memory, about.")
+    events: int = Field(description="Number of events in the range that can be read.")
+    bytes: int = Field(description="Approximate size in memory.")
     first_time: datetime | None
     last_time: datetime | None
 
@@ -64,7 +62,7 @@ class EndingView(View):
     id: str
     type: str
     guarantee: str
-    again: bool = Field(description="Whether the flow itself delivers the same events to it.")
+    again: bool = Field(description="Whether the flow itself also delivers these events to this sink.")
 
 
 class ReplayView(View):
@@ -90,7 +88,7 @@ class ReplayAnswer(View):
     range: RangeView
     sinks: list[EndingView]
     warnings: list[Problem]
-    replay: ReplayView | None = Field(description="The pipeline that does it; null after a dry run.")
+    replay: ReplayView | None = Field(description="The replay pipeline; null after a dry run.")
 
 
 def replay_routes(service: Service, kind: Kind) -> APIRouter:
@@ -102,8 +100,9 @@ def replay_routes(service: Service, kind: Kind) -> APIRouter:
     @router.post(
         "/replay",
         summary=f"Replay events through {kind.one}",
-        description="Makes a pipeline with an end that does to a range of the stream what the flow does now, "
-        "and starts it. The flow goes on. The pipeline has the label `replay_of`.",
+        description="Creates and starts a pipeline that processes a range of the stream with the current "
+        "steps of the flow, and then completes. The flow keeps running. The pipeline has the label "
+        "`replay_of`.",
         operation_id=f"replay{kind.name}",
         response_model=ReplayAnswer,
         responses={**started, **failures(400, 403, 404, 409, 413, 422)},

@@ -23,13 +23,13 @@ from penstock.errors import Invalid
 from penstock.specs.base import Spec
 from penstock.specs.problems import problems_of
 
-Number = Annotated[int, Path(ge=1, description="The number of the revision.")]
+Number = Annotated[int, Path(ge=1, description="Number of the revision.")]
 
 
 class RollbackRequest(Spec):
     """Which revision to go back to."""
 
-    revision: int = Field(ge=1, description="The revision whose content becomes the newest one.")
+    revision: int = Field(ge=1, description="Revision to roll back to.")
 
 
 def revision_routes(service: Service, kind: Kind) -> APIRouter:
@@ -63,16 +63,18 @@ def revision_routes(service: Service, kind: Kind) -> APIRouter:
     def diff(
         name: Name,
         before: Annotated[
-            int | None, Query(alias="from", ge=1, description="Default: the one before `to`.")
+            int | None, Query(alias="from", ge=1, description="Default: the revision before `to`.")
         ] = None,
-        after: Annotated[int | None, Query(alias="to", ge=1, description="Default: the current one.")] = None,
+        after: Annotated[
+            int | None, Query(alias="to", ge=1, description="Default: the current revision.")
+        ] = None,
     ) -> DiffInfo:
         return diff_info(service.diff(kind.name, name, before, after))
 
     @router.post(
         "/{name}/rollback",
-        summary=f"Go back to an earlier revision of {kind.one}",
-        description="Saves the content of the earlier revision as the newest one.",
+        summary=f"Roll back to an earlier revision of {kind.one}",
+        description="Saves the content of the earlier revision as a new revision.",
         operation_id=f"rollback{kind.name}",
         response_model=kind.info,
         responses={**accepted(kind), **failures(400, 403, 404, 409, 412, 413, 422)},

@@ -13,6 +13,8 @@ import uvicorn
 
 from penstock.api.entrance import Entrance
 from penstock.api.listening import listen, url_of
+from penstock.api.protocol import BoundedConfig
+from penstock.api.traffic import Traffic
 from penstock.control.questions.addresses import lonely_key
 from penstock.errors import Invalid
 from penstock.settings import Settings
@@ -42,14 +44,17 @@ class Server(uvicorn.Server):
         self._listener = listener or listen(settings.host, settings.port)
         self.url = url_of(settings.host, self._listener, secure=settings.tls.certificate is not None)
         debug = settings.log.level == "debug"
+        self.traffic = Traffic(settings.limits)
         super().__init__(
-            uvicorn.Config(
+            BoundedConfig(
                 app,
+                self.traffic,
                 log_config=None,
                 log_level="debug" if debug else "warning",
                 access_log=debug,
                 server_header=False,
                 timeout_graceful_shutdown=GRACE_S,
+                timeout_keep_alive=settings.limits.idle_ms / 1000,
                 ssl_certfile=settings.tls.certificate,
                 ssl_keyfile=settings.tls.key,
                 # By default uvicorn believes what anybody on this machine says of where a request comes from.

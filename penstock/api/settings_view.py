@@ -16,15 +16,17 @@ class SettingInfo(View):
 
     name: str
     value: Any = Field(description="Secrets are masked.")
-    default: Any = Field(description="The built-in value.")
-    origin: str = Field(description="What has set it: a file, a variable, the command line, or `built-in`.")
-    variable: str = Field(description="The environment variable that sets it.")
+    default: Any = Field(description="Default value.")
+    origin: str = Field(
+        description="Origin of the value: a file, a variable, the command line or `built-in`."
+    )
+    variable: str = Field(description="Environment variable for this setting.")
     description: str
-    choices: list[str] = Field(description="All values it can have; empty if they cannot be listed.")
+    choices: list[str] = Field(description="Allowed values; empty if they can't be listed.")
 
 
 class Versions(View):
-    """What runs here."""
+    """Versions of Penstock and its runtime."""
 
     penstock: str
     python: str
@@ -37,7 +39,7 @@ class SettingsView(View):
 
     file: str | None = Field(description="The `penstock.toml` that was read.")
     settings: list[SettingInfo]
-    warnings: list[Problem] = Field(description="What looks wrong about them.")
+    warnings: list[Problem] = Field(description="Warnings about the settings.")
     versions: Versions
 
 
@@ -47,9 +49,9 @@ def settings_routes(service: Service) -> APIRouter:
 
     @router.get(
         "/settings",
-        summary="Get the settings of the server",
-        description="Those of `penstock.toml`, `PENSTOCK_*` variables and the command line that started it. "
-        "They are read when it starts.",
+        summary="Get the server settings",
+        description="Settings from `penstock.toml`, `PENSTOCK_*` variables and the command line, read when "
+        "the server starts.",
         operation_id="getSettings",
     )
     def settings() -> SettingsView:

@@ -18,21 +18,24 @@ from penstock.control.documents.service import Service
 from penstock.control.events.sinks import SinkStanding, catch_up, sinks_of
 from penstock.engine.delivery.sink_states import Kept, State
 
-SinkName = Annotated[str, Path(description="The id of the sink in its document.", min_length=1)]
+SinkName = Annotated[str, Path(description="Id of the sink in its document.", min_length=1)]
 
 
 class GapInfo(View):
     """Batches in a row that were committed without a sink."""
 
-    first: int | None = Field(description="The first offset of the source in them; null if it has none.")
-    next: int | None = Field(description="The first offset after them.")
+    first: int | None = Field(
+        description="First source offset of the batches; null if the source has no offsets."
+    )
+    next: int | None = Field(description="First offset after the batches.")
     batches: int
-    events: int | None = Field(description="How many events they have for this sink, if that is known.")
+    events: int | None = Field(description="Number of events for this sink; null if unknown.")
     since: datetime
     kept: Kept = Field(
-        description="Where they are: still in the `stream`, in a `file` beside the checkpoint, or `lost`."
+        description="Where the batches are kept: in the `stream`, in a `file` next to the checkpoint, or "
+        "`lost`."
     )
-    why: str | None = Field(description="Why they are lost.")
+    why: str | None = Field(description="Why the batches are lost.")
 
 
 class SinkInfo(View):
@@ -40,20 +43,19 @@ class SinkInfo(View):
 
     id: str
     type: str
-    path: str = Field(description="Its place in the document, such as `spec.sinks[1]`.")
+    path: str = Field(description="Path in the document, such as `spec.sinks[1]`.")
     guarantee: Guarantee
     required: bool
     state: State = Field(
-        description="`in_sync` takes part in each batch; `failing` has refused the current batch and taken "
-        "none since; `behind` has missed batches and waits to try again; `catching_up` gets what it missed."
+        description="`in_sync`: receives every batch; `failing`: rejected the current batch, which is "
+        "retried; `behind`: missed batches and waits for a retry; `catching_up`: receives the missed "
+        "batches."
     )
-    cursor: int | None = Field(description="All events of the source before this offset were dealt with.")
-    lag: int | None = Field(
-        description="Events that the sink has not received yet; null if that is not known."
-    )
+    cursor: int | None = Field(description="All source events before this offset have been processed.")
+    lag: int | None = Field(description="Events that the sink has not received yet; null if unknown.")
     last_ack_at: datetime | None
     failures: int
-    last_error: str | None = Field(description="With its place in the document; it may be over.")
+    last_error: str | None = Field(description="The last error with its path; it may be resolved.")
     gaps: list[GapInfo]
 
 
@@ -63,7 +65,7 @@ def sink_routes(service: Service, kind: Kind) -> APIRouter:
 
     @router.get(
         "",
-        summary=f"List the sinks of {kind.one}, and how they are",
+        summary=f"List the sinks of {kind.one} with their state",
         operation_id=f"list{kind.name}Standings",
         responses=failures(404, 409, 422),
     )
@@ -72,9 +74,9 @@ def sink_routes(service: Service, kind: Kind) -> APIRouter:
 
     @router.post(
         "/{sink}/catch-up",
-        summary=f"Let a sink of {kind.one} catch up now",
-        description="It would do so anyway, after a while. What has completed is started for it; what is "
-        "paused, stopped or failed has to be resumed or started. The answer has the earlier state.",
+        summary=f"Retry a sink of {kind.one} that is behind now",
+        description="The retry would happen later anyway. A completed flow is started for this; a paused, "
+        "stopped or failed flow must be resumed or started first. The response has the earlier state.",
         operation_id=f"catchUp{kind.name}",
         responses=failures(403, 404, 409, 422),
     )

@@ -20,9 +20,10 @@ from penstock.errors import Problem
 from penstock.specs.positions import LAST_OFFSET
 
 _DESCRIPTION = """\
-Reads the event again from the stream and lets it go through the steps of the saved document, as a test run
-does: nothing is written, and no step asks the outside. Beside that are the dead letters it has left, and how
-far each sink has come with it. A step that remembers events sees this one alone; a warning says so."""
+Reads the event again from the stream and runs it through the steps of the saved document, as a test run
+does: nothing is written, and no step calls an external system. The response also has the dead letters of
+the event and its delivery status at each sink. A step that keeps state sees only this event; a warning
+says so."""
 
 
 class SinkFate(View):
@@ -35,18 +36,20 @@ class SinkFate(View):
 
 
 class Story(View):
-    """What becomes of an event."""
+    """The trace of an event."""
 
-    stream: str = Field(description="The stream that the flow reads.")
+    stream: str = Field(description="Source stream of the flow.")
     offset: int
     time: datetime | None = Field(description="When it was appended.")
-    event: dict[str, Any] = Field(description="As the first step sees it; `$meta` has what is beside it.")
-    revision: int = Field(description="Of the document whose steps are shown.")
+    event: dict[str, Any] = Field(
+        description="Input of the first step; `$meta` has key, headers, offset and time."
+    )
+    revision: int = Field(description="Revision of the document whose steps are shown.")
     steps: list[StepResult]
-    letters: list[LetterView] = Field(description="The dead letters it has left.")
+    letters: list[LetterView] = Field(description="Dead letters of the event.")
     sinks: list[SinkFate]
     warnings: list[Problem]
-    errors: list[Problem] = Field(description="Why the steps could not be shown to the end.")
+    errors: list[Problem] = Field(description="Why the trace stopped early.")
 
 
 def story_routes(service: Service, kind: Kind) -> APIRouter:
@@ -56,7 +59,7 @@ def story_routes(service: Service, kind: Kind) -> APIRouter:
 
     @router.get(
         "",
-        summary=f"Tell what becomes of an event in {kind.one}",
+        summary=f"Trace an event through {kind.one}",
         description=_DESCRIPTION,
         operation_id=f"tell{kind.name}Story",
         responses=failures(404, 408, 409, 422),
@@ -64,7 +67,7 @@ def story_routes(service: Service, kind: Kind) -> APIRouter:
     def story(
         name: Name,
         offset: Annotated[
-            int, Query(ge=0, le=LAST_OFFSET, description="Of the event, in the stream that the flow reads.")
+            int, Query(ge=0, le=LAST_OFFSET, description="Offset of the event in the source stream.")
         ],
     ) -> Story:
         found = stories.tell(kind.name, name, offset)

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Response
-from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from penstock.api.errors import Responses, failures
+from penstock.api.errors import failures
 from penstock.api.feed import Feed
 from penstock.api.ingest import StreamName
+from penstock.api.sse import EventStream, described
 from penstock.api.tail import Tails
 from penstock.api.views import View
 from penstock.control.documents.service import Service
@@ -25,17 +25,14 @@ from penstock.specs.positions import LAST_OFFSET, PositionText, parse_position
 
 FEW, MOST = 100, 10_000
 
-_POSITION = "Where to begin: `earliest`, `latest`, `offset:N` or `time:` and a moment in ISO 8601."
+_POSITION = "Start position: `earliest`, `latest`, `offset:N` or `time:` and a time in ISO 8601."
 
 _TAIL = """\
-Events as they come. Each message `events` has a list of them as data, as they are shown elsewhere, and as its
-id the offset after them, at which a reconnecting client continues (`Last-Event-ID`). A message `gap` with
-`{first, next, reason}` reports offsets whose events are gone. A slow client gets events later, and never
-makes the server keep them: what retention removes meanwhile is a gap."""
-
-_STREAM: Responses = {
-    200: {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
-}
+Events as they arrive. Each message `events` has a list of events as data and, as its id, the offset after
+them, at which a reconnecting client continues (`Last-Event-ID`). A message `gap` with `{first, next,
+reason}` reports offsets whose events are no longer available. A slow client receives events later, but
+never delays retention: events removed in the meantime are a gap. A client that reads nothing for
+`limits.send_ms` is disconnected; at most `limits.followers` clients can follow at a time."""
 
 
 class AnyEvent(View):
@@ -71,8 +68,8 @@ class EventsView(View):
     """Events in a row."""
 
     events: list[RawEvent] | list[TypedEvent]
-    next: int = Field(description="The offset at which the next page begins.")
-    gap: GapView | None = Field(description="What is missing before them.")
+    next: int = Field(description="Offset of the next page.")
+    gap: GapView | None = Field(description="Missing offsets before these events.")
 
 
 class BufferView(View):
@@ -83,17 +80,17 @@ class BufferView(View):
     max_events: int
     max_bytes: int
     mode: str
-    full: str | None = Field(description="The limit that makes producers wait now.")
+    full: str | None = Field(description="The limit that currently blocks producers.")
 
 
 class ReaderView(View):
     """How far a reader is."""
 
     reader: str
-    cursor: int = Field(description="The next offset it has not dealt with.")
+    cursor: int = Field(description="Next offset to read.")
     lag_events: int
-    lag_ms: int | None = Field(description="For how long its next event has waited for it.")
-    skipped: int = Field(description="Events it could not get, because they were evicted or damaged.")
+    lag_ms: int | None = Field(description="How long its next event has been waiting.")
+    skipped: int = Field(description="Events that were evicted or damaged before they were read.")
     updated: datetime | None
 
 
@@ -103,7 +100,7 @@ class StatsView(View):
     stream: str
     events: int
     bytes: int
-    memory_bytes: int = Field(description="The part of `bytes` that is in memory.")
+    memory_bytes: int = Field(description="Part of `bytes` that is in memory.")
     segments: int
     first: int
     next: int
@@ -112,11 +109,13 @@ class StatsView(View):
     oldest_age_ms: int | None
     newest_age_ms: int | None
     buffer: BufferView
-    counters: dict[str, int] = Field(description="What was dropped, evicted or put aside, by reason.")
+    counters: dict[str, int] = Field(
+        description="Number of dropped, evicted or quarantined events, by reason."
+    )
     readers: list[ReaderView]
-    guarantee: str = Field(description="What an acknowledgement means, in words.")
+    guarantee: str = Field(description="Guarantee of an acknowledgement, as text.")
     transient: bool
-    note: str | None = Field(description="What to know about a transient stream.")
+    note: str | None = Field(description="Notice for transient streams.")
 
 
 def stream_routes(service: Service, feed: Feed) -> APIRouter:
@@ -137,15 +136,17 @@ def stream_routes(service: Service, feed: Feed) -> APIRouter:
         position: Annotated[PositionText | None, Query(description=f"{_POSITION} Default: earliest.")] = None,
         last: Annotated[
             int | None,
-            Query(ge=1, le=MOST, description="In place of `position`: this many of the last events."),
+            Query(ge=1, le=MOST, description="Instead of `position`: this many of the most recent events."),
         ] = None,
         limit: Annotated[
             int | None,
-            Query(ge=1, le=MOST, description=f"The most events to return. Default: {FEW}, or `last`."),
+            Query(
+                ge=1, le=MOST, description=f"Maximum number of events to return. Default: {FEW}, or `last`."
+            ),
         ] = None,
     ) -> Response:
         if position is not None and last is not None:
-            message = "'last' stands in place of 'position'"
+            message = "'last' and 'position' can't be combined"
             raise Invalid(Problem(code="exclusive_parameters", message=message, path="last"))
         door = doors.find(name)
         start = start_of(door, parse_position(position or "earliest"), last)
@@ -159,8 +160,8 @@ def stream_routes(service: Service, feed: Feed) -> APIRouter:
         summary="Follow a stream",
         description=_TAIL,
         operation_id="tailStream",
-        response_class=StreamingResponse,
-        responses={**_STREAM, **failures(404, 422)},
+        response_class=EventStream,
+        responses={**described("The events."), **failures(404, 422)},
     )
     async def tail(
         name: StreamName,
@@ -171,9 +172,9 @@ def stream_routes(service: Service, feed: Feed) -> APIRouter:
         ] = None,
         last_event_id: Annotated[
             int | None,
-            Header(ge=0, le=LAST_OFFSET, description="The offset to go on with, in place of `position`."),
+            Header(ge=0, le=LAST_OFFSET, description="Offset to continue at, instead of `position`."),
         ] = None,
-    ) -> StreamingResponse:
+    ) -> EventStream:
         door = await to_thread.run_sync(doors.find, name)
         begin = last_event_id
         if begin is None:
@@ -182,7 +183,7 @@ def stream_routes(service: Service, feed: Feed) -> APIRouter:
 
     @router.get(
         "/stats",
-        summary="Get the numbers of a stream",
+        summary="Get the statistics of a stream",
         operation_id="getStreamStats",
         responses=failures(404, 422),
     )
@@ -192,13 +193,14 @@ def stream_routes(service: Service, feed: Feed) -> APIRouter:
     @router.delete(
         "/readers/{reader}",
         summary="Forget a reader of a stream",
-        description="Its cursor is removed, and nothing is kept for it any more.",
+        description="Removes the cursor of the reader. Events are no longer retained for it.",
         operation_id="forgetReader",
         status_code=204,
         responses=failures(403, 404, 409, 422),
     )
     def forget(
-        name: StreamName, reader: Annotated[str, Path(description="As `stats` names it.", max_length=400)]
+        name: StreamName,
+        reader: Annotated[str, Path(description="Name of the reader, as in `stats`.", max_length=400)],
     ) -> None:
         log = doors.find(name).log
         known = [cursor.reader for cursor in log.storage.cursors()]
@@ -221,6 +223,6 @@ def _require_gone(service: Service, reader: str) -> None:
             Problem(
                 code="reader_in_use",
                 message=f"{kind} '{found.name}' reads this stream and would have to start over",
-                hint=f"delete the {kind}: its place in the stream goes with it",
+                hint=f"delete the {kind}: this also removes its position in the stream",
             )
         )

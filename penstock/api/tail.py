@@ -10,21 +10,22 @@ from dataclasses import asdict
 
 import structlog
 from anyio import CapacityLimiter, to_thread
-from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
 from penstock.api import feed as following
 from penstock.api.feed import Feed
+from penstock.api.recent_chunks import RecentChunks
+from penstock.api.sse import EventStream
 from penstock.control.streams.doors import Door
-from penstock.control.streams.pages import EventPage, read_page
+from penstock.control.streams.pages import EventPage, page_of
 
 log = structlog.get_logger()
 
 QUICK_S, SLOW_S = 0.05, 0.25
 """Between two looks at the end of a stream: soon after an event, and when it is quiet."""
 
-PAGE = 500
-"""Events in a message."""
+PAGE, PAGE_BYTES = 500, 128 * 1024
+"""Events in a message, and their size in bytes: each client that does not read makes the server keep one."""
 
 THREADS = 4
 """For all who follow: those who append must not wait for those who watch."""
@@ -33,48 +34,47 @@ THREADS = 4
 class Tails:
     """Clients that follow streams. They end with the feed of the server.
 
-    Nothing is kept for a client: its position is all there is of it, and a page is read when the one before
-    it was sent.
+    For a client only its position and one message are kept: a page is read when the one before it was sent.
     """
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         self._threads = CapacityLimiter(THREADS)
+        self._chunks = RecentChunks()
 
-    def response(self, door: Door, start: int, contains: str | None) -> StreamingResponse:
+    def response(self, door: Door, start: int, contains: str | None) -> EventStream:
         """The events from an offset on, for ever."""
-        # Without the last header nginx would hold the events back.
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        lines = self._lines(door, start, contains)
-        return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
+        return EventStream(self._lines(door, start, contains))
 
     async def _lines(self, door: Door, start: int, contains: str | None) -> AsyncIterator[bytes]:
         yield format_sse_event(comment="connected", retry=1000, id=str(start))
         told, pause = time.monotonic(), QUICK_S
         while not self._feed.closed:
-            page = await to_thread.run_sync(_look, door, start, limiter=self._threads)
-            if page is None:
+            found = await to_thread.run_sync(self._look, door, start, contains, limiter=self._threads)
+            if found is None:
                 return
-            if page.next == start:
+            reached, message = found
+            if reached == start:
                 if time.monotonic() - told >= following.HEARTBEAT_S:
                     yield format_sse_event(id=str(start)) + KEEPALIVE_COMMENT
                     told = time.monotonic()
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, SLOW_S)
                 continue
-            start, pause = page.next, QUICK_S
-            if message := _message(page, contains):
+            start, pause = reached, QUICK_S
+            if message:
                 yield message
                 told = time.monotonic()
 
-
-def _look(door: Door, start: int) -> EventPage | None:
-    try:
-        return read_page(door, start, PAGE)
-    except (OSError, ValueError) as error:
-        # Its files are closed or removed. A client that reconnects learns what became of the stream.
-        log.info("a tail ends", stream=door.id, error=str(error))
-        return None
+    def _look(self, door: Door, start: int, contains: str | None) -> tuple[int, bytes] | None:
+        """The next offset and the message with the events before it; None if the stream cannot be read."""
+        try:
+            page = page_of(door, start, self._chunks.read(door, start), PAGE, PAGE_BYTES)
+        except (OSError, ValueError) as error:
+            # Its files are closed or removed. A client that reconnects learns what became of the stream.
+            log.info("tail closed", stream=door.id, error=str(error))
+            return None
+        return page.next, _message(page, contains)
 
 
 def _message(page: EventPage, contains: str | None) -> bytes:

@@ -16,14 +16,14 @@ from penstock.engine.trials.samples import MOST_EVENTS
 from penstock.specs.positions import LATEST, PositionText, parse_position
 
 _DESCRIPTION = """\
-Runs the steps of a document, saved or not, on sample events, with the code that a flow runs. The answer has
-each step's output, what it dropped and what it failed on, and what each sink would get. Nothing is read from
-the source, and nothing is written; a step that asks outside needs its answers in `given`.
+Runs the steps of a document, saved or not, on sample events, with the same code as a flow. The response has
+the output, dropped events and errors of each step, and the events for each sink. Nothing is read from the
+source, and nothing is written; a step that calls an external system needs its answers in `given`.
 
 An event is an object with the columns of the source; `$meta` in it may have `key`, `headers` and `time`. An
-event of a raw source is `{value, key, headers}`, or the text of its value. The events are given, read from
-a stream, or written as they would be sent (`text`). With `run` the document's own tests are run
-instead, and `cases` has how they ended. What is wrong with the document is in `errors`, and `ok` is false."""
+event of a raw source is `{value, key, headers}`, or the text of its value. Sample events are given as JSON,
+read from a stream, or given as a request body (`text`). With `run` the tests of the document are run instead,
+with their results in `cases`. If the document is not valid, `errors` has the problems and `ok` is false."""
 
 
 class LastEvents(BaseModel):
@@ -32,7 +32,7 @@ class LastEvents(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     stream: str = Field(min_length=1, description="Id of the Stream.")
-    last: int = Field(ge=1, le=MOST_EVENTS, description="How many.")
+    last: int = Field(ge=1, le=MOST_EVENTS, description="Number of events.")
 
 
 class EventsFrom(BaseModel):
@@ -45,7 +45,7 @@ class EventsFrom(BaseModel):
         alias="from",
         description="`earliest`, `offset:N` or `time:` and ISO 8601; `latest` takes the last events.",
     )
-    count: int = Field(ge=1, le=MOST_EVENTS, description="How many.")
+    count: int = Field(ge=1, le=MOST_EVENTS, description="Number of events.")
 
 
 class TestBody(BaseModel):
@@ -53,21 +53,21 @@ class TestBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    document: dict[str, Any] | None = Field(default=None, description="A document that need not be saved.")
+    document: dict[str, Any] | None = Field(default=None, description="The document; it need not be saved.")
     kind: Literal["Pipeline", "Task", "Source", "Sink"] = Field(
         default="Pipeline", description="Kind of the saved document."
     )
     name: str | None = Field(default=None, min_length=1, description="Name or id of a saved document.")
     events: list[Any] | LastEvents | EventsFrom | None = Field(default=None, description="Sample events.")
-    text: str | None = Field(default=None, description="Sample events, as they would be sent.")
+    text: str | None = Field(default=None, description="Sample events as a request body.")
     content_type: str | None = Field(
         default=None, description="Of `text`: application/json, application/x-ndjson, text/csv, text/plain …"
     )
     given: dict[str, Any] = Field(
-        default_factory=dict, description="Step → what the outside would answer, for steps that ask it."
+        default_factory=dict, description="Step → answers of the external system, for steps that call one."
     )
     run: Literal["all"] | list[str] | None = Field(
-        default=None, description="Run the document's own tests: all, or those of these names."
+        default=None, description="Run the tests of the document: all, or those with these names."
     )
 
     @model_validator(mode="after")
@@ -86,7 +86,7 @@ def test_routes(service: Service) -> APIRouter:
 
     @router.post(
         "/test",
-        summary="Try a document on sample events",
+        summary="Run a document on sample events",
         description=_DESCRIPTION,
         operation_id="test",
         responses=failures(400, 403, 404, 408, 415, 422),

@@ -13,15 +13,17 @@ from penstock.control.graph.topology import EdgeKind, topology_of
 class Node(View):
     """A document, or an end that is written inside one."""
 
-    key: str = Field(description="`Kind/id`; of an end inside one `Pipeline/id#source` or `…#sinks/id`.")
+    key: str = Field(
+        description="`Kind/id`; for an inline source or sink `Pipeline/id#source` or `…#sinks/id`."
+    )
     kind: Literal["Source", "Stream", "Task", "Pipeline", "Sink"]
     id: str
     name: str
-    type: str | None = Field(description="Of a source or a sink: the connector.")
-    status: str | None = Field(description="Null if it does not run by itself.")
-    inline: bool = Field(description="Whether it is no document of its own.")
-    owner: str | None = Field(description="The key of the document that it belongs to.")
-    labels: dict[str, str] = Field(description="Of a document; empty for an end inside one.")
+    type: str | None = Field(description="For a source or sink: the type of the connector.")
+    status: str | None = Field(description="Null if the document doesn't run on its own.")
+    inline: bool = Field(description="Whether the source or sink is configured inline in another document.")
+    owner: str | None = Field(description="For an inline source or sink: the key of its document.")
+    labels: dict[str, str] = Field(description="Labels of a document; empty for an inline source or sink.")
 
 
 class Edge(View):
@@ -33,8 +35,8 @@ class Edge(View):
     from_: str = Field(alias="from")
     to: str
     flow: str = Field(
-        description="Whose numbers it shows: the rate of its `sink`, else what comes in. The key of a stream "
-        "where no flow moves the events."
+        description="Flow whose rate the edge shows: the rate of its `sink`, otherwise its input rate. The "
+        "key of a stream where no flow moves the events."
     )
     sink: str | None
     kind: EdgeKind

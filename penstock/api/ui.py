@@ -25,7 +25,7 @@ _WITH_NAMES = frozenset(kind.place for kind in KINDS)
 _NOT_BUILT = Problem(
     code="no_web_app",
     message="the web app is not built",
-    hint="run `make web` in the clone of the repository; an installed wheel has it",
+    hint="run `make web` in the clone of the repository; wheels include the web app",
 )
 _PAGE = """\
 <!doctype html><html lang=en><meta charset=utf-8><title>Penstock</title>
@@ -34,7 +34,7 @@ _PAGE = """\
 margin: 15vh auto; padding: 0 1rem }</style>
 <h1>The web app is not built</h1>
 <p>This Penstock runs from a clone of its repository. Run <code>make web</code> there, then load this page
-again.</p><p>The REST API is here all the same: <a href=/docs>its description</a>.</p></html>
+again.</p><p>The REST API is available: <a href=/docs>reference</a>.</p></html>
 """
 
 

@@ -34,7 +34,7 @@ class DocumentInfo(View):
     id: str = Field(description="Derived from the name; can't be changed later.")
     kind: str
     metadata: MetadataInfo
-    spec: Any = Field(description="The spec as it was saved.")
+    spec: Any = Field(description="The saved spec.")
     revision: int
     created_at: datetime
     updated_at: datetime
@@ -42,7 +42,7 @@ class DocumentInfo(View):
         default=None, description="Documents that refer to this one; null in lists."
     )
     warnings: list[Problem] | None = Field(
-        default=None, description="What to know about what was just saved; null if nothing was."
+        default=None, description="Warnings about the revision just saved; null if nothing was saved."
     )
 
 
@@ -60,7 +60,7 @@ class RevisionSummary(View):
 
     revision: int
     origin: str = Field(
-        description="What saved it: create, update, patch, import, rollback to N, or rollback to "
+        description="Origin of the revision: create, update, patch, import, rollback to N, or rollback to "
         "N: M did not start."
     )
     created_at: datetime
@@ -89,8 +89,8 @@ class ImportResult(View):
 class Validation(View):
     """What is known of documents without running them."""
 
-    valid: bool = Field(description="Whether all of them can be saved as active.")
-    documents: list[Analysis] = Field(description="In the order in which they were sent.")
+    valid: bool = Field(description="Whether all documents can be saved as active.")
+    documents: list[Analysis] = Field(description="In request order.")
 
 
 def document_info(

@@ -9,8 +9,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect
 
+from penstock.api.bodies import read_body
 from penstock.control.documents.service import Service
 from penstock.control.fleet.control import Assignments
 from penstock.control.registry.documents import Documents
@@ -20,6 +20,9 @@ from penstock.specs.documents import RUNNABLE
 
 NEWS = {"join", "draining", "leave", "release"}
 """Methods after which flows may wait for a worker."""
+
+MOST_BYTES = 256 * 1024 * 1024
+"""A message of a worker: at most the events of a micro-batch that are appended at once."""
 
 
 def wire_routes(service: Service) -> APIRouter:
@@ -50,12 +53,11 @@ def wire_routes(service: Service) -> APIRouter:
                 found = service.streams.place(f"{kind}{stream}").directory
                 if found.name == life:
                     return found
-        raise NotFound(Problem(code="not_found", message=f"there is no stream '{stream}' any more"))
+        raise NotFound(Problem(code="not_found", message=f"stream '{stream}' no longer exists"))
 
     @router.post("/streams/{stream}/{life}/{name}")
     async def call_storage(stream: str, life: str, name: str, request: Request) -> Response:
-        if (message := await _body(request)) is None:
-            return Response(status_code=400)
+        message = await read_body(request, MOST_BYTES)
         directory = await run_in_threadpool(directory_of, stream, life)
         host = service.streams.host
         try:
@@ -63,24 +65,15 @@ def wire_routes(service: Service) -> APIRouter:
                 result = await host.wait(directory, message)
             else:
                 result = await run_in_threadpool(host.answer, directory, name, message)
-        except (ValueError, TypeError) as error:
-            problem = Problem(code="invalid_call", message=f"'{name}' is not understood: {error}")
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
+            problem = Problem(code="invalid_call", message=f"invalid '{name}': {error}")
             raise Invalid(problem) from None
         return Response(result, media_type="application/octet-stream")
 
     @router.post("/{part}/{name}")
     async def call(part: str, name: str, request: Request) -> Response:
-        if (body := await _body(request)) is None:
-            return Response(status_code=400)
+        body = await read_body(request, MOST_BYTES)
         result = await run_in_threadpool(answer, part, name, body)
         return Response(result, media_type="application/json")
 
     return router
-
-
-async def _body(request: Request) -> bytes | None:
-    """The body of a request; None if the client disconnected while sending it."""
-    try:
-        return await request.body()
-    except ClientDisconnect:
-        return None

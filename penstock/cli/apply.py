@@ -40,13 +40,13 @@ def apply(
     files: Annotated[list[str], typer.Argument(help="Files or directories; `-` reads standard input.")],
     dry_run: DryRun = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Show what would change, and what that does to flows, and stop.")
+        bool, typer.Option("--plan", help="Show the changes and their effect on flows without applying them.")
     ] = False,
     accept_reset: AcceptReset = False,
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Create or update every document in files, those first that others refer to."""
+    """Create or update every document in files, in order of their references."""
     documents = in_order(read_files(files))
     client = connect(server)
     if plan:
@@ -120,7 +120,7 @@ def _apply(client: Client, document: Found, accept_reset: bool) -> tuple[str, Ed
         from penstock.specs.validation import parse  # loads every connector
 
         parse(document.raw)  # tells what is missing
-        raise Invalid(Problem(code="not_a_document", message="it has no kind or no name"))
+        raise Invalid(Problem(code="not_a_document", message="the document has no kind or no name"))
     before = client.find(kind, name)
     if before is None:
         return "create", Edited(client.create(kind, document.raw))

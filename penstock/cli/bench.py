@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.engine.plan.flow import Flow
     from penstock.settings import Settings
 
-MISMATCH = "events were lost or counted twice: report it, with the output of --json"
+MISMATCH = "events were lost or counted twice: report this with the output of --json"
 
 
 def bench(
@@ -42,7 +42,10 @@ def bench(
         ),
     ],
     events: Annotated[
-        int, typer.Option("--events", min=1, help="Number of events: the last ones of its stream.")
+        int,
+        typer.Option(
+            "--events", min=1, help="Number of events to measure: the most recent ones of the stream."
+        ),
     ] = 100_000,
     against: Annotated[
         str | None, typer.Option("--against", help="Compare with the document in this file.")
@@ -52,16 +55,17 @@ def bench(
     ] = None,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds of a comparison.")] = 3,
     name: Annotated[
-        str | None, typer.Option("--name", help="Which document of a file with several.", show_default=False)
+        str | None,
+        typer.Option("--name", help="Name of the document, if the file has several.", show_default=False),
     ] = None,
     requests: Annotated[
-        bool, typer.Option("--requests", help="Let steps that ask other systems send their requests.")
+        bool, typer.Option("--requests", help="Let steps that call external systems send their requests.")
     ] = False,
     home: Home = None,
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Measure a pipeline on its own recent events. Its sinks get nothing, and it keeps running meanwhile.
+    """Measure a pipeline on its own recent events. Nothing is written to its sinks, and it keeps running.
 
     The events are the last ones of the stream that the pipeline reads, everything that a finite source has,
     or, if a stream has none, events that are generated from its schema; the report says which. Sinks are

@@ -18,6 +18,7 @@ from penstock.engine.measure.run import measure
 from penstock.engine.plan.analysis import analyse, offline
 from penstock.engine.plan.flow import Flow
 from penstock.errors import Invalid, Problem
+from penstock.policy import Policy
 from penstock.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,7 +36,13 @@ class Version:
 
     def __init__(self, target: Target, settings: Settings, directory: Path, requests: bool) -> None:
         lookup, known = offline(target.documents)
-        analysis = analyse(target.raw, lookup, known, settings.defaults.model_dump())
+        analysis = analyse(
+            target.raw,
+            lookup,
+            known,
+            settings.defaults.model_dump(),
+            policy=Policy.of(settings, all_variables=True),
+        )
         if not analysis.valid:
             raise Invalid(*analysis.errors)
         self.label, self._raw, self._requests = target.label, target.raw, requests
@@ -46,8 +53,10 @@ class Version:
         flow = self._places.flow(self._raw, name)
         asking = [part for part in flow.processors if part.component.asks()]
         if asking and not self._requests:
-            message = f"the step '{asking[0].id}' sends requests to another system for the measured events"
-            hint = "--requests allows it"
+            message = (
+                f"the step '{asking[0].id}' would send requests to an external system for the measured events"
+            )
+            hint = "pass --requests to allow this"
             raise Usage(Problem(code="sends_requests", message=message, path=asking[0].place.path, hint=hint))
         return flow
 

@@ -67,7 +67,7 @@ def from_file(file: str, name: str | None, settings: Settings) -> Target:
 
 
 def _no_worker(*_: object) -> NoReturn:
-    raise NotLocal(Problem(code="not_local", message="a document on disk has no worker"))
+    raise NotLocal(Problem(code="not_local", message="a document in a file has no worker"))
 
 
 def _newest(directory: Path) -> float:
@@ -118,7 +118,7 @@ def other_file(file: str, target: Target, settings: Settings) -> Target:
 def refuse_mixed(name: str, against: str | None, number: int | None) -> None:
     """Refuse options that exclude each other."""
     if against is not None and number is not None:
-        message = "--against and --revision exclude each other"
+        message = "--against and --revision can't be combined"
         raise Usage(Problem(code="exclusive_options", message=message, hint="compare with one version"))
     if number is not None and is_file(name):
         message = "a file has no revisions"

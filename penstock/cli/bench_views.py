@@ -13,7 +13,7 @@ from penstock.engine.measure.comparison import Comparison, median_rate
 from penstock.engine.measure.events import Input
 from penstock.engine.measure.figures import STAGES, Balance, Figures, StepFigures
 
-FUSED = "fused: Spark runs it as one job with its neighbours"
+FUSED = "fused: Spark runs this step in one job with its neighbors"
 
 Labels = tuple[str, str]
 
@@ -113,7 +113,7 @@ def _step(step: StepFigures) -> list[str]:
 def show_comparison(labels: Labels, given: Input, compared: Comparison) -> None:
     """The report of a comparison, for people."""
     first, second = labels
-    say(f"{given.about}, {plural(len(compared.first), 'round')} in turns; medians:")
+    say(f"{given.about}, {plural(len(compared.first), 'round')} alternating; medians:")
     rows = ((first, compared.first), (f"{first} again (A/A)", compared.again), (second, compared.second))
     base = median_rate(compared.first)
     show_table(

@@ -41,7 +41,9 @@ def measure_on_worker(
     first = max(whole["first"], whole["next"] - events)
     order = {"from": f"offset:{first}", "to": f"offset:{whole['next']}", "sinks": SHADOW}
     order["name"] = f"{document} bench {time.time_ns():x}"
-    say(f"measured by a worker of {client.url}, to half a second: its streams are not on this machine")
+    say(
+        f"measured by a worker of {client.url} with a precision of 0.5 s: the streams are not on this machine"
+    )
     planned = client.call("POST", path, json=order)
     try:
         began, seen, ended = _watch(client, planned["replay"]["id"], stop, say)
@@ -62,7 +64,7 @@ def _require_private(raw: Mapping[str, Any], flow: Flow) -> None:
     named = {raw["spec"]["dead_letters"]} if raw["spec"].get("dead_letters") else set()
     if streams := sorted(named | written(flow)):
         message = f"a worker would write dead letters or late events to the stream '{streams[0]}'"
-        hint = "run this on the server's machine, where the measurement has streams of its own"
+        hint = "run this on the server's machine, where the measurement uses separate streams"
         raise Conflict(Problem(code="writes_streams", message=message, path="spec", hint=hint))
 
 
@@ -80,7 +82,7 @@ def _watch(
             return began, seen, now
         if began == asked and now["phase"] == "running":
             began = time.monotonic()
-            say("the worker has started it")
+            say("the worker to start the measurement")
         if stop.wait(POLL_S):
             raise Interrupted
 

@@ -20,7 +20,7 @@ STYLES = {"create": "green", "update": "yellow", "delete": "red", "unchanged": "
 
 def export(
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; by default standard output.")
+        Path | None, typer.Option("--output", "-o", help="Output file. Default: standard output.")
     ] = None,
     file_format: Annotated[
         Literal["yaml", "json"], typer.Option("--format", help="Format of the bundle.")
@@ -28,7 +28,7 @@ def export(
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Write every document of the server as one bundle."""
+    """Export every document of the server as one bundle."""
     chosen = "json" if json else file_format
     text = connect(server).fetch("GET", "/bundle", params={"format": chosen}).text
     if output is None:
@@ -50,10 +50,10 @@ def import_(
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Save all documents of a bundle or, if one is invalid, none of them."""
+    """Import all documents of a bundle, or none if one is invalid."""
     documents = [found.raw for found in read_files([file])]
     if mode == "replace" and not dry_run:
-        confirm("Replace every document of the server by those of the file?", yes)
+        confirm("Replace every document on the server with those in the file?", yes)
     params = {"mode": mode, "dry_run": str(dry_run).lower(), "accept_reset": str(accept_reset).lower()}
     told = connect(server).call("POST", "/bundle", params=params, json=as_bundle(documents))
     if json:

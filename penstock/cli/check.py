@@ -57,12 +57,12 @@ def check(
     files: Annotated[list[str], typer.Argument(help="Files or directories; `-` reads standard input.")],
     server: Annotated[
         str | None,
-        typer.Option("--server", help="Let a worker of this server connect.", show_default=False),
+        typer.Option("--server", help="Test connections from a worker of this server.", show_default=False),
     ] = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Test the connections of all sources and sinks in documents. Nothing is changed."""
+    """Test the connections of all sources and sinks in documents without changing anything."""
     documents = read_files(files)
     checked = (
         list(_by_server(documents, server)) if server else _here(documents, settled(load_settings(home=home)))
@@ -89,9 +89,11 @@ def _here(documents: Sequence[Found], settings: Settings) -> list[Checked]:
     from penstock.engine.plan.analysis import offline
     from penstock.engine.plan.connections import probe_connector
     from penstock.engine.plan.declared_site import declared_site
+    from penstock.policy import Policy
 
     lookup, _ = offline([document.raw for document in documents])
-    site = declared_site({}, lookup, settings.defaults.model_dump())
+    policy = Policy.of(settings, all_variables=True)
+    site = declared_site({}, lookup, settings.defaults.model_dump(), policy)
     found = list(_declared(documents))
     if not found:
         return []
@@ -101,7 +103,7 @@ def _here(documents: Sequence[Found], settings: Settings) -> list[Checked]:
         spark.session(settings.home / "logs" / "check.log") as session,
     ):
         return [
-            Checked(document, each, probe_connector(each.role, each.spec, site, session))
+            Checked(document, each, probe_connector(each.role, each.spec, site, session, lookup=lookup))
             for document, each in found
         ]
 
@@ -123,7 +125,7 @@ def _show(checked: Sequence[Checked]) -> None:
             note((title, "bold"))
             show_problems(one.problems, indent="  ")
         elif not one.probe.checked:
-            note(f"{title}: has no connection test")
+            note(f"{title}: no connection test available")
         else:
             note(title, (": ok", "green"))
             for name, offered in one.probe.offers.items():

@@ -154,7 +154,7 @@ class Client:
         return self.call("GET", path_of(kind, name, what), params=given)
 
     def rollback(self, kind: str, name: str, revision: int, *, accept_reset: bool = False) -> Edited:
-        """Save the content of an earlier revision as the newest one."""
+        """Roll back to an earlier revision, saved as a new one."""
         return self._edit("POST", path_of(kind, name, "rollback"), {"revision": revision}, accept_reset)
 
     def await_start(self, edited: Edited, seconds: float = START_S) -> dict[str, Any]:
@@ -223,8 +223,8 @@ class Client:
         try:
             yield
         except httpx.ConnectError:
-            message = f"no server answers at {self.url}"
-            hint = "start one with `penstock up`, or name another with --server"
+            message = f"no server is responding at {self.url}"
+            hint = "start one with `penstock up`, or pass another URL with --server"
             raise NoServer(Problem(code="no_server", message=message, hint=hint)) from None
         except httpx.HTTPError as error:
             message = f"{self.url}: {error or type(error).__name__}"

@@ -58,12 +58,13 @@ def _with_token(command: Callable[..., None]) -> Callable[..., None]:
 
 
 GROUPS = {
-    "stream": ("Look into streams, send events, and look after their files.", STREAMS),
+    "stream": ("Inspect streams, send events, and verify, repair or export stream files.", STREAMS),
     "dead-letters": (
-        "Read, edit and replay events that pipelines, tasks and sinks could not process.",
+        "List, edit and replay events that could not be processed.",
         DOCUMENTS,
     ),
     "worker": ("Run a worker that takes pipelines from the registry of the settings.", RUN),
+    "secret": ("Set and list secrets: values that documents use as ${secret:NAME}.", DOCUMENTS),
     "user": ("Add, change and remove users. Run it where the server runs.", ACCESS),
     "token": ("Make, list and revoke tokens for programs.", ACCESS),
     "jars": ("Download and list the jars of connectors that Spark does not include.", ABOUT),
@@ -76,55 +77,53 @@ COMMANDS = {
         "up:up",
         "Start Penstock: the server, the coordinator and the workers. Ctrl-C shuts it down cleanly.",
     ),
-    "worker": Entry(
-        RUN, "worker:worker", "Run a worker that takes pipelines from the registry of the settings."
-    ),
+    "worker": Entry(RUN, "worker:worker", "Run a worker for the registry in the settings."),
     "worker ls": Entry(RUN, "workers:ls", "List the workers of a server, with their labels and flows."),
     "worker drain": Entry(
-        RUN, "workers:drain", "Let a worker give its flows back after the current batch, and take no more."
+        RUN,
+        "workers:drain",
+        "Move all flows off a worker after the current batch. The worker takes no new flows.",
     ),
     "worker token": Entry(
         RUN,
         "workers:token",
-        "Make a token with which workers on other machines join. Run it where the server runs.",
+        "Create a token for workers on other machines. Run this on the server's machine.",
     ),
-    "worker tokens": Entry(
-        RUN, "workers:tokens", "List the tokens of workers. Run it where the server runs."
-    ),
+    "worker tokens": Entry(RUN, "workers:tokens", "List worker tokens. Run this on the server's machine."),
     "worker revoke": Entry(
         RUN,
         "workers:revoke",
-        "Revoke a token: workers that use it stop their flows and end. Run it where the server runs.",
+        "Revoke a token: workers that use it stop their flows and exit. Run this on the server's machine.",
     ),
     "run": Entry(
         RUN,
         "run:run",
-        "Run one pipeline until its input ends or Ctrl-C; a later run goes on where this one stopped.",
+        "Run one pipeline until its input ends or Ctrl-C. The next run continues from there.",
     ),
     "validate": Entry(
         RUN,
         "validate:validate",
-        "Check documents, which see one another, down to every column of every SQL query.",
+        "Validate documents and their references, down to every column of every SQL query.",
     ),
     "check": Entry(
         RUN,
         "check:check",
-        "Test the connections of all sources and sinks in documents. Nothing is changed.",
+        "Test the connections of all sources and sinks in documents without changing anything.",
     ),
     "test": Entry(
         RUN,
         "test:test",
-        "Run the tests of documents, without a server: sample events in, and what comes out compared.",
+        "Run the tests of documents on sample events. Needs no server.",
     ),
     "bench": Entry(
         RUN,
         "bench:bench",
-        "Measure a pipeline on its own recent events. Its sinks get nothing, and it keeps running meanwhile.",
+        "Measure a pipeline on its own recent events. Nothing is written to its sinks, and it keeps running.",
     ),
     "drill": Entry(
         RUN,
         "drill.command:drill",
-        "Kill, freeze and cut off workers of pipelines, and check that nothing was lost or repeated.",
+        "Kill, freeze and isolate workers, and check that no event is lost or delivered twice.",
     ),
     "convert": Entry(
         RUN,
@@ -134,63 +133,75 @@ COMMANDS = {
     "apply": Entry(
         DOCUMENTS,
         "apply:apply",
-        "Create or update every document in files, those first that others refer to.",
+        "Create or update every document in files, in order of their references.",
+    ),
+    "secret set": Entry(
+        DOCUMENTS,
+        "secrets:set_",
+        "Create a secret, or give it another value. It is read from the terminal or from standard input.",
+    ),
+    "secret ls": Entry(
+        DOCUMENTS, "secrets:ls", "List secrets: where their values come from, and what uses them."
     ),
     "get": Entry(DOCUMENTS, "documents:get", "List documents, or show one."),
-    "describe": Entry(DOCUMENTS, "documents:describe", "Show all there is to know of a document."),
+    "describe": Entry(DOCUMENTS, "documents:describe", "Show a document in detail."),
     "delete": Entry(
         DOCUMENTS,
         "documents:delete",
-        "Delete documents that nothing refers to. What runs is stopped first.",
+        "Delete documents that nothing refers to. Running flows are stopped first.",
     ),
-    "pause": Entry(DOCUMENTS, "lifecycle:pause", "Pause a flow after the current batch; it keeps its place."),
-    "resume": Entry(DOCUMENTS, "lifecycle:resume", "Let a paused flow go on."),
-    "stop": Entry(DOCUMENTS, "lifecycle:stop", "Stop a flow; `start` lets it go on where it was."),
-    "start": Entry(DOCUMENTS, "lifecycle:start", "Start a flow that is stopped, failed or completed."),
+    "pause": Entry(
+        DOCUMENTS, "lifecycle:pause", "Pause flows after the current batch. They keep their position."
+    ),
+    "resume": Entry(DOCUMENTS, "lifecycle:resume", "Resume paused flows."),
+    "stop": Entry(
+        DOCUMENTS, "lifecycle:stop", "Stop flows after the current batch. `start` continues from there."
+    ),
+    "start": Entry(DOCUMENTS, "lifecycle:start", "Start stopped, failed or completed flows."),
     "restart": Entry(
         DOCUMENTS,
         "lifecycle:restart",
-        "End a running flow after the current batch and start it again; start one that has ended.",
+        "Restart flows after the current batch.",
     ),
     "logs": Entry(
         DOCUMENTS,
         "flow_logs:logs",
-        "Show the log of a flow: starts, failures, dead letters, and what its scripts print.",
+        "Show the log of a flow: starts, failures, dead letters and script output.",
     ),
     "story": Entry(
         DOCUMENTS,
         "story:story",
-        "Show what each step makes of one event, and what has become of it at each sink.",
+        "Trace one event: the output of each step and the delivery status at each sink.",
     ),
     "sinks": Entry(
         DOCUMENTS,
         "sinks:sinks",
-        "Show how far each sink of a pipeline or task has come, and what it has missed.",
+        "Show the position and missed batches of each sink of a pipeline or task.",
     ),
     "catch-up": Entry(
         DOCUMENTS,
         "sinks:catch_up",
-        "Let a sink that is behind try again now instead of later; a completed pipeline is started for it.",
+        "Retry a sink that is behind now. A completed pipeline is started for this.",
     ),
     "replay": Entry(
         DOCUMENTS,
         "replay:replay",
-        "Deliver a range of the stream that a pipeline reads once more; the pipeline itself goes on.",
+        "Replay a range of events through a pipeline. The pipeline itself keeps running.",
     ),
     "replays": Entry(DOCUMENTS, "replay:replays", "List the replays of a pipeline, newest first."),
     "revisions": Entry(DOCUMENTS, "revisions:revisions", "List the revisions of a document, newest first."),
-    "diff": Entry(DOCUMENTS, "revisions:diff", "Show how two revisions of a document differ."),
+    "diff": Entry(DOCUMENTS, "revisions:diff", "Show the differences between two revisions of a document."),
     "rollback": Entry(
-        DOCUMENTS, "revisions:rollback", "Save the content of an earlier revision as the newest one."
+        DOCUMENTS, "revisions:rollback", "Roll back to an earlier revision, saved as a new one."
     ),
-    "export": Entry(DOCUMENTS, "bundle:export", "Write every document of the server as one bundle."),
+    "export": Entry(DOCUMENTS, "bundle:export", "Export every document of the server as one bundle."),
     "import": Entry(
-        DOCUMENTS, "bundle:import_", "Save all documents of a bundle or, if one is invalid, none of them."
+        DOCUMENTS, "bundle:import_", "Import all documents of a bundle, or none if one is invalid."
     ),
     "query": Entry(
         STREAMS,
         "query:query",
-        "Query what streams hold in Spark SQL. Nothing is changed, and nothing but streams is seen.",
+        "Query the events of streams with Spark SQL, read-only.",
     ),
     "login": Entry(
         ACCESS,
@@ -232,68 +243,64 @@ COMMANDS = {
     "audit": Entry(
         ACCESS, "tokens:audit", "Show who has changed what, newest first. `--json` has it before and after."
     ),
-    "config": Entry(ABOUT, "info:config", "Show each setting with its value and where that came from."),
-    "version": Entry(ABOUT, "info:version", "Show the versions of Penstock and of what it runs on."),
-    "jars fetch": Entry(
-        ABOUT, "jars:fetch", "Download the jars of connectors, so that no network is needed later."
-    ),
+    "config": Entry(ABOUT, "info:config", "Show each setting with its value and origin."),
+    "version": Entry(ABOUT, "info:version", "Show the versions of Penstock, Spark, Python and Java."),
+    "jars fetch": Entry(ABOUT, "jars:fetch", "Download the jars of connectors for use without a network."),
     "jars list": Entry(
         ABOUT, "jars:ls", "List the jars of connectors, and whether they are on this machine."
     ),
-    "stream ls": Entry(STREAMS, "stream_server:ls", "List streams with what they hold and who reads them."),
+    "stream ls": Entry(STREAMS, "stream_server:ls", "List streams with their size and readers."),
     "stream inspect": Entry(
         STREAMS,
         "stream_server:inspect",
-        "Show all numbers of a stream: its size, its buffer, what was dropped, and each reader.",
+        "Show a stream in detail: size, buffer, dropped events and readers.",
     ),
     "stream tail": Entry(
         STREAMS,
         "stream_server:tail",
-        "Print the events of a stream as they come, until Ctrl-C. Goes on when the server comes back.",
+        "Print the events of a stream as they arrive, until Ctrl-C. Reconnects when the server restarts.",
     ),
     "stream move": Entry(
         STREAMS,
         "stream_move:move",
-        "Move a stream into Kafka while it is written and read. Run it again to continue after a failure.",
+        "Move a stream to Kafka while it is in use. Run the command again to continue after a failure.",
     ),
     "stream produce": Entry(
         STREAMS,
         "stream_produce:produce",
-        "Append events to a stream. Waits while it is full. Exit code 1 if an event does not fit.",
+        "Append events to a stream. Waits while the stream is full. Exit code 1 if an event doesn't match.",
     ),
     "stream verify": Entry(
         STREAMS,
         "stream_files:verify",
-        "Read all that streams hold, and name each fault with its offsets. Exit code 1 if there is one.",
+        "Verify the files of streams and list damaged offsets. Exit code 1 if there is any damage.",
     ),
     "stream repair": Entry(
         STREAMS,
         "stream_files:repair",
-        "Repair streams without losing an event that can be read. Exit code 1 if a fault is left.",
+        "Repair streams without losing any readable event. Exit code 1 if damage remains.",
     ),
     "stream export": Entry(
         STREAMS,
         "stream_files:export",
-        "Write the events of a stream into a file. Exit code 1 if some cannot be read.",
+        "Export the events of a stream to a file. Exit code 1 if some can't be read.",
     ),
-    "dead-letters ls": Entry(
-        DOCUMENTS, "letters:ls", "List dead letters, and how many there are of each step and code."
-    ),
-    "dead-letters show": Entry(DOCUMENTS, "letters:show", "Show all that is known of a dead letter."),
+    "dead-letters ls": Entry(DOCUMENTS, "letters:ls", "List dead letters with counts by step and code."),
+    "dead-letters show": Entry(DOCUMENTS, "letters:show", "Show a dead letter in detail."),
     "dead-letters edit": Entry(
         DOCUMENTS,
         "letters:edit",
-        "Put another event in the place of a dead letter's, for a replay. The original is kept.",
+        "Edit the event of a dead letter before a replay. The original is kept.",
     ),
     "dead-letters replay": Entry(
         DOCUMENTS,
         "letters:replay",
-        "Replay dead letters through the pipeline as it is now. What fails again is a new letter.",
+        "Replay dead letters through the current revision. Events that fail again become new letters.",
     ),
     "dead-letters discard": Entry(
         DOCUMENTS,
         "letters:discard",
-        "Mark dead letters as ones that will not be replayed. They stay in their stream.",
+        "Mark dead letters as not to be replayed. They stay in the dead-letter stream.",
     ),
 }
 """Every command by its words, in the order of `--help` and of the reference."""

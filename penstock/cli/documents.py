@@ -16,7 +16,7 @@ from penstock.errors import PenstockError, Problem
 from penstock.specs.text import to_yaml
 
 Format = Literal["table", "yaml", "json", "name"]
-KIND_HELP = "streams, sources, tasks, sinks or pipelines; the singular or the first letters will do."
+KIND_HELP = "streams, sources, tasks, sinks or pipelines; the singular or a prefix also works."
 Kind = Annotated[str, typer.Argument(help=KIND_HELP, autocompletion=complete.kinds, show_default=False)]
 Name = Annotated[
     str, typer.Argument(help="Name of the document.", autocompletion=complete.names, show_default=False)
@@ -26,23 +26,30 @@ Name = Annotated[
 def get(
     kind: Kind,
     name: Annotated[
-        str | None, typer.Argument(help="Only this one.", autocompletion=complete.names, show_default=False)
+        str | None,
+        typer.Argument(
+            help="Name of one document to show.", autocompletion=complete.names, show_default=False
+        ),
     ] = None,
-    output: Annotated[Format, typer.Option("--output", "-o", help="How to print it.")] = "table",
-    search: Annotated[str | None, typer.Option(help="Text in name, id or description.")] = None,
-    status: Annotated[str | None, typer.Option(help="Only those with this status.")] = None,
+    output: Annotated[Format, typer.Option("--output", "-o", help="Output format.")] = "table",
+    search: Annotated[
+        str | None, typer.Option(help="Only documents with this text in name, id or description.")
+    ] = None,
+    status: Annotated[str | None, typer.Option(help="Only documents with this status.")] = None,
     label: Annotated[list[str] | None, typer.Option(help="`key` or `key=value`; may be repeated.")] = None,
     sort: Annotated[
         str | None, typer.Option(help="name, created, updated, status; `-name` reverses.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="The most documents to list.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of documents to list.")] = None,
     server: Server = None,
     json: Json = False,
 ) -> None:
     """List documents, or show one."""
     kind = kind_of(kind)
     if name is not None and any((search, status, label, sort, limit)):
-        raise Usage(Problem(code="exclusive_options", message="filters are for lists, not for one document"))
+        raise Usage(
+            Problem(code="exclusive_options", message="filters can't be used with the name of a document")
+        )
     if status is not None and kind not in RUNNABLE:
         message = f"{PLURALS[kind]} do not run: they have no status"
         raise Usage(Problem(code="exclusive_options", message=message))
@@ -68,7 +75,7 @@ def get(
 
 
 def describe(kind: Kind, name: Name, server: Server = None, json: Json = False) -> None:
-    """Show all there is to know of a document."""
+    """Show a document in detail."""
     kind = kind_of(kind)
     about = load_page(connect(server), kind, name)
     if json:
@@ -92,7 +99,7 @@ def delete(
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Delete documents that nothing refers to. What runs is stopped first."""
+    """Delete documents that nothing refers to. Running flows are stopped first."""
     kind = kind_of(kind)
     confirm(f"Delete {kind.lower()} {', '.join(names)}?", yes)
     client = connect(server)
@@ -123,7 +130,7 @@ def confirm(question: str, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise Usage(
             Problem(
-                code="not_confirmed", message=f"{question} There is no terminal to ask on.", hint="add --yes"
+                code="not_confirmed", message=f"{question} Can't ask without a terminal.", hint="add --yes"
             )
         )
     typer.confirm(question, abort=True, err=True)

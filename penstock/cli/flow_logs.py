@@ -23,20 +23,20 @@ def logs(
     name: Annotated[
         str,
         typer.Argument(
-            help="Name of a pipeline; of others with their kind: `source/NAME`, `task/NAME`, `sink/NAME`.",
+            help="Name of a pipeline, or `source/NAME`, `task/NAME` or `sink/NAME`.",
             autocompletion=complete.targets,
             show_default=False,
         ),
     ],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until Ctrl-C.")] = False,
     level: Annotated[
-        Literal["debug", "info", "warning", "error"], typer.Option(help="Only what is at least so severe.")
+        Literal["debug", "info", "warning", "error"], typer.Option(help="Minimum severity.")
     ] = "info",
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="The most lines to show at first.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Number of lines to show initially.")] = 100,
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Show the log of a flow: starts, failures, dead letters, and what its scripts print.
+    """Show the log of a flow: starts, failures, dead letters and script output.
 
     With --json each line is an object.
     """

@@ -10,7 +10,7 @@ from penstock.control.monitor.installation import shown_settings, versions
 
 
 def config(home: Home = None, json: Json = False) -> None:
-    """Show each setting with its value and where that came from."""
+    """Show each setting with its value and origin."""
     loaded = load_settings(home=home)
     shown = shown_settings(loaded)
     if json:
@@ -24,7 +24,7 @@ def config(home: Home = None, json: Json = False) -> None:
 
 
 def version(json: Json = False) -> None:
-    """Show the versions of Penstock and of what it runs on."""
+    """Show the versions of Penstock, Spark, Python and Java."""
     found = versions()
     if json:
         show_json(found)

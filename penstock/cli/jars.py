@@ -26,7 +26,7 @@ def fetch(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Download the jars of connectors, so that no network is needed later."""
+    """Download the jars of connectors for use without a network."""
     from penstock.spark.jars import SETS, JarCache, jars_of
 
     cache = JarCache.of(settled(load_settings(home=home)))

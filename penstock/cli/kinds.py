@@ -6,6 +6,7 @@ from penstock.cli.output import Usage
 from penstock.errors import Problem, did_you_mean
 
 PLURALS = {
+    "Secret": "secrets",
     "Stream": "streams",
     "Source": "sources",
     "Task": "tasks",
@@ -24,9 +25,7 @@ def kind_of(word: str) -> str:
     if len(found) == 1:
         return found[0]
     what = f"'{word}' could be {' or '.join(found)}" if found else f"there is no kind '{word}'"
-    hint = (
-        f"write {' or '.join(PLURALS[k] for k in found)}" if found else did_you_mean(word, PLURALS.values())
-    )
+    hint = f"use {' or '.join(PLURALS[k] for k in found)}" if found else did_you_mean(word, PLURALS.values())
     raise Usage(Problem(code="unknown_kind", message=what, hint=hint))
 
 

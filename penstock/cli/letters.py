@@ -29,7 +29,7 @@ SHOWN_REFUSALS = 10
 Name = Annotated[
     str,
     typer.Argument(
-        help="Name of a pipeline; of others with their kind: `task/NAME`, `sink/NAME`, `source/NAME`.",
+        help="Name of a pipeline, or `task/NAME`, `sink/NAME` or `source/NAME`.",
         autocompletion=complete.targets,
         show_default=False,
     ),
@@ -37,7 +37,7 @@ Name = Annotated[
 Offset = Annotated[int, typer.Argument(min=0, help="Offset of the letter.", show_default=False)]
 Step = Annotated[str | None, typer.Option(help="Only letters of this step or sink.")]
 Code = Annotated[str | None, typer.Option(help="Only letters with this code.")]
-Contains = Annotated[str | None, typer.Option(help="Only letters with this text in event or reason.")]
+Contains = Annotated[str | None, typer.Option(help="Only letters with this text in the event or reason.")]
 
 
 def ls(
@@ -46,16 +46,17 @@ def ls(
     code: Code = None,
     contains: Contains = None,
     state: Annotated[
-        Literal["new", "replaying", "replayed", "discarded", "all"], typer.Option(help="Only of this state.")
+        Literal["new", "replaying", "replayed", "discarded", "all"],
+        typer.Option(help="Only letters in this state."),
     ] = "all",
     position: Annotated[
-        str, typer.Option(help="Where to begin: earliest, latest, offset:N or time:ISO 8601.")
+        str, typer.Option(help="Start position: earliest, latest, offset:N or time:ISO 8601.")
     ] = "earliest",
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="The most letters to list.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of letters to list.")] = 100,
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """List dead letters, and how many there are of each step and code."""
+    """List dead letters with counts by step and code."""
     kind, of = target_of(name)
     params = {"step": step, "code": code, "contains": contains, "state": state}
     found = connect(server).about(kind, of, "dead-letters", position=position, limit=limit, **params)
@@ -78,14 +79,14 @@ def ls(
         ),
     )
     if found["next"] is not None:
-        note(f"there are more: --position offset:{found['next']}")
+        note(f"more letters: --position offset:{found['next']}")
     kinds = (f"{each['step']} {each['code']} {count(each['letters'])}" for each in found["counts"])
     counts = ", ".join(kinds)
-    note(f"{plural(found['total'], 'letter')} in all{f': {counts}' if counts else ''}")
+    note(f"{plural(found['total'], 'letter')} in total{f': {counts}' if counts else ''}")
 
 
 def show(name: Name, offset: Offset, server: Server = None, json: Json = False) -> None:
-    """Show all that is known of a dead letter."""
+    """Show a dead letter in detail."""
     letter = connect(server).call("GET", _path(name, str(offset)))
     if json:
         show_json(letter)
@@ -117,12 +118,12 @@ def edit(
     name: Name,
     offset: Offset,
     event: Annotated[
-        str | None, typer.Option(help="The event as JSON, or `@FILE`; without it $EDITOR opens.")
+        str | None, typer.Option(help="Event as JSON, or `@FILE`. Default: opens $EDITOR.")
     ] = None,
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Put another event in the place of a dead letter's, for a replay. The original is kept."""
+    """Edit the event of a dead letter before a replay. The original is kept."""
     client, path = connect(server), _path(name, str(offset))
     if event is None:
         before = client.call("GET", path)["event"]
@@ -139,17 +140,17 @@ def edit(
     if json:
         show_json(letter)
     else:
-        say((f"{name} {offset} ", "bold"), "edited" if letter["edited"] else "as it was")
+        say((f"{name} {offset} ", "bold"), "edited" if letter["edited"] else "unchanged")
 
 
 def discard(
     name: Name,
     offsets: Annotated[list[int], typer.Argument(min=0, help="Offsets of letters.", show_default=False)],
-    undo: Annotated[bool, typer.Option("--undo", help="Restore letters that were discarded.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Restore discarded letters.")] = False,
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Mark dead letters as ones that will not be replayed. They stay in their stream."""
+    """Mark dead letters as not to be replayed. They stay in the dead-letter stream."""
     client, letters = connect(server), []
     for offset in offsets:
         place = _path(name, str(offset), *(["restore"] if undo else []))
@@ -162,25 +163,31 @@ def discard(
 
 def replay(
     name: Name,
-    offset: Annotated[list[int] | None, typer.Option(min=0, help="This letter; can be repeated.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All letters that are new.")] = False,
+    offset: Annotated[
+        list[int] | None, typer.Option(min=0, help="Offset of a letter; may be repeated.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All new letters.")] = False,
     step: Step = None,
     code: Code = None,
     contains: Contains = None,
-    again: Annotated[bool, typer.Option("--again", help="Letters that were replayed before.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Include letters that were replayed before.")
+    ] = False,
     from_: Annotated[
         Literal["step", "start"],
-        typer.Option("--from", help="Before the step that failed, or read the event from its source again."),
+        typer.Option(
+            "--from", help="Start at the step that failed, or read the event from its source again."
+        ),
     ] = "step",
     dry_run: DryRun = False,
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Replay dead letters through the pipeline as it is now. What fails again is a new letter."""
+    """Replay dead letters through the current revision. Events that fail again become new letters."""
     filters = {"step": step, "code": code, "contains": contains}
     if not (offset or every or any(filters.values())):
         raise Usage(
-            Problem(code="nothing_chosen", message="give --all, --offset, --step, --code or --contains")
+            Problem(code="nothing_chosen", message="pass --all, --offset, --step, --code or --contains")
         )
     body: dict[str, Any] = {"from": from_, "dry_run": dry_run, "limit": STEP}
     body["filter"] = {key: text for key, text in filters.items() if text} | (
@@ -241,7 +248,7 @@ def _edited(text: str) -> str:
     """What a person makes of a text in the editor."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
-        hint = "give the event with --event"
+        hint = "pass the event with --event"
         raise Usage(Problem(code="no_editor", message="neither VISUAL nor EDITOR is set", hint=hint))
     with tempfile.TemporaryDirectory(prefix="penstock-") as directory:
         file = Path(directory) / "event.json"

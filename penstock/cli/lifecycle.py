@@ -17,7 +17,7 @@ from penstock.errors import PenstockError
 Names = Annotated[
     list[str],
     typer.Argument(
-        help="Names of pipelines; of others with their kind: `source/NAME`, `task/NAME`, `sink/NAME`.",
+        help="Names of pipelines, or `source/NAME`, `task/NAME` or `sink/NAME`.",
         autocompletion=complete.targets,
         show_default=False,
     ),
@@ -25,27 +25,27 @@ Names = Annotated[
 
 
 def pause(names: Names, server: Server = None, json: Json = False) -> None:
-    """Pause a flow after the current batch; it keeps its place."""
+    """Pause flows after the current batch. They keep their position."""
     _act("pause", names, server, json)
 
 
 def resume(names: Names, server: Server = None, json: Json = False) -> None:
-    """Let a paused flow go on."""
+    """Resume paused flows."""
     _act("resume", names, server, json)
 
 
 def stop(names: Names, server: Server = None, json: Json = False) -> None:
-    """Stop a flow; `start` lets it go on where it was."""
+    """Stop flows after the current batch. `start` continues from there."""
     _act("stop", names, server, json)
 
 
 def start(names: Names, server: Server = None, json: Json = False) -> None:
-    """Start a flow that is stopped, failed or completed."""
+    """Start stopped, failed or completed flows."""
     _act("start", names, server, json)
 
 
 def restart(names: Names, server: Server = None, json: Json = False) -> None:
-    """End a running flow after the current batch and start it again; start one that has ended."""
+    """Restart flows after the current batch."""
     _act("restart", names, server, json)
 
 

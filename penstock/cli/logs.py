@@ -8,6 +8,7 @@ from typing import Any
 
 import structlog
 
+from penstock.redaction import redacted
 from penstock.settings import LogSettings
 from penstock.spark.driver import GATEWAY_LOGGER
 
@@ -34,6 +35,7 @@ def configure(settings: LogSettings) -> None:
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info,
                 _renderer(settings.format),
+                _without_secrets,
             ],
         )
     )
@@ -45,6 +47,10 @@ def configure(settings: LogSettings) -> None:
     if level > logging.DEBUG:
         # It logs every exception that passes through it, also those that are a batch's orderly end.
         logging.getLogger(GATEWAY_LOGGER).setLevel(logging.CRITICAL)
+
+
+def _without_secrets(_logger: Any, _method: str, line: Any) -> str:
+    return redacted(str(line))
 
 
 def _renderer(log_format: str) -> Any:

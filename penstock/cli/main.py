@@ -95,12 +95,14 @@ class Commands(Group):
         except Exception as error:
             from penstock.cli.options import JSON
             from penstock.cli.output import exit_code, show_error
+            from penstock.disk import refused_by_disk
             from penstock.errors import PenstockError
 
-            if not isinstance(error, PenstockError):
+            refusal = refused_by_disk(error) if isinstance(error, OSError) else error
+            if not isinstance(refusal, PenstockError):
                 raise
-            show_error(error, as_json=bool(ctx.meta.get(JSON)))
-            raise typer.Exit(exit_code(error)) from None
+            show_error(refusal, as_json=bool(ctx.meta.get(JSON)))
+            raise typer.Exit(exit_code(refusal)) from None
 
 
 app = typer.Typer(

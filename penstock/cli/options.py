@@ -21,11 +21,11 @@ def _remember(context: typer.Context, value: bool) -> bool:
     return value
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, errors too.", callback=_remember)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, including errors.", callback=_remember)]
 
 Home = Annotated[
     Path | None,
-    typer.Option("--home", help="Directory of all data; see `penstock config`.", show_default=False),
+    typer.Option("--home", help="Data directory; see `penstock config`.", show_default=False),
 ]
 
 Server = Annotated[
@@ -33,20 +33,18 @@ Server = Annotated[
     typer.Option(
         "--server",
         envvar="PENSTOCK_SERVER",
-        help="URL of the server; by default on this machine, at the port of the settings.",
+        help="URL of the server. Default: this machine, at the port in the settings.",
         show_default=False,
     ),
 ]
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask for confirmation.")]
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change and change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes without applying them.")]
 
 AcceptReset = Annotated[
     bool,
-    typer.Option(
-        "--accept-reset", help="Accept that a flow loses what it remembers, or its place in the source."
-    ),
+    typer.Option("--accept-reset", help="Accept that a flow loses state or its position in the source."),
 ]
 
 

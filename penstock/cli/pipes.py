@@ -11,13 +11,13 @@ def require_free_pipes(flow: Flow, *, document_piped: bool, as_json: bool) -> No
     """Refuse a flow whose connectors need standard input or output for themselves and cannot have it."""
     problems = []
     if flow.source.component.piped and document_piped:
-        message = "the document itself was read from standard input, which its stdin source needs"
+        message = "the document was read from standard input, but its stdin source needs standard input"
         hint = "save the document in a file, and pipe the events into `penstock run FILE`"
         problems.append(Problem(code="stdin_taken", message=message, path="spec.source", hint=hint))
     piped = [i for i, sink in enumerate(flow.sinks) if sink.component.piped]
     if piped and as_json:
         message = "--json writes progress to standard output, which the stdout sink needs"
-        hint = "leave --json out: progress goes to standard error"
+        hint = "omit --json: progress then goes to standard error"
         path = f"spec.sinks[{piped[0]}]"
         problems.append(Problem(code="stdout_taken", message=message, path=path, hint=hint))
     if len(piped) > 1:

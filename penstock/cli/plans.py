@@ -52,7 +52,9 @@ def _planned(client: Client, document: Found, analysis: dict[str, Any]) -> Docum
     kind, name = document.kind, document.name
     errors = [Problem.model_validate(problem) for problem in analysis["errors"]]
     if errors or not document.addressable or kind is None or name is None:
-        raise Invalid(*errors or [Problem(code="not_a_document", message="it has no kind or no name")])
+        raise Invalid(
+            *errors or [Problem(code="not_a_document", message="the document has no kind or no name")]
+        )
     if client.find(kind, name) is None:
         return DocumentPlan(document.file, kind, name, "create")
     plan = client.call("POST", path_of(kind, name, "plan"), json={"metadata": {}, "spec": {}, **document.raw})
@@ -86,7 +88,7 @@ def show_steps(steps: list[dict[str, Any]], indent: str = "    ") -> None:
     for step in steps:
         if step["part"] == "policy" and step["effect"] == "keeps":
             continue
-        again = f" (to rebuild it: from {step['from']})" if step["from"] else ""
+        again = f" (to rebuild the state: --from {step['from']})" if step["from"] else ""
         effect = (f"{indent}{step['effect']:<9}", EFFECTS[step["effect"]])
         say(effect, f"{step['part']} {step['id']}: {step['why']}{again}")
 
@@ -95,5 +97,5 @@ def show_plans(plans: Sequence[DocumentPlan]) -> None:
     """All of them in one line."""
     changed = sum(each.action in ("create", "update") for each in plans)
     resets = sum(each.resets for each in plans)
-    asks = f", {plural(resets, 'document')} would be applied with --accept-reset only" if resets else ""
+    asks = f", {plural(resets, 'document')} needs --accept-reset" if resets else ""
     note(f"{plural(changed, 'change')}{asks}, nothing was saved (plan)")

@@ -144,7 +144,7 @@ def progress_line(pipeline: str, state: State) -> str:
     ops = state.ops
     parts = [f"{pipeline}: {state.phase.replace('_', ' ')}"]
     if ops:
-        parts += [f"{count(ops['input_events'])} in", rate(ops["processed_events_per_second"])]
+        parts += [f"{count(ops['input_events'])} in", rate(ops["events_per_second"])]
         parts.append(plural(ops["batches"], "batch"))
         parts += [f"{name} {count(sink['events'])}" for name, sink in ops["sinks"].items()]
     if state.error and state.phase in ("backing_off", "starting"):
@@ -164,9 +164,9 @@ def show_summary(summary: Summary) -> None:
         note(f"  {name}: {plural(sink['events'], 'event')} delivered ({sink['guarantee']}){trouble}{missed}")
     if summary.dead_letters:
         failed = plural(summary.dead_letters, "event")
-        note(f"  {failed} could not be processed, kept in the stream {summary.dead_letters_in}")
+        note(f"  {failed} could not be processed and kept in the stream {summary.dead_letters_in}")
     if summary.error:
         known = Problem.model_fields.keys() & summary.error.keys()
         show_problems([Problem(**{key: summary.error[key] for key in known})])
     if summary.outcome == "completed" and summary.input_events == 0 and summary.resumed:
-        note("nothing new: an earlier run has read it all; --fresh reads it again from the start")
+        note("no new events since the last run; --fresh starts over")

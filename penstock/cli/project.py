@@ -18,6 +18,7 @@ from penstock.engine.plan.plan import Plan, pinned, plan_run
 from penstock.engine.runtime.failures import failure_of
 from penstock.errors import Invalid, Problem, did_you_mean
 from penstock.frames.site import Site
+from penstock.policy import Policy
 from penstock.settings import Settings
 from penstock.specs.catalog import catalog
 from penstock.specs.documents import PipelineBuffer, derive_id, runs
@@ -58,11 +59,16 @@ class Project:
             return Path(local_path(self.checkpoints))
         return self.settings.home / "runs" / self.key
 
+    @property
+    def policy(self) -> Policy:
+        """What the documents may reach, as on a server; the variables are all the user's own."""
+        return Policy.of(self.settings, all_variables=True)
+
     def resolve(self) -> Flow:
         """The flow; Invalid with every problem that can be seen without Spark."""
         lookup, known = offline(self.documents)
         defaults = self.settings.defaults.model_dump()
-        analysis = analyse(self.chosen, lookup, known, defaults)
+        analysis = analyse(self.chosen, lookup, known, defaults, policy=self.policy)
         if not analysis.valid:
             raise Invalid(*analysis.errors)
         return resolve_flow(self.chosen, lookup, self.site(), defaults)
@@ -94,6 +100,7 @@ class Project:
             state=self.directory,
             behind_bytes=self.settings.worker.behind_bytes,
             allow_python=self.settings.allow_python,
+            policy=self.policy,
         )
 
     def forget_input(self) -> None:
@@ -124,7 +131,9 @@ class Project:
     def warnings(self, flow: Flow) -> list[Problem]:
         """What works, but perhaps not as it was meant."""
         lookup, known = offline(self.documents)
-        analysis = analyse(self.chosen, lookup, known, self.settings.defaults.model_dump())
+        analysis = analyse(
+            self.chosen, lookup, known, self.settings.defaults.model_dump(), policy=self.policy
+        )
         return [*analysis.warnings, *batch_warnings(flow)]
 
 
@@ -147,7 +156,7 @@ def choose(found: Sequence[Found], name: str | None, settings: Settings) -> Proj
         names = ", ".join(one.name or "" for one in chosen)
         hint = f"choose with --name: {names}" if name is None else "remove one of them"
         what = "pipeline" if pipelines else "document that runs"
-        raise Usage(Problem(code="several_pipelines", message=f"there is more than one {what}", hint=hint))
+        raise Usage(Problem(code="several_pipelines", message=f"found more than one {what}", hint=hint))
     return Project(chosen[0].raw, [document.raw for document in found], settings)
 
 
@@ -158,7 +167,7 @@ def require_reachable(project: Project) -> None:
         source = (offline(project.documents)[0]("Source", derive_id(ref)) or {}).get("spec")
     kind = source.get("type") if isinstance(source, Mapping) else None
     if isinstance(kind, str) and getattr(catalog("source").classes.get(kind), "push", False):
-        message = f"a source of type '{kind}' needs a server, to which events are sent"
+        message = f"a source of type '{kind}' needs a server to receive events"
         hint = "start one with `penstock up`, and apply the file with `penstock apply FILE`"
         raise Invalid(Problem(code="needs_server", message=message, path="spec.source", hint=hint))
 

@@ -20,7 +20,7 @@ def query(
     sql: Annotated[
         str, typer.Argument(help="One SELECT; tables are the ids of streams. `-` reads standard input.")
     ],
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="The most rows to show.")] = 1000,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of rows to show.")] = 1000,
     timeout_ms: Annotated[
         int,
         typer.Option(
@@ -31,9 +31,9 @@ def query(
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Query what streams hold in Spark SQL. Nothing is changed, and nothing but streams is seen."""
+    """Query the events of streams with Spark SQL, read-only."""
     if csv and json:
-        raise Usage(Problem(code="exclusive_options", message="--csv or --json, not both"))
+        raise Usage(Problem(code="exclusive_options", message="--csv and --json can't be combined"))
     text = sys.stdin.read() if sql == "-" else sql
     body = {"sql": text, "limit": limit, "timeout_ms": timeout_ms}
     found = connect(server, answer_s=timeout_ms / 1000 + 90).call("POST", "/query", json=body)
@@ -47,7 +47,7 @@ def query(
         writer.writerows([_cell(value, null="") for value in row] for row in found["rows"])
     else:
         show_table(names, ([_cell(value, null="NULL") for value in row] for row in found["rows"]))
-    more = f", and there are more: --limit {limit}" if found["truncated"] else ""
+    more = f", more rows: --limit {limit}" if found["truncated"] else ""
     note(f"{plural(len(found['rows']), 'row')} in {found['ms'] / 1000:.1f} s{more}")
 
 

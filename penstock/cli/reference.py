@@ -17,7 +17,7 @@ from penstock.cli.kinds import PLURALS
 from penstock.cli.schema_text import rows
 
 DIRECTORY = Path("docs/reference")
-NOTE = "<!-- Written by `make docs` from the code: change it there. -->"
+NOTE = "<!-- Generated from the code by `make docs`. Do not edit. -->"
 
 
 def pages() -> dict[str, str]:
@@ -51,7 +51,7 @@ def _kind(kind: str) -> str:
 
 def _connectors() -> str:
     parts = [
-        "Sources and sinks stand inline in a Pipeline, or in a Source or Sink document of their own.",
+        "Sources and sinks are configured inline in a Pipeline, or in a separate Source or Sink document.",
         "",
     ]
     parts += _overview()
@@ -98,8 +98,9 @@ def _settings() -> str:
     from penstock.settings import catalogue
 
     about = (
-        "Built-ins, then `penstock.toml` (in the working directory or in the home), then variables, then "
-        "options of the command line: the later one wins. `penstock config` shows each value and its origin."
+        "Defaults are overridden by `penstock.toml` (in the working directory or the home directory), then "
+        "by environment variables, then by command-line options. `penstock config` shows each value and its "
+        "origin."
     )
     table = _table(
         ["setting", "variable", "default", "meaning"],
@@ -114,7 +115,12 @@ def _settings() -> str:
 def _cli() -> str:
     from penstock.cli.main import HELP, commands
 
-    parts = [HELP, "", "`penstock --install-completion` makes the shell complete names, too.", ""]
+    parts = [
+        HELP,
+        "",
+        "`penstock --install-completion` installs shell completion, including document names.",
+        "",
+    ]
     for _, name, command in commands():
         given = [_Parameter(*each) for each in _parameters(command)]
         usage = " ".join(["penstock", name, *(p.text for p in given if p.argument)])

@@ -29,32 +29,28 @@ Name = Annotated[
 
 def replay(
     name: Name,
-    from_: Annotated[
-        str, typer.Option("--from", help="The first event: earliest, offset:N or time:ISO 8601.")
-    ],
+    from_: Annotated[str, typer.Option("--from", help="First event: earliest, offset:N or time:ISO 8601.")],
     to: Annotated[
         str | None,
-        typer.Option("--to", help="Where it ends, itself not included; by default the present end."),
+        typer.Option("--to", help="End of the range, exclusive. Default: the current end of the stream."),
     ] = None,
     sink: Annotated[
-        list[str] | None, typer.Option("--sink", help="Id of a sink that gets the events; may be repeated.")
+        list[str] | None, typer.Option("--sink", help="Id of a sink to deliver to; may be repeated.")
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="All sinks get the events.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Deliver to all sinks.")] = False,
     shadow_file: Annotated[
-        str | None, typer.Option("--shadow-file", help="Only this directory gets them, as JSON.")
+        str | None, typer.Option("--shadow-file", help="Write only to this directory, as JSON.")
     ] = None,
     shadow_stream: Annotated[
-        str | None, typer.Option("--shadow-stream", help="Only this stream gets them.")
+        str | None, typer.Option("--shadow-stream", help="Write only to this stream.")
     ] = None,
-    called: Annotated[str | None, typer.Option("--name", help="What the replay is called.")] = None,
+    called: Annotated[str | None, typer.Option("--name", help="Name of the replay.")] = None,
     dry_run: DryRun = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Stay until it has ended, and show how far it is.")
-    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end and show progress.")] = False,
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Deliver a range of the stream that a pipeline reads once more; the pipeline itself goes on."""
+    """Replay a range of events through a pipeline. The pipeline itself keeps running."""
     kind, target = target_of(name)
     order: dict[str, Any] = {"from": from_, "sinks": _sinks(sink, all_, shadow_file, shadow_stream)}
     given = {"to": to, "name": called, "dry_run": dry_run or None}
@@ -106,7 +102,7 @@ def _sinks(
     if shadow_stream is not None:
         ways.append({"shadow": {"type": "stream", "stream": shadow_stream}})
     if len(ways) != 1:
-        message = "say who gets the events" if not ways else "say in one way who gets the events"
+        message = "choose a destination" if not ways else "choose only one destination"
         hint = "--sink ID, --all, --shadow-file DIRECTORY or --shadow-stream ID"
         raise Usage(Problem(code="exclusive_options", message=message, hint=hint))
     return ways[0]
@@ -119,7 +115,7 @@ def _await(client: Client, kind: str, target: str, replay: dict[str, Any], *, qu
             found = client.about(kind, target, "replays")
             now = next((each for each in found if each["id"] == replay["id"]), None)
             if now is None:
-                message = f"'{replay['name']}' was deleted meanwhile"
+                message = f"'{replay['name']}' was deleted during the replay"
                 raise NotFound(Problem(code="not_found", message=message))
             progress(now["delivered"], now["total"])
             if now["status"] in OVER:
@@ -144,8 +140,10 @@ def show_answer(told: dict[str, Any]) -> None:
 
 
 def _consequence(sink: dict[str, Any]) -> str:
-    once = "gets each event once" if sink["guarantee"] == "exactly-once" else "may get some events twice"
-    return f"{once}, beside what the pipeline delivers to it" if sink["again"] else once
+    once = (
+        "receives each event once" if sink["guarantee"] == "exactly-once" else "may receive some events twice"
+    )
+    return f"{once}, in addition to the deliveries of the pipeline" if sink["again"] else once
 
 
 def _figures(replay: dict[str, Any]) -> str:

@@ -15,7 +15,9 @@ from penstock.cli.text import when
 from penstock.errors import Problem
 
 Name = Annotated[str, typer.Argument(help="Name of the document.", autocompletion=complete.names)]
-Kind = Annotated[str, typer.Option(help="Its kind.", autocompletion=complete.kinds, is_eager=True)]
+Kind = Annotated[
+    str, typer.Option(help="Kind of the document.", autocompletion=complete.kinds, is_eager=True)
+]
 PIPELINE = "pipeline"
 
 
@@ -33,13 +35,13 @@ def revisions(name: Name, kind: Kind = PIPELINE, server: Server = None, json: Js
 
 def diff(
     name: Name,
-    from_: Annotated[int | None, typer.Option("--from", help="By default the one before.")] = None,
-    to: Annotated[int | None, typer.Option("--to", help="By default the current one.")] = None,
+    from_: Annotated[int | None, typer.Option("--from", help="Default: the previous revision.")] = None,
+    to: Annotated[int | None, typer.Option("--to", help="Default: the current revision.")] = None,
     kind: Kind = PIPELINE,
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Show how two revisions of a document differ."""
+    """Show the differences between two revisions of a document."""
     found = connect(server).about(kind_of(kind), name, "diff", **{"from": from_, "to": to})
     if json:
         show_json(found)
@@ -49,17 +51,17 @@ def diff(
 
 def rollback(
     name: Name,
-    revision: Annotated[int, typer.Argument(help="The revision whose content shall be in force again.")],
+    revision: Annotated[int, typer.Argument(help="Revision to roll back to.")],
     kind: Kind = PIPELINE,
     accept_reset: AcceptReset = False,
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Save the content of an earlier revision as the newest one."""
+    """Roll back to an earlier revision, saved as a new one."""
     client = connect(server)
     edited = client.rollback(kind_of(kind), name, revision, accept_reset=accept_reset)
     if edited.look_at is not None and not json:
-        note(f"revision {edited.document['revision']} is saved; waiting for it to start")
+        note(f"saved as revision {edited.document['revision']}; waiting for it to start")
     saved = client.await_start(edited)
     if json:
         show_json(saved)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.engine.plan.flow import Flow
 
 POLL_S = 0.2
-REREAD = "all is read and delivered again"
+REREAD = "all events are read and delivered again"
 
 SMALL_BYTES = 16 * 1024 * 1024
 """A file up to this size is read before a JVM that compiles well would pay off."""
@@ -31,17 +31,25 @@ SMALL_BYTES = 16 * 1024 * 1024
 
 def run(
     file: Annotated[
-        str, typer.Argument(help="What is to run, with what it refers to; `-` reads standard input.")
+        str,
+        typer.Argument(
+            help="File with the document to run and the documents it refers to; `-` reads standard input."
+        ),
     ],
-    name: Annotated[str | None, typer.Option("--name", help="Which of several.", show_default=False)] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget how far earlier runs came.")] = False,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="Name of the document to run, if there are several.", show_default=False),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start over, ignoring the progress of earlier runs.")
+    ] = False,
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Run one pipeline until its input ends or Ctrl-C; a later run goes on where this one stopped.
+    """Run one pipeline until its input ends or Ctrl-C. The next run continues from there.
 
-    A file without a pipeline may hold a task, or a source or sink that is bound to a stream, instead. Streams
-    are kept in the home directory, apart from those of a server there.
+    A file without a pipeline may contain a task, or a source or sink with a stream, instead. Streams are kept
+    in the home directory, separate from those of a server there.
 
     Progress goes to standard error, so that events of a `stdout` or `console` sink can be piped. With --json
     it goes to standard output instead, one object per line, the last one of type `summary`. A `stdin` source

@@ -31,8 +31,8 @@ def read_file(path: Path) -> Given:
 
     kind = path.suffix.lower()
     if kind not in SUFFIXES:
-        message = f"{path}: the format of the events is not clear from the name"
-        hint = f"name it {', '.join(SUFFIXES)}"
+        message = f"{path}: can't detect the format of the events from the file name"
+        hint = f"use a name that ends with {', '.join(SUFFIXES)}"
         raise Usage(Problem(code="unknown_suffix", message=message, hint=hint))
     try:
         body = path.read_bytes()
@@ -58,6 +58,6 @@ def _value(text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        message = f"{what}: not JSON: {error}"
-        hint = "give events as JSON, or @FILE"
+        message = f"{what}: not valid JSON: {error}"
+        hint = "pass events as JSON, or @FILE"
         raise Usage(Problem(code="not_json", message=message, hint=hint)) from None

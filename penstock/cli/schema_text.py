@@ -83,7 +83,7 @@ def _common(above: str, members: list[tuple[str, Schema]], defs: Schema) -> Iter
         if "type" not in model["properties"]:
             for name, field in model["properties"].items():
                 if name not in shared:
-                    yield Row(above + name, type_text(field), "in place of `type`", field["description"])
+                    yield Row(above + name, type_text(field), "instead of `type`", field["description"])
 
 
 def type_text(schema: Schema) -> str:

@@ -20,7 +20,7 @@ Name = Annotated[
 
 
 def sinks(name: Name, server: Server = None, json: Json = False) -> None:
-    """Show how far each sink of a pipeline or task has come, and what it has missed."""
+    """Show the position and missed batches of each sink of a pipeline or task."""
     found = connect(server).about(*target_of(name), "sinks")
     if json:
         show_json(found)
@@ -42,14 +42,16 @@ def catch_up(
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Let a sink that is behind try again now instead of later; a completed pipeline is started for it."""
+    """Retry a sink that is behind now. A completed pipeline is started for this."""
     path = path_of(*target_of(name), "sinks", sink, "catch-up")
     found = connect(server).call("POST", path)
     if json:
         show_json(found)
         return
     missed = sum(gap["batches"] for gap in found["gaps"] if gap["kept"] != "lost")
-    told = f"catches up with {plural(missed, 'batch')}" if missed else "has missed nothing that is still kept"
+    told = (
+        f"catching up with {plural(missed, 'batch')}" if missed else "has no missed batches to catch up with"
+    )
     say((f"{found['id']} ", "bold"), told)
 
 

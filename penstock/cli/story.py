@@ -26,12 +26,12 @@ def story(
         ),
     ],
     offset: Annotated[
-        int, typer.Option(min=0, help="Of the event, in the stream that it reads.", show_default=False)
+        int, typer.Option(min=0, help="Offset of the event in the source stream.", show_default=False)
     ],
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Show what each step makes of one event, and what has become of it at each sink."""
+    """Trace one event: the output of each step and the delivery status at each sink."""
     found = connect(server).about(*target_of(name), "story", offset=offset)
     if json:
         show_json(found)

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from penstock.streams.faults import Fault
 
 Names = Annotated[
-    list[str] | None, typer.Argument(help="Names of streams; by default all of them.", show_default=False)
+    list[str] | None, typer.Argument(help="Names of streams. Default: all streams.", show_default=False)
 ]
 
 
 def verify(names: Names = None, home: Home = None, json: Json = False) -> None:
-    """Read all that streams hold, and name each fault with its offsets. Exit code 1 if there is one."""
+    """Verify the files of streams and list damaged offsets. Exit code 1 if there is any damage."""
     from penstock.streams.repair.verify import verify as read_all
 
     results: list[dict[str, Any]] = []
@@ -49,18 +49,18 @@ def verify(names: Names = None, home: Home = None, json: Json = False) -> None:
     if json:
         show_json({"items": results})
     elif not sound:
-        note("`penstock stream repair` repairs what can be repaired")
+        note("run `penstock stream repair`")
     if not sound:
         raise typer.Exit(FAILED)
 
 
 def repair(
     names: Names = None,
-    discard: Annotated[bool, typer.Option("--discard", help="Keep nothing of what was damaged.")] = False,
+    discard: Annotated[bool, typer.Option("--discard", help="Don't keep a copy of damaged data.")] = False,
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Repair streams without losing an event that can be read. Exit code 1 if a fault is left."""
+    """Repair streams without losing any readable event. Exit code 1 if damage remains."""
     from penstock.streams.repair.repair import repair as repair_log
 
     results: list[dict[str, Any]] = []
@@ -84,7 +84,7 @@ def repair(
             for first, end in done.lost:
                 say(f"  lost: offsets {first} to {end - 1}")
             for path in done.kept:
-                say(f"  what was damaged is kept as {path}")
+                say(f"  damaged data is kept as {path}")
             for fault in done.left:
                 _show_fault(fault)
     if json:
@@ -96,24 +96,24 @@ def repair(
 def export(
     name: Annotated[str, typer.Argument(help="Name of the stream.", show_default=False)],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; by default standard output.")
+        Path | None, typer.Option("--output", "-o", help="Output file. Default: standard output.")
     ] = None,
     file_format: Annotated[
         Literal["ndjson", "csv", "parquet", "arrow"], typer.Option("--format", help="Format of the file.")
     ] = "ndjson",
     position: Annotated[
-        str, typer.Option(help="Where to begin: earliest, offset:N or time:ISO 8601.")
+        str, typer.Option(help="Start position: earliest, offset:N or time:ISO 8601.")
     ] = "earliest",
     until: Annotated[
-        int | None, typer.Option(min=0, help="The offset before which to end; by default the end.")
+        int | None, typer.Option(min=0, help="End offset, exclusive. Default: the end of the stream.")
     ] = None,
     details: Annotated[
-        bool, typer.Option("--details", help="Offset, time, key and headers of each event, too.")
+        bool, typer.Option("--details", help="Include offset, time, key and headers of each event.")
     ] = False,
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Write the events of a stream into a file. Exit code 1 if some cannot be read."""
+    """Export the events of a stream to a file. Exit code 1 if some can't be read."""
     from penstock.specs.positions import parse_position
     from penstock.streams.config import read_config
     from penstock.streams.export import export as write
@@ -125,7 +125,7 @@ def export(
     except ValueError as error:
         raise Usage(Problem(code="invalid_position", message=str(error))) from None
     if json and output is None:
-        message = "with --json the events need a file of their own"
+        message = "--json needs --output for the events"
         raise Usage(Problem(code="exclusive_options", message=message, hint="add --output FILE"))
     ((stream, directory),) = _chosen(home, [name])
     log = Log(open_storage(directory))
@@ -178,7 +178,7 @@ def _opened(home: Path | None) -> Iterator[tuple[Settings, Registry]]:
     settings = settled(load_settings(home=home))
     if settings.registry.url is None and not (settings.home / "registry.db").exists():
         message = f"there is no Penstock in {settings.home}"
-        raise Usage(Problem(code="no_home", message=message, hint="name its directory with --home"))
+        raise Usage(Problem(code="no_home", message=message, hint="pass its directory with --home"))
     registry = open_registry(settings)
     try:
         yield settings, registry

@@ -20,25 +20,25 @@ POLL_S = 0.2
 
 def move(
     name: Name,
-    to: Annotated[str | None, typer.Option("--to", help="The storage that is to keep it: kafka.")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="Target storage: kafka.")] = None,
     undo: Annotated[
-        bool, typer.Option("--undo", help="Give up a move that is not completed, and remove the copy.")
+        bool, typer.Option("--undo", help="Cancel an incomplete move and remove the copy.")
     ] = False,
     wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Stay until the move has ended, and show how far it is.")
+        bool, typer.Option("--wait/--no-wait", help="Wait for the end of the move and show progress.")
     ] = True,
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Move a stream into Kafka while it is written and read. Run it again to continue after a failure."""
+    """Move a stream to Kafka while it is in use. Run the command again to continue after a failure."""
     if (to is None) != undo:
-        message, hint = "say where to, or undo a move", "--to kafka, or --undo"
+        message, hint = "choose a target or undo a move", "--to kafka, or --undo"
         raise Usage(Problem(code="exclusive_options", message=message, hint=hint))
     client, path = connect(server), path_of("Stream", name, "move")
     if undo:
         client.call("DELETE", path)
         if not json:
-            say("The move is undone: the stream stays where it was.")
+            say("Move undone: the stream stays in its original storage.")
         return
     state = client.call("POST", path, json={"to": to})
     if wait:
@@ -50,7 +50,7 @@ def move(
     elif not wait:
         note(f"{name} is being moved")
     else:
-        say((f"{state['phase']} ", "bold red"), f"{name} stays where it was")
+        say((f"{state['phase']} ", "bold red"), f"{name} was not moved")
         show_problems([Problem.model_validate(state["error"])] if state["error"] else [])
         note("run the command again to continue, or with --undo to remove the copy")
     if wait and state["phase"] != "completed":

@@ -57,20 +57,21 @@ class Produced:
 def produce(
     name: Name,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="File to read; by default standard input.")
+        Path | None, typer.Option("--file", "-f", help="Input file. Default: standard input.")
     ] = None,
     file_format: Annotated[
         Format, typer.Option("--format", help="Format of the input: one event per line, row or element.")
     ] = "ndjson",
-    key: Annotated[str | None, typer.Option(help="The key of events that bring none.")] = None,
+    key: Annotated[str | None, typer.Option(help="Key for events without a key.")] = None,
     atomic: Annotated[
-        bool, typer.Option("--atomic", help="Stop at the first part with an event that does not fit.")
+        bool,
+        typer.Option("--atomic", help="Stop at the first batch with an event that doesn't match the schema."),
     ] = False,
-    batch: Annotated[int, typer.Option(min=1, help="Events to send at once.")] = 1000,
+    batch: Annotated[int, typer.Option(min=1, help="Number of events per request.")] = 1000,
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Append events to a stream. Waits while it is full. Exit code 1 if an event does not fit.
+    """Append events to a stream. Waits while the stream is full. Exit code 1 if an event doesn't match.
 
     Parts are numbered, so that none is kept twice when an answer was lost and the part is sent again.
     """
@@ -99,8 +100,8 @@ def _tell(done: Produced, as_json: bool) -> None:
     else:
         show_problems(Problem.model_validate(problem) for problem in done.problems[:SHOWN])
         if done.misfits:
-            where = f"; they are in {done.dead_letters}" if done.dead_letters else ""
-            note(f"{plural(done.misfits, 'event')} did not fit{where}")
+            where = f"; kept in {done.dead_letters}" if done.dead_letters else ""
+            note(f"{plural(done.misfits, 'event')} did not match the schema{where}")
         if done.waited_s:
             note(f"waited {done.waited_s:.0f} s for room")
         offsets = f", offsets {done.first} to {(done.next or 0) - 1}" if done.first is not None else ""
@@ -209,4 +210,4 @@ def _arrow_parts(source: IO[bytes], batch: int) -> Iterator[bytes]:
                         writer.write_batch(found.slice(at, batch))
                     yield sink.getvalue().to_pybytes()
     except pa.ArrowInvalid as error:
-        raise Usage(Problem(code="not_arrow", message=f"this is no Arrow IPC stream: {error}")) from None
+        raise Usage(Problem(code="not_arrow", message=f"not a valid Arrow IPC stream: {error}")) from None

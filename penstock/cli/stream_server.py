@@ -26,7 +26,7 @@ Name = Annotated[
 
 
 def ls(server: Server = None, json: Json = False) -> None:
-    """List streams with what they hold and who reads them."""
+    """List streams with their size and readers."""
     client = connect(server)
     items = []
     for document in client.list("Stream")["items"]:
@@ -53,7 +53,7 @@ def ls(server: Server = None, json: Json = False) -> None:
 
 
 def inspect(name: Name, server: Server = None, json: Json = False) -> None:
-    """Show all numbers of a stream: its size, its buffer, what was dropped, and each reader."""
+    """Show a stream in detail: size, buffer, dropped events and readers."""
     stats = _stats(connect(server), name)
     if json:
         show_json(stats)
@@ -96,25 +96,33 @@ def inspect(name: Name, server: Server = None, json: Json = False) -> None:
 def tail(
     name: Name,
     position: Annotated[
-        str | None, typer.Option(help="Where to begin: earliest, latest, offset:N or time:ISO 8601.")
+        str | None, typer.Option(help="Start position: earliest, latest, offset:N or time:ISO 8601.")
     ] = None,
     last: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Begin with this many of the last events.")
+        int | None,
+        typer.Option(min=1, max=10_000, help="Print this many of the most recent events, and end."),
     ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="With --last: go on with new events as they arrive.")
+    ] = False,
     contains: Annotated[
         str | None, typer.Option("--filter", help="Only events whose JSON contains this text.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="End after this many events.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many events.")] = None,
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Print the events of a stream as they come, until Ctrl-C. Goes on when the server comes back."""
+    """Print the events of a stream as they arrive, until Ctrl-C. Reconnects when the server restarts.
+
+    With --last, only the most recent ones, unless --follow is given too.
+    """
     if position is not None and last is not None:
-        message = "--last stands in place of --position"
+        message = "--last and --position can't be combined"
         raise Usage(Problem(code="exclusive_options", message=message))
     client, shown = connect(server), 0
     try:
-        for event in _events(client, name, position or "latest", last, contains):
+        ends = last is not None and not follow
+        for event in _events(client, name, position or "latest", last, contains, ends=ends):
             shown += 1  # before it is: Ctrl-C may come as soon as a person sees it
             if json:
                 show_json(event, line=True)
@@ -131,14 +139,19 @@ def _stats(client: Client, name: str) -> dict[str, Any]:
 
 
 def _events(
-    client: Client, name: str, position: str, last: int | None, contains: str | None
+    client: Client, name: str, position: str, last: int | None, contains: str | None, *, ends: bool
 ) -> Iterator[dict[str, Any]]:
-    """Events from a position on. A connection that breaks is made again where it was."""
+    """Events from a position on. A connection that breaks is made again where it was.
+
+    `ends`: only those that are there now, which needs `last`.
+    """
     params: dict[str, str] = {"position": position, **({"filter": contains} if contains is not None else {})}
     if last is not None:
         page = client.about("Stream", name, "events", last=last)
         yield from (event for event in page["events"] if contains is None or contains in _text(event))
         params["position"] = f"offset:{page['next']}"
+    if ends:
+        return
     headers: dict[str, str] = {}
     connected = False
     while True:
@@ -150,7 +163,7 @@ def _events(
                         headers["Last-Event-ID"] = message["id"]
                     if message.get("event") == "gap":
                         gap = jsons.loads(message["data"])
-                        note(f"offsets {gap['first']} to {gap['next'] - 1} are gone: {gap['reason']}")
+                        note(f"offsets {gap['first']} to {gap['next'] - 1} are missing: {gap['reason']}")
                     elif "data" in message:
                         yield from jsons.loads(message["data"])
         except NotFound:
@@ -158,7 +171,7 @@ def _events(
         except NoServer as error:
             if not connected:
                 raise
-            note(f"{error}: trying again")
+            note(f"{error}: retrying")
         time.sleep(RETRY_S)
 
 

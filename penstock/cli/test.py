@@ -46,27 +46,29 @@ class Tests:
 def test(
     files: Annotated[list[str], typer.Argument(help="Files or directories; `-` reads standard input.")],
     only: Annotated[
-        list[str] | None, typer.Option("--only", help="Only tests of this name; can be repeated.")
+        list[str] | None, typer.Option("--only", help="Only tests with this name; may be repeated.")
     ] = None,
     events: Annotated[
         str | None,
-        typer.Option("--events", help="Try one document on these instead: @FILE, JSON, or - for stdin."),
+        typer.Option(
+            "--events", help="Run one document on these events instead: @FILE, JSON, or - for standard input."
+        ),
     ] = None,
     given: Annotated[
         str | None,
-        typer.Option("--given", help="With --events: what the outside would answer, by step: @FILE or JSON."),
+        typer.Option("--given", help="With --events: answers of external systems by step, as @FILE or JSON."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="With --events: which of several documents.")
+        str | None, typer.Option("--name", help="With --events: name of the document to run.")
     ] = None,
     junit: Annotated[Path | None, typer.Option("--junit", help="Write a JUnit report to this file.")] = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Run the tests of documents, without a server: sample events in, and what comes out compared.
+    """Run the tests of documents on sample events. Needs no server.
 
-    With --events a document is tried on sample events, and what each of its steps makes of them is shown.
-    Nothing is read from sources, nothing is written to sinks, and no step asks the outside.
+    With --events, run a document on sample events and show the output of each step. Nothing is read from
+    sources, nothing is written to sinks, and no step calls an external system.
     """
     _require_together(only, events, given, name, junit)
     documents = read_files(files)
@@ -109,7 +111,7 @@ def _collected(documents: Sequence[Found], only: Sequence[str]) -> list[Tests]:
         for each in found
     ]
     if not names:
-        hint = "write them under spec.tests of a pipeline or task, or give --events"
+        hint = "add them under spec.tests of a pipeline or task, or pass --events"
         raise Usage(Problem(code="no_tests", message="the documents have no tests", hint=hint))
     return [each for each in chosen if each.cases]
 
@@ -150,7 +152,7 @@ def _preview(
     samples = read_events(events)
     answers = read_events(given) if given is not None else [{}]
     if not isinstance(answers, list) or len(answers) != 1 or not isinstance(answers[0], Mapping):
-        raise Usage(Problem(code="not_answers", message="--given is an object: step → what it is answered"))
+        raise Usage(Problem(code="not_answers", message="--given must be an object: step → answers"))
     note("starting Spark…")
     with spark_session(settings, settings.home / "logs" / "test.log") as session:
         result = try_out(_bench(session, documents, settings), document.raw, samples, answers[0]).result
@@ -165,9 +167,11 @@ def _preview(
 def _bench(spark: Any, documents: Sequence[Found], settings: Settings) -> Bench:
     from penstock.engine.plan.analysis import offline
     from penstock.engine.trials.trial import Bench
+    from penstock.policy import Policy
 
     lookup, known = offline([document.raw for document in documents])
-    return Bench(spark, lookup, known, settings.defaults.model_dump(), settings.allow_python)
+    defaults, policy = settings.defaults.model_dump(), Policy.of(settings, all_variables=True)
+    return Bench(spark, lookup, known, defaults, settings.allow_python, policy)
 
 
 def _chosen(documents: Sequence[Found], name: str | None) -> Found:
@@ -180,7 +184,7 @@ def _chosen(documents: Sequence[Found], name: str | None) -> Found:
     able = [one for one in able if one.kind == "Pipeline"] or able
     if len(able) != 1:
         names = ", ".join(one.name or "?" for one in able or documents)
-        message = "there is more than one document to try" if able else "there is no such document to try"
+        message = "found more than one document to run" if able else "found no such document to run"
         raise Usage(Problem(code="which_document", message=message, hint=f"choose with --name: {names}"))
     return able[0]
 

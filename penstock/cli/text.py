@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from penstock.plurals import plural as plural
+
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -38,12 +40,6 @@ def count(value: Any) -> str:
 def rate(value: float) -> str:
     """Events per second."""
     return f"{value:,.0f}/s" if value >= 10 or value == 0 else f"{value:.1f}/s"
-
-
-def plural(number: int, word: str) -> str:
-    """`1 event`, `2 events`."""
-    ending = "" if number == 1 else "es" if word.endswith("ch") else "s"
-    return f"{number:,} {word}{ending}"
 
 
 def duration(ms: float) -> str:

@@ -14,6 +14,7 @@ from penstock import __version__
 from penstock.cli.options import Home, load_settings, settled
 from penstock.cli.output import note, say, show_problems
 from penstock.cli.signals import on_stop
+from penstock.cli.text import plural
 from penstock.errors import PenstockError, Problem
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.cli.lock import Lock
     from penstock.control.documents.service import Service
     from penstock.control.fleet.processes import WorkerProcesses
+    from penstock.control.fleet.question_process import QuestionProcess
     from penstock.settings import Loaded, Settings
 
 BEGAN = time.monotonic()
@@ -35,22 +37,26 @@ LONG_START_S = 60.0
 def up(
     host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default=False)] = None,
     port: Annotated[
-        int | None, typer.Option(help="Port to listen on; 0 takes a free one.", show_default=False)
+        int | None, typer.Option(help="Port to listen on; 0 chooses a free port.", show_default=False)
     ] = None,
     home: Home = None,
-    workers: Annotated[int | None, typer.Option(help="Workers to start here.", show_default=False)] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Add pipelines to look at and play with.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="Number of workers to start.", show_default=False)
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Add demo pipelines.")] = False,
 ) -> None:
     """Start Penstock: the server, the coordinator and the workers. Ctrl-C shuts it down cleanly."""
     from penstock.cli.descriptors import allow_many_files
     from penstock.cli.lock import Lock
     from penstock.cli.logs import configure
+    from penstock.disk import require_home
     from penstock.spark.java import require_java
 
     loaded = load_settings(host=host, port=port, home=home, workers=workers)
     settings = settled(loaded)
     configure(settings.log)
     allow_many_files()
+    require_home(settings.home)
     if settings.workers:
         require_java()  # or each worker would say so, again and again, in its log only
     gc.disable()  # imported modules stay: looking for garbage among them again and again delays the start
@@ -64,6 +70,7 @@ def up(
 def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None:
     from penstock.api.listening import listen
     from penstock.control.fleet.processes import WorkerProcesses
+    from penstock.control.fleet.question_process import QuestionProcess
 
     settings = loaded.settings
     _require_authentication(settings)
@@ -72,6 +79,9 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None
     on_stop(stop.set)
     processes = WorkerProcesses(settings, arguments)
     processes.start()  # first of all: while Spark starts, the rest is loaded
+    questions = (
+        QuestionProcess(settings, arguments) if settings.questions.process and settings.workers else None
+    )
 
     from penstock.api.entrance import Entrance
     from penstock.api.server import Server
@@ -85,7 +95,7 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None
     _announce(server.url, processes)
     service: Service | None = None
     try:
-        service = _load(loaded, processes, demo)
+        service = _load(loaded, processes, questions, demo)
         app = _app(service)
         entrance.open(app)
         _invite(app, server.url)
@@ -98,19 +108,21 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None
         while not stop.wait(POLL_S) and thread.is_alive():
             pass
         crashed = not stop.is_set()
-        note("stopping: running batches are finished first; Ctrl-C again ends at once")
+        note("shutting down after the running batches; press Ctrl-C again to stop immediately")
     finally:
         stop.set()
         server.stop()
         thread.join()
         if service is not None:
             service.coordinator.stop()
+        if questions is not None:
+            questions.stop()
         processes.stop()
         if service is not None:
             service.streams.stop()
             service.registry.close()
     if crashed:
-        raise PenstockError(Problem(code="server_failed", message="the server has ended; see the log above"))
+        raise PenstockError(Problem(code="server_failed", message="the server exited; see the log above"))
     say("stopped")
 
 
@@ -146,25 +158,30 @@ def _announce(url: str, processes: WorkerProcesses) -> None:
     else:
         note("the web app is not built; `make web` builds it")
     if processes.settings.workers:
-        say(f"starting Spark… (its log is {processes.log_path(1)})")
+        say(f"starting Spark… (log: {processes.log_path(1)})")
     else:
-        say("no worker is started here; `penstock worker` starts one")
+        say("no worker started; run `penstock worker` to start one")
 
 
-def _load(loaded: Loaded, processes: WorkerProcesses, demo: bool) -> Service:
+def _load(
+    loaded: Loaded, processes: WorkerProcesses, questions: QuestionProcess | None, demo: bool
+) -> Service:
     """The service, with all of it running."""
     from penstock.cli.worker import open_registry
     from penstock.control.documents.service import Service
     from penstock.control.fleet.server_start import take_up
 
     registry = open_registry(loaded.settings)
-    service = Service(loaded, registry, processes)
+    service = Service(loaded, registry, processes, questions)
     take_up(service)
     if demo:
         _add_demo(service)
     service.coordinator.start()
     processes.on_gone = service.coordinator.poke
     processes.flows = service.flows
+    if questions is not None:
+        questions.flows = service.flows
+        questions.start()
     return service
 
 
@@ -181,18 +198,18 @@ def _greet(service: Service, processes: WorkerProcesses, stop: threading.Event, 
     warned = False
     while not stop.wait(POLL_S):
         if any(worker.takes_flows for worker in service.workers()):
-            say(f"a worker is ready after {time.monotonic() - BEGAN:.0f} s: pipelines can run")
+            say(f"worker ready after {time.monotonic() - BEGAN:.0f} s: pipelines can run")
             if demo:
                 _check_demo(service)
             return
         for start in processes.starts():
             if start.error and failures.get(start.worker) != start.error:
                 failures[start.worker] = start.error
-                note(f"worker {start.worker} could not start, and is started again; its log is {start.log}:")
+                note(f"worker {start.worker} failed to start and is being restarted; log: {start.log}:")
                 note(textwrap.indent(start.error, "  "))
         if processes.settings.workers and not warned and time.monotonic() - began > LONG_START_S:
             warned = True
-            note(f"no worker is ready yet; {processes.log_path(1)} may say why")
+            note(f"no worker is ready yet; check {processes.log_path(1)}")
 
 
 def _add_demo(service: Service) -> None:
@@ -202,10 +219,10 @@ def _add_demo(service: Service) -> None:
     try:
         added = service.add_missing(prepare(service.settings.home))
     except PenstockError as error:
-        note("the demo cannot be added:")
+        note("could not add the demo:")
         show_problems(error.problems, indent="  ")
     else:
-        say(f"the demo has {len(added)} new documents" if added else "the demo is there already")
+        say(f"demo: added {plural(len(added), 'document')}" if added else "demo: already present")
 
 
 def _check_demo(service: Service) -> None:

@@ -16,6 +16,7 @@ from penstock.cli.output import INVALID, note, show_json, show_problems
 from penstock.cli.sessions import Starting, starting_spark
 from penstock.cli.text import plural
 from penstock.errors import Problem
+from penstock.policy import Policy
 from penstock.settings import Settings
 
 
@@ -47,13 +48,15 @@ def validate(
     server: Annotated[
         str | None,
         typer.Option(
-            "--server", help="Ask this server, which knows its own documents too.", show_default=False
+            "--server",
+            help="Validate on this server, including references to its documents.",
+            show_default=False,
         ),
     ] = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Check documents, which see one another, down to every column of every SQL query."""
+    """Validate documents and their references, down to every column of every SQL query."""
     documents = read_files(files)
     if server:
         judged = judge_by_server(documents, server)
@@ -77,11 +80,11 @@ def judge_quickly(documents: Sequence[Found], settings: Settings) -> list[Judged
     from penstock.engine.plan.analysis import analyse, offline
 
     lookup, known = offline([document.raw for document in documents])
-    defaults = settings.defaults.model_dump()
+    defaults, policy = settings.defaults.model_dump(), Policy.of(settings, all_variables=True)
     twice = _duplicates(documents)
     judged = []
     for document in documents:
-        analysis = analyse(document.raw, lookup, known, defaults)
+        analysis = analyse(document.raw, lookup, known, defaults, policy=policy)
         judged.append(Judged(document, [*analysis.errors, *twice.get(id(document), [])], analysis.warnings))
     return judged
 
@@ -93,14 +96,14 @@ def judge_deeply(judged: Sequence[Judged], settings: Settings, spark: Starting) 
     if all(one.errors for one in judged):
         return list(judged)
     lookup, known = offline([one.document.raw for one in judged])
-    defaults = settings.defaults.model_dump()
+    defaults, policy = settings.defaults.model_dump(), Policy.of(settings, all_variables=True)
     note("starting Spark…")
     with spark.session(settings.home / "logs" / "validate.log") as session:
         deep = []
         for one in judged:
             if not one.errors:
                 raw, allowed = one.document.raw, settings.allow_python
-                analysis = analyse(raw, lookup, known, defaults, session, allow_python=allowed)
+                analysis = analyse(raw, lookup, known, defaults, session, policy=policy, allow_python=allowed)
                 one = Judged(one.document, analysis.errors, analysis.warnings)
             deep.append(one)
         return deep

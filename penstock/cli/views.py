@@ -69,7 +69,7 @@ def _pipeline(item: dict[str, Any]) -> list[str]:
         phase_of(item),
         count(ops.get("input_events")),
         count(sum(sink.get("events", 0) for sink in sinks)),
-        rate(float(ops.get("processed_events_per_second") or 0.0)) if item["status"] == "active" else "-",
+        rate(float(ops.get("events_per_second") or 0.0)) if item["status"] == "active" else "-",
         when(item["updated_at"]),
         str(error.get("message") or "")[:80],
     ]
@@ -118,7 +118,7 @@ def _show_state(about: dict[str, Any]) -> None:
     say(("  status       ", "dim"), (status, STATUS_STYLES.get(status, "")), f" ({phase_of(about)})")
     _fields({"worker": about.get("worker")})
     waits = about.get("waits_for") or {}
-    _fields({"waits for": waits.get("message"), "what to do": waits.get("hint")})
+    _fields({"waits for": waits.get("message"), "how to fix": waits.get("hint")})
     error = about.get("error")
     if error:
         where = f" {error['path']}:" if error.get("path") else ""
@@ -136,7 +136,7 @@ def _show_counters(ops: dict[str, Any]) -> None:
             "in": count(ops.get("input_events")),
             "batches": count(ops.get("batches")),
             "dead letters": count(ops["dead_letters"]) if ops.get("dead_letters") else None,
-            "rate": rate(float(ops.get("processed_events_per_second") or 0.0)),
+            "rate": rate(float(ops.get("events_per_second") or 0.0)),
             "latency": _latency(ops["latency"]) if ops.get("latency") else None,
         }
     )
@@ -164,7 +164,7 @@ def _latency(goal: dict[str, Any]) -> str:
     target = f"goal {goal['target_ms']:,} ms"
     if goal["met"] is None:
         return f"{target}, no events in the last seconds"
-    found = f"99 % of events within {goal['p99_ms']:,.0f} ms, {target}"
+    found = f"99% of events within {goal['p99_ms']:,.0f} ms, {target}"
     return f"{found} met" if goal["met"] else f"{found} not met: {goal['reason']}"
 
 

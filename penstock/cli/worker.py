@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,30 +26,45 @@ if TYPE_CHECKING:
 
     from penstock.control.fleet.control import Control
     from penstock.control.fleet.worker import Worker
+    from penstock.control.questions.limits import Limits
     from penstock.control.registry.store import Registry
     from penstock.settings import Settings
+    from penstock.spark.heartbeat import Ailment
+
+
+QUESTIONS_NICE = 5
+"""How much lower the priority of a process for questions is."""
+
+IDLE_LOOK_S = 0.5
 
 
 def worker(
     home: Home = None,
     leash: Annotated[
-        bool, typer.Option("--leash", help="End when standard input closes, as it does when the parent dies.")
+        bool,
+        typer.Option(
+            "--leash", help="Exit when standard input closes, such as when the parent process dies."
+        ),
     ] = False,
     phase_file: Annotated[
         Path | None,
-        typer.Option("--phase-file", help="File to write the phase of the start to.", show_default=False),
+        typer.Option("--phase-file", help="File for the current start-up phase.", show_default=False),
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(
-            "--label", help="A label of the worker, KEY=VALUE. Repeat it for more.", show_default=False
-        ),
+        typer.Option("--label", help="Label of the worker, KEY=VALUE; may be repeated.", show_default=False),
     ] = None,
     capacity: Annotated[
-        int | None, typer.Option("--capacity", help="The most flows to take.", show_default=False)
+        int | None, typer.Option("--capacity", help="Maximum number of flows.", show_default=False)
     ] = None,
     standby: Annotated[
-        bool, typer.Option("--standby", help="Take flows only when another worker is gone.")
+        bool, typer.Option("--standby", help="Take flows only when another worker is lost.")
+    ] = False,
+    questions: Annotated[
+        bool,
+        typer.Option(
+            "--questions", help="Take no flows: answer test runs, queries, validation and checks only."
+        ),
     ] = False,
     worker_id: Annotated[
         str | None,
@@ -60,7 +76,7 @@ def worker(
         str | None,
         typer.Option(
             "--server",
-            help="URL of a server on another machine, in place of the registry of the settings.",
+            help="URL of a server on another machine, instead of the registry in the settings.",
             show_default=False,
         ),
     ] = None,
@@ -69,7 +85,7 @@ def worker(
         typer.Option(
             "--token",
             envvar="PENSTOCK_WORKER_TOKEN",
-            help="With --server: a token of `penstock worker token`.",
+            help="With --server: a token created by `penstock worker token`.",
             show_default=False,
         ),
     ] = None,
@@ -78,12 +94,15 @@ def worker(
         typer.Option("--ca-file", help="With --server: certificates to trust, as PEM.", show_default=False),
     ] = None,
 ) -> None:
-    """Run a worker that takes pipelines from the registry of the settings."""
+    """Run a worker for the registry in the settings."""
     from penstock.cli.descriptors import allow_many_files
     from penstock.cli.sessions import spark_session
     from penstock.spark.archive import ClassArchive
     from penstock.spark.java import require_java
 
+    if standby and questions:
+        message = "--standby is for a worker that takes flows, and --questions for one that takes none"
+        raise Usage(Problem(code="conflicting_options", message=message))
     gc.disable()  # imported modules stay: looking for garbage among them again and again delays the start
     labels = dict(_label(each) for each in label) if label else None
     settings = settled(load_settings(home=home, worker__labels=labels, worker__capacity=capacity))
@@ -93,23 +112,34 @@ def worker(
     stop = _Stop()
     if leash:
         threading.Thread(target=_watch, args=(stop,), name="leash", daemon=True).start()
+        _guard(settings)
+    session = settings
+    if questions:
+        from penstock.engine.runtime.question_session import question_session
+
+        session = question_session(settings)
+        with contextlib.suppress(OSError):
+            os.nice(QUESTIONS_NICE)  # where both want a core, flows get it
     import pyspark.sql  # noqa: F401 (two threads must not be the first to import its modules)
 
     rest = _Rest(settings, far)
     rest.start()
     code = OK
-    with spark_session(settings, warm=True) as spark:
+    with spark_session(session, warm=not questions) as spark:
         _write_phase(phase_file, "connecting")
         control = rest.result()
         from penstock.control.fleet.worker import Worker
 
         if standby:
             _warm_up(spark)  # before it registers: a standby that is cold saves little time
+        elif questions:
+            _warm_up_questions(spark)  # before it registers: a question has a deadline
         else:
             threading.Thread(target=_warm_up, args=(spark,), name="warm up", daemon=True).start()
         if (archive := ClassArchive.of(settings)) is not None:
             archive.make_when_idle()
-        worker = Worker(settings, control, spark, standby=standby, worker_id=worker_id)
+        worker = Worker(settings, control, spark, standby=standby, questions=questions, worker_id=worker_id)
+        _watch_over(worker, leash)
         on_stop(stop.ask)
         stop.reaches(worker)
         gc.freeze()  # else a collection that comes now and then would hold up a micro-batch
@@ -136,7 +166,7 @@ def _far(
     if server is None:
         return None
     if not token:
-        hint = "make one on the server with `penstock worker token`"
+        hint = "create one on the server with `penstock worker token`"
         raise Usage(Problem(code="no_token", message="--server needs a --token", hint=hint))
     if ca_file is not None and not ca_file.is_file():
         raise Usage(Problem(code="no_file", message=f"there is no file {ca_file}", path="--ca-file"))
@@ -146,9 +176,47 @@ def _far(
 def _label(given: str) -> tuple[str, str]:
     key, equals, value = given.partition("=")
     if not key or not equals:
-        message = f"a label is KEY=VALUE, not '{given}'"
+        message = f"a label must be KEY=VALUE, not '{given}'"
         raise Usage(Problem(code="invalid_label", message=message, hint="--label zone=a"))
     return key, value
+
+
+def _guard(settings: Settings) -> None:
+    """Have a process beside this one that kills what this one can no longer kill, however it ends."""
+    from penstock.spark.guard import start_guard
+
+    if os.getsid(0) == os.getpid():  # else processes of others are in the session, too
+        start_guard(settings.worker.drain_ms / 1000)
+
+
+def _watch_over(worker: Worker, leash: bool) -> None:
+    """End the worker when its JVM no longer gets on, and one for questions at its limits, too."""
+    from penstock.control.fleet.giving_up import give_up
+    from penstock.spark.heartbeat import SENTENCES, Heartbeat
+
+    stuck: Callable[[Ailment], object] = lambda ailment: give_up(worker, SENTENCES[ailment])  # noqa: E731
+    if worker.questions:
+        from penstock.control.questions.limits import Limits
+        from penstock.control.questions.rpc import BY_SPARK
+
+        about = worker.settings.questions
+        limits = Limits(BY_SPARK, about, worker.spark, worker.leave, lambda reason: give_up(worker, reason))
+        limits.start()
+        worker.limited, stuck = limits.around, limits.stuck
+        if leash:  # else nobody would start it again
+            _end_when_idle(worker, limits, about.idle_ms / 1000)
+    heartbeat = Heartbeat(worker.spark, worker.settings.worker.stuck_ms / 1000, stuck)
+    worker.ailment = lambda: SENTENCES[found] if (found := heartbeat.ailment()) else None
+    heartbeat.start()
+
+
+def _end_when_idle(worker: Worker, limits: Limits, idle_s: float) -> None:
+    def watch() -> None:
+        while limits.idle_s < idle_s:
+            time.sleep(IDLE_LOOK_S)
+        worker.stop()
+
+    threading.Thread(target=watch, name="idle", daemon=True).start()
 
 
 class _Rest(threading.Thread):
@@ -212,6 +280,13 @@ def _warm_up(spark: SparkSession) -> None:
         structlog.get_logger().warning("warm-up failed", error=str(error))
 
 
+def _warm_up_questions(spark: SparkSession) -> None:
+    """Make a small test run, so that the first question is not much slower than the next."""
+    from penstock.engine.trials.warm_up import warm_up
+
+    warm_up(spark)
+
+
 def _write_phase(file: Path | None, phase: str) -> None:
     if file is not None:
         with contextlib.suppress(OSError):  # only the page that shows the start is less precise then
@@ -246,24 +321,24 @@ def _watch(stop: _Stop) -> None:
 
 def open_registry(settings: Settings) -> Registry:
     """The registry of the settings, or why it cannot be opened."""
+    import sqlite3
+
     from sqlalchemy.exc import SQLAlchemyError
 
     from penstock.control.monitor.installation import masked
+    from penstock.control.registry.faults import registry_problem
     from penstock.control.registry.store import Registry
     from penstock.errors import Unavailable
 
     try:
         return Registry.open(settings.registry_url)
-    except (SQLAlchemyError, OSError) as error:
-        why = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        url = masked("url", settings.registry_url)
-        raise Unavailable(
-            Problem(
-                code="registry_down",
-                message=f"the registry {url} cannot be opened: {why}",
-                path="registry.url",
-            )
-        ) from None
+    except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+        if (problem := registry_problem(error)) is None:
+            why = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+            url = masked("url", settings.registry_url)
+            message = f"can't open the registry {url}: {why}"
+            problem = Problem(code="registry_down", message=message, path="registry.url")
+        raise Unavailable(problem) from None
 
 
 def _complain(error: Exception) -> None:

@@ -13,7 +13,7 @@ import typer
 from penstock.cli.client import connect
 from penstock.cli.options import Home, Json, Server, load_settings, settled
 from penstock.cli.output import say, show_json, show_table
-from penstock.cli.text import when
+from penstock.cli.text import plural, when
 
 if TYPE_CHECKING:
     from penstock.control.wire.tokens import Tokens
@@ -29,29 +29,29 @@ def ls(server: Server = None, json: Json = False) -> None:
 
 
 def drain(
-    worker: Annotated[str, typer.Argument(help="Its id, or how it begins.", show_default=False)],
+    worker: Annotated[str, typer.Argument(help="Id of the worker, or a prefix of it.", show_default=False)],
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Let a worker give its flows back after the current batch, and take no more."""
+    """Move all flows off a worker after the current batch. The worker takes no new flows."""
     drained = connect(server).call("POST", f"/workers/{quote(worker, safe='')}/drain")
     if json:
         show_json(drained)
     else:
-        say((f"{drained['id'][:8]} ", "bold"), f"{drained['state']}, {drained['flows']} flows left")
+        say((f"{drained['id'][:8]} ", "bold"), f"{drained['state']}, {plural(drained['flows'], 'flow')} left")
 
 
 def token(
-    note: Annotated[str, typer.Option("--note", help="What it is for.")] = "",
+    note: Annotated[str, typer.Option("--note", help="Purpose of the token.")] = "",
     home: Home = None,
 ) -> None:
-    """Make a token with which workers on other machines join. Run it where the server runs."""
+    """Create a token for workers on other machines. Run this on the server's machine."""
     with _tokens(home) as tokens:
         print(tokens.make(note))
 
 
 def tokens(home: Home = None, json: Json = False) -> None:
-    """List the tokens of workers. Run it where the server runs."""
+    """List worker tokens. Run this on the server's machine."""
     with _tokens(home) as kept:
         found = kept.all()
     if json:
@@ -61,10 +61,10 @@ def tokens(home: Home = None, json: Json = False) -> None:
 
 
 def revoke(
-    token: Annotated[str, typer.Argument(help="The part before the dot.", show_default=False)],
+    token: Annotated[str, typer.Argument(help="Part of the token before the dot.", show_default=False)],
     home: Home = None,
 ) -> None:
-    """Revoke a token: workers that use it stop their flows and end. Run it where the server runs."""
+    """Revoke a token: workers that use it stop their flows and exit. Run this on the server's machine."""
     with _tokens(home) as kept:
         kept.revoke(token.partition(".")[0])
 

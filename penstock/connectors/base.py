@@ -26,7 +26,7 @@ SourceGuarantee = Literal["exactly-once", "at-least-once", "at-most-once"]
 Takes = Literal["frame", "table"]
 """A Spark frame, or an Arrow table in the driver."""
 
-UNFIT = "the record does not fit the schema"
+UNFIT = "the record doesn't match the schema"
 """The message for a record that does not fit for an unknown reason."""
 
 
@@ -77,7 +77,7 @@ class Source(Component):
     def pinned(self, spark: SparkSession, site: Site) -> Self:
         """This source with inferred settings made explicit, such as a schema.
 
-        Raises `Invalid`, with paths relative to the source, if they cannot be inferred.
+        Raises `Invalid`, with paths relative to the source, if they can't be inferred.
         """
         return self
 

@@ -22,7 +22,7 @@ class ConsoleSink(Sink):
     """
 
     type: Literal["console"] = "console"
-    max_rows: int = Field(default=20, ge=1, description="Events printed of each batch.")
+    max_rows: int = Field(default=20, ge=1, description="Maximum number of events to print per batch.")
 
     guarantee: ClassVar = "at-least-once"
     takes: ClassVar = "table"

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 class GenerateSource(Source):
     """Makes events: a counter and a clock, or any columns computed from them.
 
-    Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these by columns
-    of its own, each a Spark SQL expression over them. After a pause the numbers go on where they stopped.
-    With `count` the source is finite: the pipeline ends as `completed`.
+    Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these by columns of
+    its own, each a Spark SQL expression over them. After a pause the numbers continue from where they
+    stopped. With `count` the source is finite: the pipeline ends as `completed`.
     """
 
     type: Literal["generate"] = "generate"
     rate: float | None = Field(
         default=None, gt=0, description="Events per second; absent: as fast as possible."
     )
-    count: int | None = Field(default=None, ge=0, description="Stop after this many; absent: never.")
+    count: int | None = Field(default=None, ge=0, description="Stop after this many events; absent: never.")
     row: dict[str, str] | None = Field(
         default=None, min_length=1, description="Column name → Spark SQL expression over `seq` and `time`."
     )

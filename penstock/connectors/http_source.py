@@ -36,17 +36,20 @@ class HttpSource(Source):
     path: str | None = Field(
         default=None,
         min_length=1,
-        description="Address below /ingest, such as /orders; absent: the id of the source or pipeline.",
+        description="Path below /ingest, such as /orders; absent: the id of the source or pipeline.",
     )
     schema_: str | None = Field(
         default=None, alias="schema", description="Columns as Spark DDL; absent: raw events."
     )
     timestamps: Timestamps = Field(default="iso", description=f"With a `schema`. {TIMESTAMPS}")
     atomic: bool = Field(
-        default=False, description="Refuse a request as a whole if one of its events is not right."
+        default=False, description="Reject the whole request if one of its events is invalid."
     )
     max_body_bytes: int = Field(
-        default=16 * 1024 * 1024, ge=1, description="Larger requests are refused, compressed or not."
+        default=16 * 1024 * 1024,
+        ge=1,
+        description="Maximum size of a request, before and after "
+        "decompression; larger requests are rejected.",
     )
 
     guarantee: ClassVar = "at-least-once"

@@ -19,12 +19,12 @@ class Probe(BaseModel):
 
     checked: bool = Field(default=True, description="False if the connector has no connection test.")
     problems: list[Problem] = Field(
-        default_factory=list, description="What is wrong; paths are relative to the connector."
+        default_factory=list, description="Problems; paths are relative to the connector."
     )
     offers: dict[str, list[str]] = Field(
-        default_factory=dict, description="What the system has, such as `topics`."
+        default_factory=dict, description="Names found in the system, such as `topics`."
     )
-    sample: list[dict[str, Any]] = Field(default_factory=list, description="A few of its events.")
+    sample: list[dict[str, Any]] = Field(default_factory=list, description="Sample events.")
 
 
 def unreachable(addresses: Sequence[str], path: str) -> list[Problem]:
@@ -36,11 +36,11 @@ def unreachable(addresses: Sequence[str], path: str) -> list[Problem]:
             socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
             return []
         except socket.gaierror:
-            message, hint = f"there is no host '{host}'", "check the name of the host"
+            message, hint = f"there is no host '{host}'", "check the host name"
             found.append(Problem(code="unknown_host", message=message, path=path, hint=hint))
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             message = f"no connection to {address}: {reason.lower()}"
-            hint = "check the port, and that the server runs and can be reached from the worker"
+            hint = "check the port, and that the server is running and reachable from the worker"
             found.append(Problem(code="unreachable", message=message, path=path, hint=hint))
     return found

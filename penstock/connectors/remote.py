@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field
 from penstock.connectors.probe import unreachable
 from penstock.errors import Invalid, PenstockError, Problem, Unavailable
 from penstock.specs.base import Spec
+from penstock.specs.reach import Reach
 from penstock.specs.tls import Tls, reason_of
 
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\],]+):[0-9]{1,5}")
@@ -22,11 +23,11 @@ ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\],]+):[0-9]{1,5}")
 
 def _is_address(text: str) -> str:
     if "${" not in text and not ADDRESS.fullmatch(text):
-        raise ValueError(f"'{text}' is no address: write host:port, such as localhost:1234")
+        raise ValueError(f"'{text}' is not a valid address: use host:port, such as localhost:1234")
     return text
 
 
-Address = Annotated[str, AfterValidator(_is_address)]
+Address = Annotated[str, AfterValidator(_is_address), Reach("address")]
 """A server as `host:port`."""
 
 
@@ -39,15 +40,15 @@ def host_and_port(address: str) -> tuple[str, int]:
 class Login(Spec):
     """A user of the server."""
 
-    username: str = Field(min_length=1, description="Name of the user.")
-    password: str = Field(description="Its password; write `${NAME}` to take it from a variable.")
+    username: str = Field(min_length=1, description="User name.")
+    password: str = Field(description="Password; use `${NAME}` to read it from an environment variable.")
 
 
 class Security(Spec):
     """How connections are encrypted and authenticated. Absent: neither."""
 
-    tls: Tls | None = Field(default=None, description="Encrypt; `{}` trusts the authorities of the system.")
-    login: Login | None = Field(default=None, description="Log in with a name and a password.")
+    tls: Tls | None = Field(default=None, description="Use TLS; `{}` uses the trust store of the system.")
+    login: Login | None = Field(default=None, description="Authentication with a user name and a password.")
 
 
 def context_of(security: Security | None) -> ssl.SSLContext | None:
@@ -95,7 +96,7 @@ def refused_login(system: str, name: str, reason: str = "") -> Invalid:
     return Invalid(
         Problem(
             code=f"{system}_login",
-            message=f"{name} refuses the login{detail}",
+            message=f"{name} rejects the login{detail}",
             path="security.login",
             hint=hint,
         )
@@ -108,14 +109,16 @@ def not_connected(error: BaseException, system: str, addresses: Sequence[str], p
     tls = next((cause for cause in _causes(error) if isinstance(cause, ssl.SSLError)), None)
     if tls is not None:
         message = f"no encrypted connection to {where}: {reason_of(tls)}"
-        hint = "check security.tls, and whether the server asks for a certificate or speaks TLS at all"
+        hint = (
+            "check security.tls, and whether the server requires a client certificate or doesn't support TLS"
+        )
         problem = Problem(code=f"{system}_tls", message=message, path="security.tls", hint=hint)
         final = isinstance(tls, ssl.SSLCertVerificationError) or tls.reason == "WRONG_VERSION_NUMBER"
         return Invalid(problem) if final else Unavailable(problem)
     if problems := unreachable(addresses, path):
         return Unavailable(*problems)
     message = f"no connection to {where}: {reason_of(error)}"
-    hint = "check that the server runs, that it is the right port, and whether it wants TLS"
+    hint = "check that the server is running, the port, and whether it requires TLS"
     return Unavailable(Problem(code=f"{system}_unreachable", message=message, path=path, hint=hint))
 
 

@@ -16,6 +16,7 @@ from penstock.frames.known import event_from
 from penstock.frames.site import Site
 from penstock.spark.driver import java_errors
 from penstock.specs.policies import Batch
+from penstock.specs.reach import ClientOptions, SparkFormat
 from penstock.sql.names import quote
 from penstock.sql.schemas import parse_schema
 
@@ -31,10 +32,14 @@ class SparkSource(Source):
     """
 
     type: Literal["spark"] = "spark"
-    format: str = Field(min_length=1, description="Name of the data source.")
-    options: dict[str, str] = Field(default_factory=dict, description="Its options.")
-    schema_: str | None = Field(default=None, alias="schema", description="Columns as Spark DDL, if it asks.")
-    finite: bool = Field(default=False, description="End as `completed` when all there is was read.")
+    format: SparkFormat = Field(min_length=1, description="Name of the data source.")
+    options: ClientOptions = Field(default_factory=dict, description="Options of the data source.")
+    schema_: str | None = Field(
+        default=None, alias="schema", description="Columns as Spark DDL, if the data source needs them."
+    )
+    finite: bool = Field(
+        default=False, description="Stop as `completed` when all existing data has been read."
+    )
 
     position_fields: ClassVar = ("type", "format")
     batch_fields: ClassVar = frozenset({"max_ms"})
@@ -70,8 +75,10 @@ class SparkSink(Sink):
     """
 
     type: Literal["spark"] = "spark"
-    format: str = Field(min_length=1, description="Name of the data source.")
-    options: dict[str, str] = Field(default_factory=dict, description="Its options; `path` is one of them.")
+    format: SparkFormat = Field(min_length=1, description="Name of the data source.")
+    options: ClientOptions = Field(
+        default_factory=dict, description="Options of the data source, including `path`."
+    )
 
     guarantee: ClassVar = "at-least-once"
     example: ClassVar = "type: spark\nformat: noop\n"
@@ -116,8 +123,8 @@ def _problem(error: Any, name: str) -> Problem:
     if "[DATA_SOURCE_NOT_FOUND]" in message:
         return Problem(
             code="unknown_format",
-            message=f"Spark has no data source called '{name}'",
+            message=f"Spark has no data source '{name}'",
             path="format",
-            hint="name its package in spark.jars.packages",
+            hint="add its package to spark.jars.packages",
         )
     return Problem(code="source_error", message=message.splitlines()[0], path="options")

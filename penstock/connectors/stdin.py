@@ -64,11 +64,11 @@ class StdinSource(MessageSource):
     @model_validator(mode="after")
     def _value_fits(self) -> Self:
         if self.format != "text" and self.schema_ is None:
-            raise ValueError(f"format '{self.format}' needs a 'schema'; 'text' does without")
+            raise ValueError(f"format '{self.format}' needs a 'schema'; 'text' doesn't")
         given = self.model_fields_set & {"schema_", "schema", "malformed", "timestamps"}
         if self.format == "text" and given:
             names = ", ".join(f"'{name.rstrip('_')}'" for name in sorted(given))
-            raise ValueError(f"{names} has no meaning with format 'text'")
+            raise ValueError(f"{names} can't be used with format 'text'")
         return self
 
     def receiver(self, site: Site) -> Receiver:
@@ -92,7 +92,7 @@ class StdinSource(MessageSource):
 
     def reason(self, row: str) -> tuple[str, str] | None:
         if self.format == "csv" and not row.startswith("{"):
-            return "wrong_length", "the record does not have the fields of the header"
+            return "wrong_length", "the record doesn't match the header"
         return MessageSource.reason(self._as_json(), row)
 
     def _as_json(self) -> Self:
@@ -139,7 +139,7 @@ class _Input:
         if len(self.rest) > LONGEST:
             message = f"a line of standard input is longer than {LONGEST} bytes"
             raise Invalid(
-                Problem(code="line_too_long", message=message, hint="end each event with a line end")
+                Problem(code="line_too_long", message=message, hint="end each event with a line break")
             )
         return [line for line in found if line]
 

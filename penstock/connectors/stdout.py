@@ -113,7 +113,7 @@ class _Writer(SinkWriter):
             _redirect_to_null(out)
             raise _pipe_closed() from None
         except OSError as error:
-            raise Retryable(f"standard output cannot be written: {(error.strerror or '').lower()}") from None
+            raise Retryable(f"can't write to standard output: {(error.strerror or '').lower()}") from None
         if header:
             _headed.add(out)
 
@@ -126,7 +126,7 @@ def _sifted(lines: list[str | None], name: str, line_format: LineFormat) -> tupl
         text_of_many = line_format == "text" and line is not None and ("\n" in line or "\r" in line)
         if line is None or text_of_many or (line_format == "csv" and not line):
             value = line if line_format == "text" else None
-            message = f"{line_format} has no form for the value of '{name}': {UNHELD[line_format]}"
+            message = f"{line_format} can't represent the value of '{name}': {UNHELD[line_format]}"
             rejected.append(Rejected(json.dumps({name: value}, ensure_ascii=False), "no_form", message))
         else:
             held.append(line)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import ssl
 import time
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
@@ -19,6 +21,7 @@ from penstock.connectors.remote import library
 from penstock.errors import Invalid, PenstockError, Problem, Unavailable
 from penstock.frames.http.answers import shown
 from penstock.frames.site import Site
+from penstock.policy import Policy
 from penstock.specs.http import Auth, Headers, WebsocketUrl
 from penstock.specs.tls import Tls
 
@@ -61,14 +64,16 @@ class WebsocketSource(MessageSource):
     """
 
     type: Literal["websocket"] = "websocket"
-    url: WebsocketUrl = Field(min_length=1, description="Address, as `ws://` or `wss://`.")
+    url: WebsocketUrl = Field(min_length=1, description="URL, `ws://` or `wss://`.")
     subscribe: list[str | dict[str, Any]] = Field(
         default_factory=list,
-        description="Messages to send after each connect: a text, or an object that is sent as JSON.",
+        description="Messages to send after each connect: text, or an object that is sent as JSON.",
     )
     headers: Headers = Field(default_factory=dict, description="Headers of the handshake.")
-    auth: Auth | None = Field(default=None, description="How the handshake logs in.")
-    tls: Tls | None = Field(default=None, description="Certificates, if those of the machine do not do.")
+    auth: Auth | None = Field(default=None, description="Authentication of the handshake.")
+    tls: Tls | None = Field(
+        default=None, description="TLS settings. Default: the certificates of the system."
+    )
     subprotocols: list[str] = Field(
         default_factory=list, description="Subprotocols to offer, the preferred one first."
     )
@@ -78,12 +83,15 @@ class WebsocketSource(MessageSource):
     ping_ms: int = Field(
         default=20_000,
         ge=0,
-        description="Wait between pings. A server that does not answer one within this time is given up. 0: "
-        "no pings.",
+        description="Ping interval. If a ping is not answered within this time, the connection is closed. "
+        "0: no pings.",
     )
-    timeout_ms: int = Field(default=10_000, ge=1, description="How long to wait for the handshake.")
+    timeout_ms: int = Field(default=10_000, ge=1, description="Timeout of the handshake.")
     max_message_bytes: int = Field(
-        default=1024 * 1024, ge=1, le=1024**3, description="A larger message ends the connection."
+        default=1024 * 1024,
+        ge=1,
+        le=1024**3,
+        description="Maximum size of a message; a larger one closes the connection.",
     )
 
     guarantee: ClassVar = "at-most-once"
@@ -99,14 +107,14 @@ schema: symbol STRING, price DECIMAL(18, 8), at TIMESTAMP
     @model_validator(mode="after")
     def _logs_in_once(self) -> Self:
         if self.auth is not None and "authorization" in (name.lower() for name in self.headers):
-            raise ValueError("name either 'auth' or the header 'Authorization'")
+            raise ValueError("set either 'auth' or the header 'Authorization'")
         return self
 
     def receiver(self, site: Site) -> Receiver:
-        return _Receiver(self)
+        return _Receiver(self, site.policy)
 
     def probe(self, spark: SparkSession, site: Site) -> Probe:
-        receiver = _Receiver(self)
+        receiver = _Receiver(self, site.policy)
         sample: list[dict[str, Any]] = []
         try:
             receiver.open(None)
@@ -124,15 +132,15 @@ schema: symbol STRING, price DECIMAL(18, 8), at TIMESTAMP
 class _Receiver(Receiver):
     """One connection."""
 
-    def __init__(self, source: WebsocketSource) -> None:
-        self.source = source
+    def __init__(self, source: WebsocketSource, policy: Policy) -> None:
+        self.source, self.policy = source, policy
         self._key = None if source.key is None else steps_of(source.key)
         self._connection: ClientConnection | None = None
         self._closing = contextlib.ExitStack()
 
     def open(self, position: str | None) -> None:
         try:
-            self._connection = self._closing.enter_context(_connect(self.source))
+            self._connection = self._closing.enter_context(_connect(self.source, self.policy))
             for message in self.source.subscribe:
                 self._connection.send(message if isinstance(message, str) else json.dumps(message))
         except PenstockError:
@@ -178,7 +186,7 @@ class _Receiver(Receiver):
         return None if found is None else found.encode(errors="replace")
 
 
-def _connect(source: WebsocketSource) -> contextlib.AbstractContextManager[ClientConnection]:
+def _connect(source: WebsocketSource, policy: Policy) -> contextlib.AbstractContextManager[ClientConnection]:
     """A connection that lasts as long as its context."""
     connect = library("websockets.sync.client", "websocket").connect
     headers = dict(source.headers)
@@ -187,12 +195,13 @@ def _connect(source: WebsocketSource) -> contextlib.AbstractContextManager[Clien
     if source.auth is not None:
         from penstock.frames.http.clients import authorization
 
-        headers["Authorization"] = authorization(source.auth, timeout_s)
+        headers["Authorization"] = authorization(policy, source.auth, timeout_s)
     if source.tls is not None and source.url.startswith("wss:"):
         context = source.tls.context()
     ping_s = source.ping_ms / 1000 or None
     made: contextlib.AbstractContextManager[ClientConnection] = connect(
         source.url,
+        sock=_socket(source.url, policy, timeout_s),
         ssl=context,
         subprotocols=source.subprotocols or None,
         additional_headers=headers,
@@ -205,6 +214,19 @@ def _connect(source: WebsocketSource) -> contextlib.AbstractContextManager[Clien
     return made
 
 
+def _socket(url: str, policy: Policy, timeout_s: float) -> socket.socket | None:
+    """A connection to the address that was checked; None if a proxy makes it."""
+    from penstock.frames.http.transport import connected, proxy_for
+
+    parts = urlsplit(url)
+    host, secure = parts.hostname or "", parts.scheme == "wss"
+    if proxy_for("https" if secure else "http", host) is not None:
+        return None
+    made = connected(policy, host, parts.port or (443 if secure else 80), timeout_s)
+    made.settimeout(None)  # the client has timeouts of its own
+    return made
+
+
 def _failure(url: str, error: Exception) -> PenstockError:
     """What is wrong, by an exception of the client."""
     from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
@@ -214,16 +236,22 @@ def _failure(url: str, error: Exception) -> PenstockError:
         status = error.response.status_code
         if status in REFUSED:
             code, path, hint = REFUSED[status]
-            message = f"{where} refuses the connection: {status}"
+            message = f"{where} rejects the connection: {status}"
             return Invalid(Problem(code=code, message=message, path=path, hint=hint))
-        message, hint = f"{where} answered {status}", "check that there is a WebSocket server at this address"
+        message, hint = (
+            f"{where} responded with {status}",
+            "check that there is a WebSocket server at this address",
+        )
         return Unavailable(Problem(code="http_failed", message=message, path="url", hint=hint))
     if isinstance(error, ConnectionClosed):
         close = error.rcvd or error.sent
         reason = "no reason" if close is None else f"{close.code} {close.reason}".strip()
-        message, hint = f"the connection to {where} was closed: {reason}", "it connects again by itself"
+        message, hint = (
+            f"the connection to {where} was closed: {reason}",
+            "the source reconnects automatically",
+        )
         return Unavailable(Problem(code="websocket_closed", message=message, path="url", hint=hint))
     if isinstance(error, InvalidHandshake):
-        message, hint = f"{where} is no WebSocket server", "check the URL"
+        message, hint = f"{where} is not a WebSocket server", "check the URL"
         return Unavailable(Problem(code="websocket_handshake", message=message, path="url", hint=hint))
     return connection_error(url, error)

@@ -63,7 +63,7 @@ def joined(kept: Sequence[StructField], new: StructType, path: str, hint: str) -
 
     taken = {field.name.lower() for field in kept}
     problems = [
-        Problem(code="duplicate_column", message=f"there is a column '{name}' already", path=path, hint=hint)
+        Problem(code="duplicate_column", message=f"the column '{name}' already exists", path=path, hint=hint)
         for name in new.names
         if name.lower() in taken
     ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock.policy import Policy
 from penstock.streams.home import StreamPlace
 
 
@@ -42,6 +43,9 @@ class Site:
 
     allow_python: bool = False
     """Whether steps may run the user's own Python."""
+
+    policy: Policy = field(kw_only=True)
+    """What the documents of the flow may reach. Asked again right before something is opened."""
 
 
 def reader_of(site: Site, step: str) -> str:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from penstock.policy import Policy
+from penstock.redaction import redacted
 from penstock.specs.base import Component
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ class Desk:
     partition: int = 0
     testing: bool = False
     given: Any = None
+    policy: Policy = field(kw_only=True)
+    """What the step may reach from the task."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,9 @@ class BadEvent:
     row: int
     code: str
     message: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", redacted(self.message))
 
 
 @dataclass(frozen=True)

@@ -57,22 +57,22 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
 
     type: Literal["decode"] = "decode"
     format: Literal["json", "csv", "kv", "regex", "grok", "avro", "protobuf"] = Field(
-        description="What the value is."
+        description="Format of the value."
     )
-    field: str = Field(default="value", min_length=1, description="The column to read, STRING or BINARY.")
-    schema_: str | None = Field(
-        default=None, alias="schema", description="The columns that come out, as Spark DDL."
-    )
-    keep: bool = Field(default=True, description="Whether the other columns stay.")
+    field: str = Field(default="value", min_length=1, description="Column to decode, STRING or BINARY.")
+    schema_: str | None = Field(default=None, alias="schema", description="Output columns as Spark DDL.")
+    keep: bool = Field(default=True, description="Whether to keep the other columns.")
     into: str | None = Field(
-        default=None, min_length=1, description="Name of a struct for what comes out. Default: columns."
+        default=None,
+        min_length=1,
+        description="Name of a struct for the decoded columns. Default: top-level columns.",
     )
     timestamps: Timestamps = Field(default="iso", description=f"Text formats. {TIMESTAMPS}")
     pattern: str | None = Field(
-        default=None, min_length=1, description="`regex`, `grok`: the pattern, with named groups."
+        default=None, min_length=1, description="`regex`, `grok`: pattern with named groups."
     )
     patterns: dict[str, str] | None = Field(
-        default=None, description="`grok`: your own patterns, by name, which others may refer to."
+        default=None, description="`grok`: custom patterns by name; patterns may refer to each other."
     )
 
     def output(self, schema: StructType, stage: Stage) -> StructType:
@@ -86,7 +86,7 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
         if self.into is not None:
             read = type(schema)().add(self.into, read)
         kept = [field for field in schema.fields if self.keep and field.name != source.name]
-        return joined(kept, read, "into", "read into a struct of another name, or set keep: false")
+        return joined(kept, read, "into", "decode into a struct with another name, or set keep: false")
 
     def open(self, desk: Desk) -> Work:
         """The reader of batches."""
@@ -136,7 +136,7 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
             message = self.message_type()
             return protobuf.columns(message) if given is None else given
         if given is None:
-            raise needed("schema", f"format '{self.format}' does not tell the columns by itself")
+            raise needed("schema", f"format '{self.format}' doesn't define the columns")
         return given
 
     def _decoder(self, read: pa.Schema, desk: Desk) -> Decode:

@@ -38,9 +38,9 @@ class DedupeProcessor(FrameProcessor):
 
     Before it means: was read before it, whatever their times. Of a key that repeats all the time, one event
     passes every `within`. An event is late if one that was read before it, with any keys, is later by more
-    than `within`: it is left out too, because the events near it may be forgotten. This is decided event by
-    event, so it does not matter how events are cut into batches. What is left out is counted. An event
-    without a time goes to the dead letters.
+    than `within`: it is left out too, because the events near it may have been forgotten. This is decided
+    event by event, so it does not matter how events are cut into batches. What is left out is counted. An
+    event without a time goes to the dead letters.
     """
 
     example: ClassVar[str] = """\
@@ -51,8 +51,8 @@ time: at
 """
 
     type: Literal["dedupe"] = "dedupe"
-    keys: list[str] = Field(min_length=1, description="Columns by which two events are the same.")
-    within: SpanText = Field(description="How far apart two such events may be, such as 10m.")
+    keys: list[str] = Field(min_length=1, description="Columns that identify duplicates.")
+    within: SpanText = Field(description="Maximum time between duplicates, such as 10m.")
     time: str = Field(default=SYSTEM, min_length=1, description=TIME_FIELD)
 
     stateful: ClassVar[bool] = True
@@ -73,7 +73,7 @@ time: at
         df = timed(df, stage, self.time)
         time = f.col(quote(TIME))
         late = passed_by(parse_duration(self.within) + 1, f.unix_millis(time))
-        message = f.lit("events near it may be forgotten")
+        message = f.lit("events near it may have been forgotten")
         left_out = noted(df, stage.step, "late", message, kind="late", with_row=stage.testing)
         note = f.when(time.isNull(), noted(df, stage.step, "no_time", f.lit(f"'{self.time}' is NULL")))
         return df.withColumn(NOTE, note.when(late, left_out))

@@ -29,7 +29,7 @@ fields: [password, address.street]
 
     type: Literal["drop_fields"] = "drop_fields"
     fields: list[str] = Field(
-        min_length=1, description="Names of what to remove. A dot goes into a struct: `address.street`."
+        min_length=1, description="Fields to remove. A dot selects a field of a struct: `address.street`."
     )
 
     def apply(self, df: DataFrame) -> DataFrame:
@@ -62,7 +62,7 @@ def _emptied(schema: StructType, dropped: dict[Path, str]) -> list[Problem]:
         if isinstance(struct, StructType) and not gone and all((*path, n) in dropped for n in struct.names):
             what = f"struct '{'.'.join(path)}'" if path else "the event"
             hint = f"remove '{'.'.join(path)}' itself" if path else "keep at least one column"
-            message = f"nothing would remain of {what}"
+            message = f"no fields of {what} would remain"
             problems.append(Problem(code="empty_event", message=message, path=field, hint=hint))
     return problems
 

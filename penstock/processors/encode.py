@@ -40,15 +40,15 @@ fields: [id, amount, country]
 """
 
     type: Literal["encode"] = "encode"
-    format: Literal["json", "csv", "kv", "avro", "protobuf"] = Field(description="What the value shall be.")
+    format: Literal["json", "csv", "kv", "avro", "protobuf"] = Field(description="Format of the value.")
     fields_: list[str] | None = Field(
         default=None,
         alias="fields",
         min_length=1,
-        description="The columns to write, in this order. Default: all.",
+        description="Columns to encode, in this order. Default: all.",
     )
     into: str = Field(default="value", min_length=1, description="Name of the column with the value.")
-    keep: bool = Field(default=False, description="Whether the columns that are not written stay.")
+    keep: bool = Field(default=False, description="Whether to keep the columns that are not encoded.")
 
     def output(self, schema: StructType, stage: Stage) -> StructType:
         """The kept columns and the value."""
@@ -65,7 +65,7 @@ fields: [id, amount, country]
         if self.format == "avro" and self.avro_schema() is None and self.registry is None:
             raise needed("schema_file", "format 'avro' needs a schema: a file or a registry")
         if (self.registry is None or self.registry.subject is None) and (self.framed or self.registry):
-            raise needed("registry.subject", "the header of a value names a schema of the registry")
+            raise needed("registry.subject", "the value header needs a schema registry")
         kept = [field for field in schema.fields if self.keep and field.name not in written]
         value = type(schema)().add(self.into, BinaryType() if self._binary else StringType())
         return joined(kept, value, "into", "choose another name, or set keep: false")
@@ -140,9 +140,9 @@ fields: [id, amount, country]
         problems = [
             Problem(
                 code="invalid_value",
-                message=f"the name '{name}' has what stands between pairs, or between a name and its value",
+                message=f"the name '{name}' contains a separator",
                 path="fields",
-                hint="rename the column before",
+                hint="rename the column in an earlier step",
             )
             for name in names
             if self.key_separator in name or self.pair_separator in name or any(c.isspace() for c in name)

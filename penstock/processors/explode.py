@@ -33,17 +33,21 @@ position: line
 """
 
     type: Literal["explode"] = "explode"
-    field: str = Field(min_length=1, description="The array or map. A dot goes into a struct: `order.items`.")
+    field: str = Field(
+        min_length=1, description="Array or map to explode. A dot selects a field of a struct: `order.items`."
+    )
     into: str | None = Field(
-        default=None, min_length=1, description="Name of an element. Default: that of the array."
+        default=None,
+        min_length=1,
+        description="Name of the column for an element. Default: the name of the array.",
     )
     key: str = Field(default="key", min_length=1, description="For a map: name of the column of keys.")
     value: str = Field(default="value", min_length=1, description="For a map: name of the column of values.")
     position: str | None = Field(
-        default=None, min_length=1, description="Name of a column with the place of the element, from 0 on."
+        default=None, min_length=1, description="Name of a column for the index of the element, from 0."
     )
     keep_empty: bool = Field(
-        default=False, description="Whether an event without elements stays, with a NULL for the element."
+        default=False, description="Whether to keep an event without elements, with NULL as the element."
     )
 
     def apply(self, df: DataFrame) -> DataFrame:

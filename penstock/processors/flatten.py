@@ -32,15 +32,17 @@ max_depth: 2
 """
 
     type: Literal["flatten"] = "flatten"
-    separator: str = Field(default="_", description="What stands between the parts of a new name.")
+    separator: str = Field(default="_", description="Separator between the parts of a new name.")
     fields: list[str] | None = Field(
-        default=None, min_length=1, description="The columns to flatten; all others stay. Default: every one."
+        default=None,
+        min_length=1,
+        description="Columns to flatten; others are kept unchanged. Default: all columns.",
     )
     max_depth: int | None = Field(
-        default=None, ge=1, description="How many levels of structs to open; deeper ones stay. Default: all."
+        default=None, ge=1, description="Maximum number of struct levels to flatten. Default: all."
     )
     arrays: Literal["keep", "json"] = Field(
-        default="keep", description="Whether arrays stay or become JSON text."
+        default="keep", description="Whether to keep arrays or convert them to JSON text."
     )
 
     def apply(self, df: DataFrame) -> DataFrame:
@@ -111,5 +113,5 @@ def _clash(first: Path, second: Path, name: str) -> Problem:
         code="duplicate_column",
         message=f"{both} would both be named '{name}'",
         path="separator",
-        hint="choose another separator, or rename one of them before",
+        hint="choose another separator, or rename one of them in an earlier step",
     )

@@ -35,6 +35,7 @@ from penstock.processors.support.http_client import (
 )
 from penstock.processors.support.rates import bucket, bucket_file
 from penstock.specs.http import Auth
+from penstock.specs.reach import ServerUrl
 from penstock.specs.templates import Event, checked, filled, filled_json
 from penstock.specs.tls import Tls
 
@@ -51,17 +52,17 @@ _SERVICES: LRUCache[tuple[str, str, str], Service] = LRUCache(64)
 
 
 class HttpProcessor(BatchProcessor):
-    """Enriches each event by the answer of an HTTP service.
+    """Enriches each event with the response of an HTTP service.
 
-    `{column}` in the URL stands for the event's value, escaped. The body of a POST, PUT or PATCH is the event
-    as JSON, or what `body` makes of it: a text or a JSON value with `{column}` in it. The answer goes into
-    one new column: a struct of the `schema`, read from JSON, or its text if there is no schema.
+    `{column}` in the URL is replaced by the value of the event, escaped. The body of a POST, PUT or PATCH is
+    the event as JSON, or `body`: text or a JSON value with `{column}` in it. The response becomes one new
+    column: a struct of the `schema`, read from JSON, or the text if there is no schema.
 
-    A call that fails is tried again as `retry` says. If there is no answer in the end, or it does not fit
-    the schema, `on_error` decides: `dead_letter`, `null` (the event goes on without an answer), `drop`
-    (counted), or `fail` (the pipeline starts again under its restart policy, and nothing passes while the
-    service is away). With `cache` the same call is made once within its time, in each Python process of
-    Spark. An event may be sent again after a crash: the service should bear that.
+    A failed call is retried, as configured in `retry`. If there is still no response, or it doesn't match the
+    schema, `on_error` decides: `dead_letter`, `null` (the event continues without a response), `drop`
+    (counted), or `fail` (the pipeline restarts under its restart policy, and no events pass while the service
+    is down). With `cache` the same call is made once within the cache time, in each Python process of Spark.
+    An event may be sent again after a crash: the service should tolerate that.
 
     In a test run nothing is called: the answers are given, as a list in the order of calls or as a map by
     URL. An answer is the body, or `{status, body}`.
@@ -79,29 +80,37 @@ rate: 50
 """
 
     type: Literal["http"] = "http"
-    url: str = Field(min_length=1, description="Address to call, with `{column}` where a value shall stand.")
+    url: ServerUrl = Field(
+        min_length=1, description="URL to call; `{column}` is replaced by the value of that column."
+    )
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = Field(
-        default="GET", description="How to call."
+        default="GET", description="HTTP method."
     )
     headers: dict[str, str] = Field(default_factory=dict, description="Headers of each call.")
-    auth: Auth | None = Field(default=None, description="How calls log in.")
-    tls: Tls | None = Field(default=None, description="Certificates, if those of the machine do not do.")
+    auth: Auth | None = Field(default=None, description="Authentication of calls.")
+    tls: Tls | None = Field(
+        default=None, description="TLS settings. Default: the certificates of the system."
+    )
     body: str | dict[str, Any] | None = Field(
-        default=None, description="What to send: a text or a JSON value. Default: the event as JSON."
+        default=None, description="Request body: text or a JSON value. Default: the event as JSON."
     )
-    into: str = Field(default="response", min_length=1, description="Name of the column for the answer.")
+    into: str = Field(default="response", min_length=1, description="Name of the column for the response.")
     schema_: str | None = Field(
-        default=None, alias="schema", description="Fields of the answer, as Spark DDL. Default: its text."
+        default=None,
+        alias="schema",
+        description="Fields of the response as Spark DDL. Default: the response text.",
     )
-    retry: Retry = Field(default_factory=Retry, description="How a call that fails is made again.")
-    cache: Cache | None = Field(default=None, description="Remember answers. Default: every event is a call.")
+    retry: Retry = Field(default_factory=Retry, description="Retries of failed calls.")
+    cache: Cache | None = Field(default=None, description="Cache of responses. Default: one call per event.")
     rate: float | None = Field(
-        default=None, gt=0, description="Calls a second, over all that this machine works on for the flow."
+        default=None, gt=0, description="Maximum calls per second, for the flow on this machine."
     )
-    timeout_ms: int = Field(default=10_000, ge=1, description="How long to wait for an answer.")
-    concurrency: int = Field(default=4, ge=1, le=256, description="Calls at once, for each batch.")
+    timeout_ms: int = Field(default=10_000, ge=1, description="Timeout of a response.")
+    concurrency: int = Field(
+        default=4, ge=1, le=256, description="Maximum number of concurrent calls per batch."
+    )
     on_error: Literal["dead_letter", "null", "drop", "fail"] = Field(
-        default="dead_letter", description="What becomes of an event without an answer."
+        default="dead_letter", description="What happens to an event without a response."
     )
 
     _file: Path | None = PrivateAttr(default=None)
@@ -119,7 +128,7 @@ rate: 50
             message = f"a {self.method} has no body"
             raise Invalid(Problem(code="exclusive_fields", message=message, path="body", hint="use POST"))
         if not self.url.startswith(("http://", "https://")):
-            message = "the URL does not begin with http:// or https://"
+            message = "the URL must begin with http:// or https://"
             raise Invalid(Problem(code="invalid_value", message=message, path="url"))
         kind = as_struct(declared(self.schema_)) if self.schema_ is not None else StringType()
         return joined(schema.fields, type(schema)().add(self.into, kind), "into", "choose another name")
@@ -157,7 +166,7 @@ rate: 50
 
         key = (desk.flow, desk.step, self.model_dump_json())
         if key not in _SERVICES:
-            client = client_of(self.auth, self.tls, self.timeout_ms / 1000, self.concurrency)
+            client = client_of(desk.policy, self.auth, self.tls, self.timeout_ms / 1000, self.concurrency)
             limit = bucket(self._file, self.rate, 1) if self.rate is not None else None
             _SERVICES[key] = Service(client, self.headers, self.retry, limit, self.cache)
         return _SERVICES[key]
@@ -217,7 +226,7 @@ rate: 50
             decoded = read([answers[i].body for i in rows])
             for misfit in decoded.misfits:
                 row = rows[misfit.line - 1]
-                misfits[row] = BadEvent(row, f"answer_{misfit.code}", f"the answer: {misfit.reason}")
+                misfits[row] = BadEvent(row, f"answer_{misfit.code}", f"the response: {misfit.reason}")
             column = as_one(decoded.batch, self.into).column(0)
         place = {row: n for n, row in enumerate(row for row in rows if row not in misfits)}
         column = column.take(pa.array([place.get(i) for i in range(len(answers))], pa.int64()))

@@ -12,6 +12,7 @@ from penstock.frames.columns import as_arrow, as_struct, declared
 from penstock.processors.base import BatchProcessor, Desk, Stage, Work
 from penstock.processors.js.sandbox import META, Limits, Program, Sandbox, Unloadable, make_program
 from penstock.processors.support.files import read_file
+from penstock.specs.reach import FilePath
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +39,7 @@ class JavascriptProcessor(BatchProcessor):
 
     `event.$meta` has `key`, `headers`, `offset` and `time`. A script may set `key`, `headers` and `sink`: the
     id of the only sink that shall get the event, or an array of ids. A copy `{...event}` takes them along and
-    can be changed by itself. An object made from nothing has no `$meta` and may be given one; without it the
+    can be changed independently. A new object has no `$meta` and may be given one; without it the
     event goes to all sinks, whatever a `route` step before has chosen.
 
     `console.log` writes to the pipeline's log, up to 100 lines a batch. A script reaches neither files nor
@@ -61,18 +62,18 @@ limits: {cpu_ms: 200, mem_mb: 64}
 
     type: Literal["javascript"] = "javascript"
     inline: str | None = Field(default=None, min_length=1, description="The script.")
-    file: str | None = Field(
+    file: FilePath | None = Field(
         default=None, min_length=1, description="Path of the script, instead of `inline`."
     )
-    modules: dict[str, str] = Field(
-        default_factory=dict, description="Name → path of scripts that this one can `require`."
+    modules: dict[str, FilePath] = Field(
+        default_factory=dict, description="Name → path of scripts that this script can `require`."
     )
     schema_: str | None = Field(
         default=None,
         alias="schema",
-        description="The columns that come out, as Spark DDL. Default: those that come in.",
+        description="Output columns as Spark DDL. Default: the input columns.",
     )
-    limits: Limits = Field(default_factory=Limits, description="What one call may take.")
+    limits: Limits = Field(default_factory=Limits, description="Limits of one call.")
 
     _program: Program | None = PrivateAttr(default=None)
     _output: pa.Schema | None = PrivateAttr(default=None)
@@ -80,7 +81,7 @@ limits: {cpu_ms: 200, mem_mb: 64}
     @model_validator(mode="after")
     def _one_script(self) -> Self:
         if (self.inline is None) == (self.file is None):
-            raise ValueError("a script is either 'inline' or a 'file'")
+            raise ValueError("set either 'inline' or 'file'")
         return self
 
     def output(self, schema: StructType, stage: Stage) -> StructType:
@@ -142,12 +143,12 @@ def _shapes(schema: StructType, path: str | None) -> list[tuple[str, Any]]:
         try:
             shapes.append((field.name, shape(as_arrow(type(schema)([field])).field(0).type)))
         except (TypeError, PySparkTypeError):
-            message = f"column '{field.name}' is {field.dataType.simpleString()}, which a script cannot have"
-            hint = "cast or drop it in a step before"
+            message = f"column '{field.name}' is {field.dataType.simpleString()}, which scripts don't support"
+            hint = "cast or drop it in an earlier step"
             problems.append(Problem(code="unsupported_type", message=message, path=path, hint=hint))
         if field.name == META:
-            message = f"the column '{META}' would hide what is known of an event"
-            hint = "rename it in a step before"
+            message = f"the column '{META}' conflicts with the metadata of the event"
+            hint = "rename it in an earlier step"
             problems.append(Problem(code="reserved_column", message=message, path=path, hint=hint))
     if problems:
         raise Invalid(*problems)

@@ -65,27 +65,25 @@ kind: left
     stream: str = Field(min_length=1, description="Id of the other Stream.")
     position: PositionText = Field(
         default="earliest",
-        description="Where reading it begins: earliest, latest, offset:N or time:ISO 8601.",
+        description="Start position in the other stream: earliest, latest, offset:N or time:ISO 8601.",
     )
     on: list[str] | dict[str, str] | str = Field(
         min_length=1,
-        description="Columns that both have; or column → column of the other stream; or a condition in SQL "
-        "such as `id = payments.order_id AND payments.amount > 0`.",
+        description="Columns that both streams have; or column → column of the other stream; or an SQL "
+        "condition such as `id = payments.order_id AND payments.amount > 0`.",
     )
-    within: SpanText = Field(description="How far apart two events may be, such as 10m.")
+    within: SpanText = Field(description="Maximum time between two matching events, such as 10m.")
     kind: Literal["inner", "left"] = Field(
-        default="inner", description="Whether an event without a partner is left out or comes out alone."
+        default="inner", description="`inner` drops an event without a match; `left` keeps it with NULL."
     )
     into: str | None = Field(
         default=None, min_length=1, description="Name of the struct. Default: the id of the stream."
     )
     time: str = Field(default=SYSTEM, min_length=1, description=TIME_FIELD)
     stream_time: str = Field(
-        default=SYSTEM, min_length=1, description="The same for the events of the other stream."
+        default=SYSTEM, min_length=1, description="Time column of the other stream, as `time`."
     )
-    allowed_lateness: DurationText = Field(
-        default="0s", description="How long to wait for events that are late."
-    )
+    allowed_lateness: DurationText = Field(default="0s", description="How long to wait for late events.")
 
     stateful: ClassVar[bool] = True
     folds: ClassVar[bool] = True
@@ -115,7 +113,7 @@ kind: left
 
         df = timed(df, stage, self.time)
         time = f.col(quote(TIME))
-        message = f.lit("its partners are forgotten")
+        message = f.lit("matching events are already forgotten")
         late = noted(df, stage.step, "late", message, kind="late", with_row=stage.testing)
         note = f.when(time.isNull(), noted(df, stage.step, "no_time", f.lit(f"'{self.time}' is NULL")))
         return df.withColumn(NOTE, note.when(self._is_late(), late))
@@ -133,8 +131,8 @@ kind: left
         name = self.into or place.id
         columns = visible(df.columns)
         if same(name, case_sensitive(df)) in [same(column, case_sensitive(df)) for column in columns]:
-            message = f"the event has a column '{name}' already"
-            hint = "give the struct another name with 'into'"
+            message = f"the event already has a column '{name}'"
+            hint = "rename the struct with 'into'"
             raise Invalid(Problem(code="duplicate_column", message=message, path="into", hint=hint))
         other = self._other(df, place, stage)
         matching = self._condition(shown(df), shown(other).select(f.struct("*").alias(name)), name)
@@ -217,9 +215,9 @@ def _same_kind(one: DataType, other: DataType) -> bool:
 
 def _unequal(own: str, foreign: str, one: DataType, other: DataType) -> Problem:
     message = (
-        f"'{own}' is {one.simpleString()} and '{foreign}' is {other.simpleString()}: they cannot be compared"
+        f"'{own}' is {one.simpleString()} and '{foreign}' is {other.simpleString()}: they can't be compared"
     )
-    return Problem(code="sql_type", message=message, hint="convert one of them in a map step before")
+    return Problem(code="sql_type", message=message, hint="convert one of them in an earlier map step")
 
 
 def _at(path: str, problem: Problem) -> Problem:

@@ -47,8 +47,9 @@ class LookupProcessor(BatchProcessor):
 
     The table is a file, or a table or query of a database. Each Python process of Spark keeps it in memory,
     so `max_rows` bounds it. It is read when the pipeline starts and then again every `refresh_ms`, a file
-    only if it has changed; a database is read once for all tasks of a machine. A table that cannot be read
-    again stays as it was, and the log says so. Of several rows with one key the last counts; NULL is no key.
+    only if it has changed; a database is read once for all tasks of a machine. If the table
+    can't be reloaded, the old one is kept, and the log says so. Of several rows with one key the last one is
+    used; NULL never matches.
 
     In a test run a file is read as always; the rows of a database are given, as a list of objects.
     """
@@ -64,20 +65,24 @@ refresh_ms: 60000
 """
 
     type: Literal["lookup"] = "lookup"
-    file: FileTable | None = Field(default=None, description="The table is a file.")
-    database: DatabaseTable | None = Field(default=None, description="The table is in a database.")
+    file: FileTable | None = Field(default=None, description="Table in a file.")
+    database: DatabaseTable | None = Field(default=None, description="Table in a database.")
     on: dict[str, str] = Field(min_length=1, description="Column of the event → column of the table.")
-    columns: str = Field(min_length=1, description="Columns of the table that events get, as Spark DDL.")
+    columns: str = Field(min_length=1, description="Columns of the table to add to events, as Spark DDL.")
     into: str | None = Field(
-        default=None, min_length=1, description="Name of a struct for them; NULL if there is no row."
+        default=None,
+        min_length=1,
+        description="Name of a struct for these columns; NULL without a matching row.",
     )
     missing: Literal["null", "drop", "dead_letter"] = Field(
-        default="null", description="What becomes of an event without a row in the table."
+        default="null", description="What happens to an event without a row in the table."
     )
     refresh_ms: int | None = Field(
-        default=None, ge=100, description="Read the table again after this time. Default: never."
+        default=None, ge=100, description="Reload the table after this time. Default: never."
     )
-    max_rows: int = Field(default=1_000_000, ge=1, description="A larger table fails the pipeline.")
+    max_rows: int = Field(
+        default=1_000_000, ge=1, description="Maximum number of rows; a larger table fails the pipeline."
+    )
 
     _keys: pa.Schema = PrivateAttr(default=None)
     _state: Path | None = PrivateAttr(default=None)
@@ -86,7 +91,7 @@ refresh_ms: 60000
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if (self.file is None) == (self.database is None):
-            raise ValueError("give either a 'file' or a 'database'")
+            raise ValueError("set either 'file' or 'database'")
         return self
 
     def asks(self) -> bool:
@@ -103,7 +108,7 @@ refresh_ms: 60000
         added = as_struct(self._columns())
         if self.into is not None:
             added = type(schema)().add(self.into, added)
-        return joined(schema.fields, added, "into" if self.into else "columns", "read into a struct: into")
+        return joined(schema.fields, added, "into" if self.into else "columns", "use a struct: set 'into'")
 
     def open(self, desk: Desk) -> Work:
         """Joins batches with the table as it is by then."""
@@ -152,10 +157,12 @@ refresh_ms: 60000
         for ours, theirs in self.on.items():
             kind = as_arrow(type(schema)([found(schema, ours, f"on.{ours}")])).field(0).type
             if pa.types.is_nested(kind):
-                message = f"column '{ours}' is {kind}, which is no key"
+                message = f"column '{ours}' is {kind}, which can't be a key"
                 raise Invalid(Problem(code="sql_type", message=message, path=f"on.{ours}"))
             if added.get(theirs, kind) != kind:
-                message = f"column '{theirs}' is a key of the table, so it has the type of '{ours}': {kind}"
+                message = (
+                    f"column '{theirs}' is a key of the table, so it must have the type of '{ours}': {kind}"
+                )
                 raise Invalid(Problem(code="sql_type", message=message, path="columns"))
             fields.append(pa.field(theirs, kind))
         return pa.schema(fields)
@@ -164,7 +171,7 @@ refresh_ms: 60000
         if self.database is not None:
             self.database.check()
         elif self.file is not None and self.file.kind is None:
-            message = f"the format of {self.file.path} is not clear from its name"
+            message = f"can't detect the format of {self.file.path} from its name"
             hint = "add format: csv, json or parquet"
             raise Invalid(Problem(code="missing_field", message=message, path="file.format", hint=hint))
         elif self.file is not None and not Path(self.file.path).expanduser().is_file():
@@ -174,7 +181,7 @@ refresh_ms: 60000
     def _given(self, rows: Any) -> Current:
         def current() -> tuple[Snapshot, list[str]]:
             if not isinstance(rows, list):
-                raise Refused("no_answer", "the test does not say which rows the table has")
+                raise Refused("no_answer", "the test doesn't define which rows the table has")
             return Snapshot(given_table(rows, self._wanted()), tuple(self.on.values())), []
 
         return current
@@ -191,6 +198,7 @@ refresh_ms: 60000
             self.refresh_ms / 1000 if self.refresh_ms is not None else None,
             self._planned,
             self._shared() / name if self._state and self.database else None,
+            desk.policy,
         )
         table = _TABLES.get((desk.flow, desk.step))
         if table is None or table.wanted != wanted:

@@ -35,7 +35,7 @@ set:
     set: dict[str, str] = Field(
         min_length=1, description="Column name → expression in Spark SQL over the event's columns."
     )
-    keep: bool = Field(default=True, description="Whether the columns that are not named stay.")
+    keep: bool = Field(default=True, description="Whether to keep the columns that are not set.")
 
     def apply(self, df: DataFrame) -> DataFrame:
         """The events with the columns set."""
@@ -47,7 +47,7 @@ set:
         for name, text in self.set.items():
             try:
                 if same(name, sensitive) in made:
-                    message = f"column '{name}' is set twice: names do not differ by case"
+                    message = f"column '{name}' is set twice: names are case-insensitive"
                     raise Invalid(Problem(code="duplicate_column", message=message, path=f"set.{name}"))
                 made[same(name, sensitive)] = column(df, text, field=f"set.{name}").alias(name)
             except Invalid as error:

@@ -33,37 +33,39 @@ OWN = {
 class Masking(Spec):
     """How one field is made unreadable."""
 
-    field: str = Field(min_length=1, description="The column. A dot goes into a struct: `user.email`.")
+    field: str = Field(
+        min_length=1, description="The column. A dot selects a field of a struct: `user.email`."
+    )
     method: Literal["hash", "redact", "tokenise"] = Field(
         description="hash: SHA-256 in hex; redact: characters are replaced; "
-        "tokenise: a token that only the owner of a secret can make again (HMAC-SHA256 in hex)."
+        "tokenise: a token that can be reproduced only with the secret (HMAC-SHA256 in hex)."
     )
-    salt: str = Field(default="", description="hash: text that is put before the value.")
+    salt: str = Field(default="", description="hash: text added before the value.")
     keep_last: int = Field(
-        default=0, ge=0, description="redact: how many characters at the end stay; of a shorter value none."
+        default=0, ge=0, description="redact: number of characters kept at the end; none of a shorter value."
     )
     pattern: str | None = Field(
         default=None,
         min_length=1,
-        description="redact: a regular expression; only what it matches is replaced, by one `replacement`.",
+        description="redact: regular expression; each match is replaced by one `replacement`.",
     )
     replacement: str = Field(
-        default="*", description="redact: what stands for each character, or for each match of `pattern`."
+        default="*", description="redact: replacement for each character, or for each match of `pattern`."
     )
     secret: str | None = Field(
-        default=None, min_length=1, description="tokenise: the key, best written as `${NAME}`."
+        default=None, min_length=1, description="tokenise: the key, preferably `${NAME}`."
     )
-    prefix: str = Field(default="", description="tokenise: text before every token.")
+    prefix: str = Field(default="", description="tokenise: prefix of every token.")
 
     @model_validator(mode="after")
     def _belongs_together(self) -> Self:
         foreign = set().union(*OWN.values()) - OWN[self.method]
         if odd := sorted(foreign & self.model_fields_set):
-            raise ValueError(f"'{odd[0]}' does not go with method '{self.method}'")
+            raise ValueError(f"'{odd[0]}' can't be used with method '{self.method}'")
         if self.method == "tokenise" and self.secret is None:
             raise ValueError("method 'tokenise' needs a 'secret'")
         if self.pattern is not None and self.keep_last:
-            raise ValueError("'keep_last' does not go with 'pattern'")
+            raise ValueError("'keep_last' can't be used with 'pattern'")
         return self
 
 
@@ -85,7 +87,7 @@ fields:
 """
 
     type: Literal["mask"] = "mask"
-    fields: list[Masking] = Field(min_length=1, description="What to mask, and how.")
+    fields: list[Masking] = Field(min_length=1, description="Fields to mask.")
 
     def apply(self, df: DataFrame) -> DataFrame:
         """The events with those fields masked."""
@@ -125,7 +127,7 @@ def _trouble(df: DataFrame, masking: Masking, path: Path | None, seen: dict[Path
     kind = leaf_type(df.schema, path)
     if isinstance(_element(kind), StructType | MapType | ArrayType | VariantType):
         message = f"column '{masking.field}' is {kind.simpleString()}: only single values can be masked"
-        hint = "name the fields inside it" if isinstance(kind, StructType) else "remove it with drop_fields"
+        hint = "mask the fields inside it" if isinstance(kind, StructType) else "remove it with drop_fields"
         return Problem(code="sql_type", message=message, path="field", hint=hint)
     return _bad_pattern(df, masking.pattern) if masking.pattern else None
 

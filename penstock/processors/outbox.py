@@ -27,9 +27,9 @@ def _template(text: str) -> str:
     try:
         names = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
     except ValueError as error:
-        raise ValueError(f"this is not a template: {error}") from None
+        raise ValueError(f"not a valid template: {error}") from None
     if names != [PLACEHOLDER] * len(names) or not names:
-        raise ValueError(f"a route holds {{{PLACEHOLDER}}} and no other name in braces")
+        raise ValueError(f"a route may only have {{{PLACEHOLDER}}} in braces")
     return text
 
 
@@ -54,7 +54,7 @@ route: "{aggregate_type}_events"
 """
 
     type: Literal["outbox"] = "outbox"
-    payload: str = Field(default="payload", description="Column with the event itself, as JSON.")
+    payload: str = Field(default="payload", description="Column with the payload as JSON.")
     schema_: str | None = Field(
         default=None,
         alias="schema",
@@ -63,13 +63,13 @@ route: "{aggregate_type}_events"
     aggregate_type: str = Field(default="aggregatetype", description="Column with the kind of the aggregate.")
     aggregate_id: str = Field(default="aggregateid", description="Column with the id of the aggregate.")
     event_type: str = Field(
-        default="type", description="Column with the type of the event. The default one may be missing."
+        default="type", description="Column with the type of the event. The default column may be missing."
     )
     event_id: str = Field(
-        default="id", description="Column with the id of the event. The default one may be missing."
+        default="id", description="Column with the id of the event. The default column may be missing."
     )
     headers: dict[str, str] = Field(
-        default_factory=dict, description="More headers: name → column. A NULL makes none."
+        default_factory=dict, description="Additional headers: name → column. NULL adds no header."
     )
     route: Annotated[str, AfterValidator(_template)] | None = Field(
         default=None,
@@ -86,7 +86,9 @@ route: "{aggregate_type}_events"
         )
         note = f.when(
             f.col(quote(TRIED)).isNull(),
-            noted(df, stage.step, "malformed_payload", f.lit("the payload is not JSON that fits the schema")),
+            noted(
+                df, stage.step, "malformed_payload", f.lit("the payload is not JSON that matches the schema")
+            ),
         )
         if self.route is not None:
             known = f.col(quote(SINK)).isin(*stage.sinks)

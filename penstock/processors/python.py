@@ -10,6 +10,7 @@ from penstock.errors import Invalid, Problem
 from penstock.frames.columns import as_arrow, as_struct, declared
 from penstock.processors.base import BatchProcessor, Desk, Stage, Work
 from penstock.processors.support.files import read_file
+from penstock.specs.reach import FilePath
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,13 +45,13 @@ inline: |
 
     type: Literal["python"] = "python"
     inline: str | None = Field(default=None, min_length=1, description="The code.")
-    file: str | None = Field(
+    file: FilePath | None = Field(
         default=None, min_length=1, description="Path of a file with the code, read when the pipeline starts."
     )
     schema_: str | None = Field(
         default=None,
         alias="schema",
-        description="The columns that come out, as Spark DDL. Default: the input's.",
+        description="Output columns as Spark DDL. Default: the input columns.",
     )
 
     _code: str = PrivateAttr(default="")
@@ -59,7 +60,7 @@ inline: |
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if (self.inline is None) == (self.file is None):
-            raise ValueError("the code stands either in 'inline' or in a 'file'")
+            raise ValueError("set either 'inline' or 'file'")
         return self
 
     def output(self, schema: StructType, stage: Stage) -> StructType:
@@ -70,7 +71,7 @@ inline: |
             raise Invalid(
                 Problem(
                     code="python_not_allowed",
-                    message="Python of users does not run here",
+                    message="Python steps are disabled",
                     path="type",
                     hint="set allow_python = true in penstock.toml, or PENSTOCK_ALLOW_PYTHON=true, for the"
                     " server and its workers, or use javascript",

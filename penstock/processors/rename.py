@@ -33,7 +33,7 @@ fields:
     type: Literal["rename"] = "rename"
     fields: dict[str, str] = Field(
         min_length=1,
-        description="Old name → new name. A dot in the old name goes into a struct.",
+        description="Old name → new name. A dot in the old name selects a field of a struct.",
     )
 
     def apply(self, df: DataFrame) -> DataFrame:

@@ -26,7 +26,7 @@ class Rule(Spec):
     """Which events go where."""
 
     when: str = Field(min_length=1, description="A condition in Spark SQL over the event's columns.")
-    sinks: list[str] = Field(min_length=1, description="Ids of the sinks that get such an event.")
+    sinks: list[str] = Field(min_length=1, description="Ids of the sinks for matching events.")
 
 
 class RouteProcessor(FrameProcessor):
@@ -48,12 +48,13 @@ default: drop
     type: Literal["route"] = "route"
     rules: list[Rule] = Field(min_length=1, description="Conditions with their sinks, in order.")
     match: Literal["first", "all"] = Field(
-        default="first", description="Whether the first rule that fits decides, or all that fit together."
+        default="first",
+        description="Whether the first matching rule decides, or all matching rules together.",
     )
     default: Literal["all", "drop", "dead_letter"] | list[str] = Field(
         default="dead_letter",
-        description="Where an event goes that no rule fits: to all sinks, nowhere, to the dead letters, or "
-        "to the sinks of a list.",
+        description="Events that match no rule: deliver to all sinks, drop, send to the dead letters, or "
+        "deliver to a list of sinks.",
     )
 
     routes: ClassVar[bool] = True
@@ -79,7 +80,7 @@ default: drop
         message = f.lit("a condition failed on this event")
         note = f.when(failed, noted(df, stage.step, "condition_failed", message))
         if self.default == "dead_letter":
-            message = f.lit("no rule fits this event")
+            message = f.lit("no rule matches this event")
             note = note.when(unmatched, noted(df, stage.step, "no_route", message))
         sinks = f.col(quote(SINKS))
         if isinstance(self.default, list):

@@ -38,25 +38,23 @@ by: [customer]
 """
 
     type: Literal["sample"] = "sample"
-    rate: float | None = Field(default=None, gt=0, le=1, description="The fraction that is kept.")
-    every: int | None = Field(
-        default=None, ge=1, description="In place of `rate`: every how many-th is kept."
-    )
+    rate: float | None = Field(default=None, gt=0, le=1, description="Fraction of events to keep.")
+    every: int | None = Field(default=None, ge=1, description="Instead of `rate`: keep every Nth event.")
     by: Literal["event", "key"] | list[str] = Field(
         default="event",
-        description="With `rate`: what decides. The whole event, its key in the stream (of one without a key "
-        "the whole event), or the columns of a list.",
+        description="With `rate`: basis of the decision: the whole event, its key in the stream (the whole "
+        "event if it has no key), or a list of columns.",
     )
-    seed: int = Field(default=0, description="Another number chooses other events.")
+    seed: int = Field(default=0, description="Seed; another number selects other events.")
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if (self.rate is None) == (self.every is None):
             raise ValueError("a sample needs either 'rate' or 'every'")
         if self.every is not None and "by" in self.model_fields_set:
-            raise ValueError("'by' does not go with 'every'")
+            raise ValueError("'by' can't be used with 'every'")
         if self.by == []:
-            raise ValueError("'by' names no column")
+            raise ValueError("'by' has no columns")
         return self
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:

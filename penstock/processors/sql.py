@@ -31,7 +31,7 @@ query: SELECT id, amount * 1.1 AS gross FROM input WHERE amount > 0
     type: Literal["sql"] = "sql"
     query: str = Field(
         min_length=1,
-        description="The query. The incoming events are the table `input`; its result goes on.",
+        description="SQL query over the table `input`, the incoming events. Its result is the output.",
     )
 
     def apply(self, df: DataFrame) -> DataFrame:

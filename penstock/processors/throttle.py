@@ -31,15 +31,14 @@ rate: 500
 """
 
     type: Literal["throttle"] = "throttle"
-    rate: float = Field(gt=0, description="Events a second.")
+    rate: float = Field(gt=0, description="Events per second.")
     mode: Literal["delay", "drop"] = Field(
-        default="delay", description="Whether events above the rate wait or are dropped."
+        default="delay", description="Whether to delay or drop events above the rate."
     )
     burst: int | None = Field(
         default=None,
         ge=1,
-        description="Events that may pass at once after a pause. Default: 1 with `delay`, those of a second"
-        " with `drop`.",
+        description="Burst size after a pause. Default: 1 with `delay`, one second of events with `drop`.",
     )
 
     _file: Path | None = PrivateAttr(default=None)

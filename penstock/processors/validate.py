@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -16,6 +16,7 @@ from penstock.processors.base import FrameProcessor, Stage
 from penstock.processors.support import json_schemas
 from penstock.processors.support.files import read_file
 from penstock.specs.base import Spec
+from penstock.specs.reach import Reach
 from penstock.sql.frames import condition
 from penstock.sql.names import quote
 from penstock.sql.tries import tried
@@ -31,12 +32,12 @@ FAILED = "$failed"
 class Expectation(Spec):
     """A condition that events shall satisfy."""
 
-    name: str = Field(min_length=1, description="What the condition is called where an event fails it.")
+    name: str = Field(min_length=1, description="Name of the condition, shown when an event fails it.")
     where: str = Field(min_length=1, description="A condition in Spark SQL over the event's columns.")
 
 
 class ValidateProcessor(FrameProcessor):
-    """Checks events, by a JSON Schema or by conditions, and decides what becomes of those that fail.
+    """Checks events, by a JSON Schema or by conditions, and handles those that fail.
 
     A condition is failed if it is false, NULL or raises an error. The JSON Schema is that of the event as one
     JSON object, in which columns that are NULL are missing; with `field` it is that of the JSON in this
@@ -57,16 +58,16 @@ on_fail: tag
 
     type: Literal["validate"] = "validate"
     expectations: list[Expectation] | None = Field(
-        default=None, min_length=1, description="Conditions that each event shall satisfy."
+        default=None, min_length=1, description="Conditions that each event must satisfy."
     )
-    json_schema: dict[str, Any] | str | None = Field(
+    json_schema: Annotated[dict[str, Any] | str | None, Reach("path")] = Field(
         default=None, description="A JSON Schema, or the path of a file that has it."
     )
     field: str | None = Field(
         default=None, min_length=1, description="With `json_schema`: the column to check. Default: the event."
     )
     on_fail: Literal["dead_letter", "drop", "fail", "tag"] = Field(
-        default="dead_letter", description="What becomes of an event that fails."
+        default="dead_letter", description="What happens to an event that fails."
     )
     tag: str = Field(
         default="_failed", min_length=1, description="With `on_fail: tag`: name of the column of failures."
@@ -75,12 +76,12 @@ on_fail: tag
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if (self.expectations is None) == (self.json_schema is None):
-            raise ValueError("give either 'expectations' or a 'json_schema'")
+            raise ValueError("set either 'expectations' or 'json_schema'")
         if self.field is not None and self.json_schema is None:
-            raise ValueError("'field' has no meaning without 'json_schema'")
+            raise ValueError("'field' can only be used with 'json_schema'")
         names = [each.name for each in self.expectations or ()]
         if twice := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"two expectations are called '{twice}'")
+            raise ValueError(f"two expectations have the name '{twice}'")
         return self
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
@@ -88,7 +89,7 @@ on_fail: tag
         from pyspark.sql import functions as f
 
         if self.on_fail == "tag" and index_of(visible(df.columns), self.tag) >= 0:
-            message = f"there is a column '{self.tag}' already"
+            message = f"the column '{self.tag}' already exists"
             raise Invalid(Problem(code="duplicate_column", message=message, path="tag"))
         failures = self._violations(df) if self.expectations is None else self._unmet(df)
         judged = df.withColumn(FAILED, failures)

@@ -76,35 +76,35 @@ aggregates:
 
     type: Literal["window"] = "window"
     kind: Literal["tumbling", "hopping", "sliding", "session"] = Field(
-        default="tumbling", description="How time is divided; `sliding` is another word for `hopping`."
+        default="tumbling", description="Kind of window; `sliding` is the same as `hopping`."
     )
     time: str = Field(default=SYSTEM, min_length=1, description=TIME_FIELD)
     size: SpanText | None = Field(
-        default=None, description="How long a window is, such as 10s, 5m or 1h; not for sessions."
+        default=None, description="Window size, such as 10s, 5m or 1h; not for sessions."
     )
     slide: SpanText | None = Field(
-        default=None, description="For hopping windows: how often one begins; at most `size`."
+        default=None, description="For hopping windows: interval between window starts; at most `size`."
     )
-    gap: SpanText | None = Field(default=None, description="For sessions: the pause that ends one.")
+    gap: SpanText | None = Field(default=None, description="For sessions: gap that closes a session.")
     offset: DurationText = Field(
-        default="0s", description="By how much windows begin later, such as 6h for days from six to six."
+        default="0s", description="Shift of the window starts, such as 6h for days that start at 6:00."
     )
     allowed_lateness: DurationText = Field(
-        default="0s", description="How long a window waits for events that are late."
+        default="0s", description="How long a window waits for late events."
     )
     keys: list[str] = Field(
-        default_factory=list, description="Columns whose values have windows of their own."
+        default_factory=list, description="Grouping columns: each combination of values has its own windows."
     )
     aggregates: dict[str, str] | None = Field(
         default=None, min_length=1, description="Column name → aggregate in Spark SQL, such as `count(*)`."
     )
     emit: Literal["aggregates", "events"] = Field(
-        default="aggregates", description="What a window gives: its aggregates, or its events."
+        default="aggregates", description="Output of a window: its aggregates, or its events."
     )
     late: str | None = Field(
         default=None,
         min_length=1,
-        description="Id of a Stream without a schema that gets late events, as JSON.",
+        description="Id of a Stream without a schema for late events, as JSON.",
     )
 
     stateful: ClassVar[bool] = True
@@ -175,7 +175,7 @@ aggregates:
         inputs = aggregated(shown(df), list(self._aggregates(df).values())) if self.aggregates else []
         if inputs:
             made = made.withColumn(MADE, tried(df, *(c.alias(str(i)) for i, c in enumerate(inputs))))
-            message = f.lit("an aggregate cannot be computed of this event")
+            message = f.lit("an aggregate can't be computed for this event")
             failed = noted(df, stage.step, "aggregate_failed", message)
             note = f.when(f.col(quote(MADE)).isNull(), failed).otherwise(note)
         return made.withColumn(NOTE, note).drop(MADE)
@@ -260,9 +260,9 @@ aggregates:
         """Late events have left the flow: whatever their columns, they are kept as JSON."""
         if self.late is None or place_of(stage.site, self.late, field="late").spec.schema_ is None:
             return
-        message = f"the stream '{self.late}' has a schema, and late events are kept as JSON"
+        message = f"the stream '{self.late}' has a schema, but late events are stored as JSON"
         raise Invalid(
-            Problem(code="typed_stream", message=message, path="late", hint="name a stream without one")
+            Problem(code="typed_stream", message=message, path="late", hint="use a stream without a schema")
         )
 
     def _check_names(self, df: DataFrame, own: list[str]) -> None:
@@ -272,7 +272,7 @@ aggregates:
         for name in (START, END, *names):
             if same(name, sensitive) in taken:
                 message = f"a window would have two columns '{name}'"
-                hint = "rename one of them before"
+                hint = "rename one of them in an earlier step"
                 raise Invalid(Problem(code="duplicate_column", message=message, hint=hint))
             taken.add(same(name, sensitive))
 
@@ -289,7 +289,7 @@ def _values(windows: DataFrame, step: str, aggregates: list[str], keys: list[str
     event = event_of(key=f.col(quote(keys[0])).cast("string")) if len(keys) == 1 else event_from()
     bounds = [f.col(name) for name in (START, END)]
     kept = windows.select(*bounds, *map(f.col, map(quote, keys)), event.alias(EVENT), made)
-    message = f.lit("an aggregate of this window cannot be computed")
+    message = f.lit("an aggregate of this window can't be computed")
     note = f.when(made.isNull(), noted(kept.drop(MADE), step, "aggregate_failed", message))
     values = [made.getField(str(i)).alias(name) for i, name in enumerate(aggregates)]
     return kept.select(*bounds, *map(f.col, map(quote, keys)), *values, f.col(quote(EVENT)), note.alias(NOTE))

@@ -1,7 +1,7 @@
 """Settings of a Penstock process."""
 
 from penstock.settings.catalogue import Setting, catalogue
-from penstock.settings.loading import NOT_SETTINGS, Loaded, Origin, load
+from penstock.settings.loading import FOR_DOCUMENTS, NOT_SETTINGS, Loaded, Origin, load
 from penstock.settings.model import (
     KafkaSaslSettings,
     KafkaSettings,
@@ -11,6 +11,7 @@ from penstock.settings.model import (
 )
 
 __all__ = [
+    "FOR_DOCUMENTS",
     "NOT_SETTINGS",
     "KafkaSaslSettings",
     "KafkaSettings",

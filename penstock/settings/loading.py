@@ -36,6 +36,9 @@ NOT_SETTINGS = frozenset(
     }
 )
 
+FOR_DOCUMENTS = f"{PREFIX}VAR_"
+"""The prefix of variables that are there for documents."""
+
 Layer = Literal["built-in", "file", "environment", "command line"]
 
 
@@ -170,7 +173,7 @@ class _Layers:
                 if isinstance(known[variable].default, dict):
                     value = self._table(path, variable, text)
             else:
-                if variable not in NOT_SETTINGS:
+                if variable not in NOT_SETTINGS and not variable.startswith(FOR_DOCUMENTS):
                     self.warnings.append(_unknown_variable(variable, known))
                 continue
             self.add(_nest(path, value), "environment", variable)
@@ -215,7 +218,7 @@ class _Layers:
         origin = next(origin for known, origin in self.origins.items() if known[: len(keys)] == keys)
         if details["type"] == "extra_forbidden":
             hint = f"set by {origin}; {did_you_mean(keys[-1], _siblings(keys))}"
-            return Problem(code="unknown_setting", message="there is no such setting", path=path, hint=hint)
+            return Problem(code="unknown_setting", message="unknown setting", path=path, hint=hint)
         got = details["input"]
         shown = f", not {got!r}" if isinstance(got, str | int | float) else ""
         said = details["msg"].removeprefix("Value error, ")

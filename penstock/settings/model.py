@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -49,14 +50,14 @@ class WorkerSettings(_Section):
     capacity: int | None = Field(
         default=None,
         gt=0,
-        description="The most flows that the worker takes. Flows go to the worker with the fewest relative to"
-        " its capacity. Unset: no limit, and 100 when loads are compared.",
+        description="Maximum number of flows on the worker. A flow goes to the worker with the lowest load "
+        "relative to its capacity. Unset: no limit; loads are compared as if it were 100.",
     )
     bind: str = Field(
         default="127.0.0.1",
         min_length=1,
-        description="Address, or address:port, on which a worker answers the questions of the server. On any"
-        " but loopback they are encrypted.",
+        description="Address, or address:port, on which a worker accepts requests from the server. "
+        "Connections are encrypted unless the address is loopback.",
     )
     advertise: str | None = Field(
         default=None,
@@ -64,60 +65,96 @@ class WorkerSettings(_Section):
     )
     certificate: Path | None = Field(
         default=None,
-        description="PEM file with the certificate of a worker, the only one that the server trusts. Unset: a"
-        " worker makes one with `openssl`.",
+        description="PEM file with the certificate of a worker, the only certificate that the server trusts "
+        "for it. Unset: the worker creates one with `openssl`.",
     )
     key: Path | None = Field(
         default=None,
-        description="PEM file with the private key of `certificate`. Unset: that file has the key too.",
+        description="PEM file with the private key of `certificate`. Unset: the key is in that file too.",
     )
     start_ms: int = Field(
         default=300_000,
         gt=0,
-        description="How long a worker may take to start a flow, in milliseconds, besides the time in which"
-        " the flow waits for its turn. Then another worker gets it; after three workers it has failed.",
+        description="How long a worker may take to start a flow, in milliseconds, not counting the time the "
+        "flow waits for its turn. After that another worker gets the flow; after three workers the flow "
+        "has failed.",
     )
     drain_ms: int = Field(
         default=30_000,
         ge=0,
         description="How long a stopping worker waits for running batches to finish, in milliseconds.",
     )
+    stuck_ms: int = Field(
+        default=20_000,
+        ge=5_000,
+        description="How long the JVM of a worker may give no answer, or do little but collect garbage, in"
+        " milliseconds. Then the worker is killed and replaced.",
+    )
     starts: int | None = Field(
         default=None,
         gt=0,
-        description="How many flows a worker starts at a time; the others wait for their turn. Unset: half as"
-        " many as the machine has cores, at least one.",
+        description="Number of flows a worker starts at a time; the others wait for their turn. Unset: half "
+        "the number of cores, at least one.",
     )
     behind_bytes: int = Field(
         default=1024**3,
         ge=0,
-        description="How much is kept for each sink that is behind, where its events cannot be read again"
-        " from a stream, in bytes. What is beyond that is lost to the sink, and counted.",
+        description="How much is kept for each sink that is behind, if its events can't be read again from "
+        "a stream, in bytes. Events beyond that are not delivered to the sink, and counted.",
     )
 
     @model_validator(mode="after")
     def _heartbeats(self) -> Self:
         if self.heartbeat_ms is not None and self.heartbeat_ms * 2 > self.lease_ms:
             raise ValueError(
-                "heartbeat_ms must be at most half of lease_ms, or one late answer ends the lease"
+                "heartbeat_ms must be at most half of lease_ms, or one late renewal ends the lease"
             )
         return self
+
+
+class QuestionSettings(_Section):
+    """The process that answers questions apart from the flows: test runs, queries, validation, checks."""
+
+    process: bool = Field(
+        default=True,
+        description="Whether `penstock up` starts a process of its own for test runs, queries, validation and"
+        " connection tests, when the first of them comes. Otherwise workers answer, beside their flows.",
+    )
+    deadline_ms: int = Field(
+        default=60_000,
+        gt=0,
+        description="How long a test run, a validation or a connection test may take, in milliseconds; a"
+        " query has its own timeout. If it can't be cancelled then, the process is killed and replaced.",
+    )
+    memory_mb: int = Field(
+        default=2048,
+        ge=1024,
+        description="The most memory of the process with its JVM and Python processes, in MiB; half of it is"
+        " the heap of the JVM. With more, the process is killed and replaced.",
+    )
+    idle_ms: int = Field(
+        default=600_000,
+        gt=0,
+        description="The process ends after this many milliseconds without a question; the next one starts"
+        " it again.",
+    )
 
 
 class TlsSettings(_Section):
     """Encryption of the server."""
 
     certificate: Path | None = Field(
-        default=None, description="PEM file with the certificate of the server. Unset: it speaks plain HTTP."
+        default=None,
+        description="PEM file with the certificate of the server. Unset: the server uses plain HTTP.",
     )
     key: Path | None = Field(
         default=None,
-        description="PEM file with the private key of `certificate`. Unset: that file has the key too.",
+        description="PEM file with the private key of `certificate`. Unset: the key is in that file too.",
     )
 
 
 def _words(value: object) -> object:
-    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+    return [word for word in re.split(r"[,\s]+", value) if word] if isinstance(value, str) else value
 
 
 class OidcSettings(_Section):
@@ -197,13 +234,67 @@ class AuditSettings(_Section):
     )
 
 
+class LimitSettings(_Section):
+    """What clients may ask of the server, so that none of them keeps the others from being served."""
+
+    connections: int = Field(
+        default=1_000,
+        gt=0,
+        description="Connections of clients at a time; at most a third of the file descriptors that the"
+        " system grants. Further ones are answered 503.",
+    )
+    followers: int = Field(
+        default=250,
+        ge=0,
+        description="Clients at a time that follow events, logs, streams or the overview. Further ones are"
+        " answered 503.",
+    )
+    header_ms: int = Field(
+        default=10_000,
+        gt=0,
+        description="How long a client may take to send the headers of a request, in milliseconds.",
+    )
+    body_ms: int = Field(
+        default=30_000,
+        gt=0,
+        description="How long a client may pause while it sends the body of a request, in milliseconds.",
+    )
+    idle_ms: int = Field(
+        default=5_000,
+        gt=0,
+        description="How long a connection stays open without a request, in milliseconds.",
+    )
+    send_ms: int = Field(
+        default=30_000,
+        gt=0,
+        description="How long a client may leave an answer unread, in milliseconds. Then it is cut off.",
+    )
+    headers: int = Field(default=100, gt=0, description="Headers that a request may have.")
+    header_bytes: int = Field(
+        default=32 * 1024, ge=1024, description="Size of the headers and the URL of a request, in bytes."
+    )
+    body_bytes: int = Field(
+        default=10 * 1024 * 1024,
+        gt=0,
+        description="Size of documents, bundles and test runs that are sent, in bytes. Sources of type `http`"
+        " have `max_body_bytes` of their own.",
+    )
+    unsent_bytes: int = Field(
+        default=256 * 1024 * 1024,
+        gt=0,
+        description="Bytes of answers that wait for clients to read them, in total. Beyond that, the clients"
+        " that have read nothing for the longest time are cut off.",
+    )
+
+
 class StreamSettings(_Section):
     """How the logs of streams use this machine."""
 
     free_bytes: int = Field(
         default=256 * 1024 * 1024,
         ge=0,
-        description="Appends are refused while the volume of the streams has less free space, in bytes.",
+        description="Appends are rejected while the volume of the streams has less free space than this, in "
+        "bytes.",
     )
 
 
@@ -232,29 +323,35 @@ class KafkaTlsSettings(_Section):
 
     enabled: bool = Field(default=False, description="Whether connections are encrypted.")
     ca_file: str | None = Field(
-        default=None, min_length=1, description="PEM file of trusted authorities. Unset: those of the system."
+        default=None,
+        min_length=1,
+        description="PEM file of trusted certificate authorities. Unset: those of the system.",
     )
     certificate_file: str | None = Field(
         default=None,
         min_length=1,
-        description="PEM file with the client's private key and certificates, if brokers ask.",
+        description="PEM file with the client's private key and certificates, if brokers require a client "
+        "certificate.",
     )
     key_password: str | None = Field(
-        default=None, description="Password of the key; write `${NAME}` to take it from a variable."
+        default=None,
+        description="Password of the key; use `${NAME}` to read it from an environment variable.",
     )
-    verify_hostname: bool = Field(default=True, description="Whether a certificate must name its broker.")
+    verify_hostname: bool = Field(
+        default=True, description="Whether a broker's certificate must match its host name."
+    )
 
 
 class KafkaSaslSettings(_Section):
     """How Penstock logs in to Kafka."""
 
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
-        default=None, description="How it logs in. Unset: it does not."
+        default=None, description="SASL mechanism. Unset: no authentication."
     )
-    username: str | None = Field(default=None, min_length=1, description="Name of the user.")
+    username: str | None = Field(default=None, min_length=1, description="User name.")
     password: str | None = Field(
         default=None,
-        description="Password of the user; write `${NAME}` to take it from a variable of each process.",
+        description="Password; use `${NAME}` to read it from an environment variable of each process.",
     )
 
 
@@ -264,17 +361,16 @@ class KafkaSettings(_Section):
     brokers: str | None = Field(
         default=None,
         min_length=1,
-        description="Brokers to begin with, as `host:port`, separated by commas. Unset: no stream can have"
+        description="Bootstrap servers as `host:port`, separated by commas. Unset: no stream can have"
         " `storage: kafka`.",
     )
     prefix: str = Field(
         default="penstock.",
         pattern=r"[A-Za-z0-9._-]{0,32}",
-        description="What the names of topics begin with; installations that share a cluster need different"
-        " ones.",
+        description="Prefix of topic names; installations that share a cluster need different prefixes.",
     )
     replication: int | None = Field(
-        default=None, ge=1, description="Replicas of each topic. Unset: as many as the brokers' own default."
+        default=None, ge=1, description="Replication factor of topics. Unset: the default of the brokers."
     )
     tls: KafkaTlsSettings = Field(default_factory=KafkaTlsSettings)
     sasl: KafkaSaslSettings = Field(default_factory=KafkaSaslSettings)
@@ -290,14 +386,86 @@ class JarSettings(_Section):
     )
 
 
+SAFE_FORMATS = (
+    "rate", "rate-micro-batch", "noop", "parquet", "orc", "json", "csv", "text", "avro", "delta", "iceberg",
+)  # fmt: skip
+"""Data sources of Spark that reach nothing but the paths in their options."""
+
+
+class PolicySettings(_Section):
+    """What documents may reach from the server and its workers."""
+
+    paths: Annotated[list[str], BeforeValidator(_paths)] = Field(
+        default_factory=list,
+        description="Directories below which documents may name files, wherever links lead. Penstock's own"
+        " files in `home` are never among them. In the variable, separated by `:`. Empty: `home`, the"
+        " directory in which the process was started, and `storage.shared`.",
+    )
+    addresses: Annotated[list[str], BeforeValidator(_words)] = Field(
+        default_factory=list,
+        description="Addresses that documents may connect to although they are link-local or private:"
+        " networks such as `10.0.0.0/8`, names such as `db.internal` or `*.internal`. In the variable,"
+        " separated by commas.",
+    )
+    private_addresses: Annotated[Literal["auto", "allow", "refuse"], BeforeValidator(_lower)] = Field(
+        default="auto",
+        description="Whether documents may connect to loopback and private addresses. `auto`: if `host` is a"
+        " loopback address, and neither `auth.mode` is `on` nor `auth.oidc.issuer` or `auth.proxies` is set."
+        " Link-local addresses, where clouds have their metadata, need an entry in `addresses`.",
+    )
+    spark_formats: Annotated[list[str], BeforeValidator(_words)] = Field(
+        default=list(SAFE_FORMATS),
+        description="Data sources that the `spark` connector may use. In the variable, separated by commas.",
+    )
+    variables: Annotated[list[str], BeforeValidator(_words)] = Field(
+        default_factory=list,
+        description="Environment variables that documents may use as `${NAME}`, beside `PENSTOCK_HOME` and"
+        " those that begin with `PENSTOCK_VAR_`. In the variable, separated by commas.",
+    )
+
+
+class SecretSettings(_Section):
+    """Where values of secrets come from, and the key that encrypts those in the registry."""
+
+    key: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Keys for secrets in the registry: 32 bytes in Base64 each, separated by commas; the"
+        " first one encrypts. Best set by its variable. All servers and workers need the same. Unset:"
+        " `key_file`.",
+    )
+    key_file: Path | None = Field(
+        default=None,
+        description="File with such keys, one in a line. Unset: `secrets.key` in `home`; a server with the"
+        " embedded registry makes it.",
+    )
+    directories: Annotated[list[str], BeforeValidator(_paths)] = Field(
+        default_factory=lambda: ["/run/secrets"],
+        description="Directories below which a Secret may name a file. In the variable, separated by `:`.",
+    )
+    vault_url: str | None = Field(
+        default=None, min_length=1, description="URL of a HashiCorp Vault or OpenBao server."
+    )
+    vault_token: str | None = Field(
+        default=None, min_length=1, description="Token for that server; best set by its variable."
+    )
+    vault_token_file: Path | None = Field(
+        default=None, description="File with the token, read each time; a Vault agent can renew it."
+    )
+    vault_namespace: str | None = Field(default=None, min_length=1, description="Namespace in that server.")
+    vault_ca_file: Path | None = Field(
+        default=None, description="PEM file of trusted certificate authorities. Unset: those of the system."
+    )
+
+
 class LogSettings(_Section):
     """What the processes say about themselves."""
 
     level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
-        default="info", description="The least severe messages that are logged."
+        default="info", description="Lowest severity that is logged."
     )
     format: Annotated[Literal["text", "json"], BeforeValidator(_lower)] = Field(
-        default="text", description="`text` for people, `json` for one object per line."
+        default="text", description="`text`, or `json` for one JSON object per line."
     )
 
 
@@ -316,49 +484,55 @@ class Settings(_Section):
 
     home: Path = Field(
         default=Path(".penstock"),
-        description="Directory of all data. A relative path starts at the working directory, in"
-        " `penstock.toml` at the directory of that file.",
+        description="Data directory. A relative path is resolved against the working directory, or in "
+        "`penstock.toml` against the directory of that file.",
     )
     host: str = Field(default="127.0.0.1", min_length=1, description="Address the server listens on.")
     port: int = Field(
-        default=8080, ge=0, le=65535, description="Port the server listens on; 0 takes a free one."
+        default=8080, ge=0, le=65535, description="Port the server listens on; 0 chooses a free port."
     )
-    workers: int = Field(default=1, ge=0, description="Workers that `penstock up` starts.")
+    workers: int = Field(default=1, ge=0, description="Number of workers that `penstock up` starts.")
     standby: int = Field(
         default=0,
         ge=0,
-        description="Further workers that `penstock up` starts and that get flows only when another worker is"
-        " gone: they have Spark running already.",
+        description="Number of additional workers that `penstock up` starts with Spark running, to take "
+        "over the flows of a lost worker.",
     )
     cache: Path | None = Field(
         default=None,
-        description="Directory of files that can be made again, shared by all installations of a user."
+        description="Directory of cached files, shared by all installations of a user."
         " Unset: `penstock` in `$XDG_CACHE_HOME` or in `~/.cache`.",
     )
     class_archive: bool = Field(
         default=True,
         description="Whether Java keeps Spark's classes in the cache directory (about 200 MB), so that Spark"
-        " starts faster. Made once, in the background, when a worker is idle or a command has ended.",
+        " starts faster. The archive is made once, in the background, when a worker is idle or a command "
+        "has ended.",
     )
     allow_python: bool = Field(
         default=False,
-        description="Whether `python` steps may run. Whoever may save a pipeline can then run any code on the"
-        " workers.",
+        description="Whether `python` steps may run. If so, anyone who can save a pipeline can run "
+        "arbitrary code on the workers.",
     )
     registry: RegistrySettings = Field(default_factory=RegistrySettings)
     worker: WorkerSettings = Field(default_factory=WorkerSettings)
+    questions: QuestionSettings = Field(default_factory=QuestionSettings)
     tls: TlsSettings = Field(default_factory=TlsSettings)
     auth: AuthSettings = Field(default_factory=AuthSettings)
     audit: AuditSettings = Field(default_factory=AuditSettings)
+    limits: LimitSettings = Field(default_factory=LimitSettings)
     streams: StreamSettings = Field(default_factory=StreamSettings)
     storage: StorageSettings = Field(default_factory=StorageSettings)
     kafka: KafkaSettings = Field(default_factory=KafkaSettings)
     jars: JarSettings = Field(default_factory=JarSettings)
+    policy: PolicySettings = Field(default_factory=PolicySettings)
+    secrets: SecretSettings = Field(default_factory=SecretSettings)
     log: LogSettings = Field(default_factory=LogSettings)
     spark: dict[str, str] = Field(
         default={"spark.master": "local[*]"},
         description="Spark configuration of the workers, such as `master` or `sql.shuffle.partitions`."
-        " A variable names a property in lower case, unless `penstock.toml` has it in another spelling.",
+        " An environment variable sets the property in lower case, unless `penstock.toml` spells it "
+        "differently.",
     )
     defaults: DefaultSettings = Field(default_factory=DefaultSettings)
 

@@ -66,6 +66,18 @@ def is_alive(spark: Any) -> bool:
     return process is None or process.poll() is None
 
 
+def exit_code(spark: Any) -> int | None:
+    """The exit code of the JVM of a session; None while it runs, or if it is not a child of this process."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    return None if process is None else process.poll()
+
+
+def runs_tasks(spark: Any) -> bool:
+    """Whether an executor of the session has tasks under way."""
+    tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
+    return any(info.numRunningTasks() > 0 for info in tracker.getExecutorInfos())
+
+
 def has_ended(spark: Any) -> bool:
     """Whether the JVM of a session has ended, or does not answer because it is just ending."""
     if not is_alive(spark):

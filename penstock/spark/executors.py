@@ -61,7 +61,7 @@ def mismatch(own: Mapping[str, Any], found: Mapping[str, Any]) -> Problem | None
             return _problem("executor_version", message, hint or f"install pyspark=={own[name]} there")
     if found["missing"]:
         message = f"the Python of the executors lacks {', '.join(found['missing'])}"
-        hint = "install what Penstock depends on there: pip install penstock"
+        hint = "install the dependencies of Penstock there: pip install penstock"
         return _problem("executor_python", message, hint)
     return None
 
@@ -74,18 +74,21 @@ def explained(text: str, master: str, python: str) -> Problem:
             code="no_executor",
             message=message,
             path="spark.master",
-            hint="look at its own page for free cores and memory; spark.executor.memory and spark.cores.max "
-            "say how much is asked for",
+            hint="check the cluster UI for free cores and memory; spark.executor.memory and spark.cores.max "
+            "set the request",
         )
     if "PYTHON_VERSION_MISMATCH" in text:
-        message = f"{python} of the executors is not Python {platform.python_version()} as of this process"
-        return _problem("executor_version", message, "name one of the same version, such as 3.12")
+        message = (
+            f"{python} of the executors is not Python {platform.python_version()}, the version of this "
+            "process"
+        )
+        return _problem("executor_version", message, "use the same version")
     if "Cannot run program" in text:
         return _problem("executor_python", f"the executors have no {python}", "install Python there")
     missing = text.partition("No module named ")[2].split("\n")[0].strip("'\" ")
     if missing:
         message = f"the Python of the executors lacks {missing}"
-        return _problem("executor_python", message, "install what Penstock depends on there")
+        return _problem("executor_python", message, "install the dependencies of Penstock there")
     return _problem("executor_failed", f"the first task of the session failed: {text.splitlines()[0]}", None)
 
 

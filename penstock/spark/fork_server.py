@@ -76,7 +76,9 @@ class ForkServer:
                 stderr=output,
                 pass_fds=[listener.fileno()],
                 env={**os.environ, **ENVIRONMENT},
-                start_new_session=True,  # Ctrl-C in a terminal is not for Spark's processes
+                # Ctrl-C in a terminal is not for Spark's processes. A process with a session of its own, such
+                # as a worker of `penstock up`, keeps them in it, so that they can be found and killed.
+                start_new_session=os.getsid(0) != os.getpid(),
             )
 
     @staticmethod
@@ -127,6 +129,7 @@ def fork_server(output: int = 2) -> ForkServer | None:
 def serve(listener: socket.socket) -> None:
     """Fork a process for each launcher that asks, until standard input closes."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process of a flow is waited for
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the process that has started this one
     poll = select.poll()
     poll.register(0, select.POLLIN)
     poll.register(listener, select.POLLIN)

@@ -181,10 +181,10 @@ class JarCache:
                 on_download(jar)
                 self._download(jar, part)
             if not _fits(part, jar):
-                raise _missing(jar, "its checksum is not the expected one, so it was not kept")
+                raise _missing(jar, "the checksum doesn't match, so the file was discarded")
             part.replace(path)  # another process sees all of it or nothing
         except OSError as error:
-            raise _missing(jar, f"it cannot be stored in {self.directory}: {error.strerror}") from None
+            raise _missing(jar, f"can't be stored in {self.directory}: {error.strerror}") from None
         finally:
             part.unlink(missing_ok=True)
         return path
@@ -206,7 +206,7 @@ class JarCache:
                 for block in answer.iter_bytes():
                     out.write(block)
         except httpx.HTTPStatusError as error:
-            raise _missing(jar, f"{url} answers {error.response.status_code}") from None
+            raise _missing(jar, f"{url} responded with {error.response.status_code}") from None
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             raise _missing(jar, f"{url}: {error or type(error).__name__}") from None
 
@@ -214,7 +214,7 @@ class JarCache:
 def jars_of(name: str) -> tuple[Jar, ...]:
     """The jars of a set; `NotFound` if there is none of this name."""
     if name not in SETS:
-        message = f"there is no set of jars called '{name}'"
+        message = f"there is no set of jars '{name}'"
         raise NotFound(Problem(code="unknown_jars", message=message, hint=did_you_mean(name, SETS)))
     return SETS[name].jars
 
@@ -249,6 +249,8 @@ def _fits(path: Path, jar: Jar) -> bool:
 
 
 def _missing(jar: Jar, why: str) -> Unavailable:
-    message = f"the jar {jar.artifact} {jar.version} is not here, and could not be downloaded: {why}"
-    hint = "run `penstock jars fetch` where the repository can be reached, or set jars.repository to a mirror"
+    message = (
+        f"the jar {jar.artifact} {jar.version} is not on this machine and could not be downloaded: {why}"
+    )
+    hint = "run `penstock jars fetch` with access to the repository, or set jars.repository to a mirror"
     return Unavailable(Problem(code="jars_missing", message=message, hint=hint))

@@ -26,7 +26,7 @@ def require_java() -> None:
     raise PenstockError(
         Problem(
             code="no_java",
-            message=f"Spark needs Java {JAVA_NEEDED} or newer; there is {what} here",
+            message=f"Spark needs Java {JAVA_NEEDED} or newer; found {what}",
             hint="Debian: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17; "
             "Windows: winget install EclipseAdoptium.Temurin.17.JRE",
         )

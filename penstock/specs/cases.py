@@ -17,16 +17,17 @@ class EventsExpectation(Spec):
 
     equals: list[Event] | None = Field(
         default=None,
-        description="Exactly these events, in this order; those that a window makes in any order.",
+        description="Exactly these events, in this order; events made by a window may be in any order.",
     )
     contains: list[Event] | None = Field(
-        default=None, description="Each of these is there. Fields that are not named may be anything."
+        default=None,
+        description="Each of these events is in the output. Fields that are not listed are ignored.",
     )
     matches: list[dict[str, str]] | None = Field(
         default=None,
-        description="For each of these there is an event whose fields match: field → regular expression.",
+        description="For each entry, the output has an event whose fields match: field → regular expression.",
     )
-    count: int | None = Field(default=None, ge=0, description="How many events there are.")
+    count: int | None = Field(default=None, ge=0, description="Number of events.")
 
     @field_validator("matches")
     @classmethod
@@ -36,30 +37,30 @@ class EventsExpectation(Spec):
                 try:
                     re.compile(pattern)
                 except re.error as error:
-                    raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+                    raise ValueError(f"{pattern!r} is not a valid regular expression: {error}") from None
         return matches
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if not self.model_fields_set:
-            raise ValueError(f"nothing is expected: say one of {', '.join(type(self).model_fields)}")
+            raise ValueError(f"nothing is expected: set one of {', '.join(type(self).model_fields)}")
         return self
 
 
 class ExpectedError(Spec):
     """An event that a step should fail on, so that it goes to the dead letters."""
 
-    code: str | None = Field(default=None, description="The code of the error.")
+    code: str | None = Field(default=None, description="Error code.")
     step: str | None = Field(default=None, description="Id of the step.")
-    message: str | None = Field(default=None, description="Text that is in the message.")
+    message: str | None = Field(default=None, description="Text that the message contains.")
 
 
 class StepExpectation(EventsExpectation):
     """What a step should do."""
 
-    dropped: int | None = Field(default=None, ge=0, description="How many events it drops.")
+    dropped: int | None = Field(default=None, ge=0, description="Number of events the step drops.")
     errors: list[ExpectedError] | None = Field(
-        default=None, description="The events it fails on, and no others."
+        default=None, description="Exactly the events that fail in this step."
     )
 
 
@@ -80,16 +81,15 @@ class Expect(Spec):
     """What should come of the events."""
 
     output: Expected | None = Field(
-        default=None, description="What leaves the last step; a list is short for `equals`."
+        default=None, description="Expected output of the last step; a list is short for `equals`."
     )
-    sinks: dict[str, Expected] = Field(default_factory=dict, description="Sink → what it should get.")
+    sinks: dict[str, Expected] = Field(default_factory=dict, description="Sink → expected events.")
     steps: dict[str, ExpectedStep] = Field(
-        default_factory=dict, description="Step → what should leave it, and what it drops or fails on."
+        default_factory=dict, description="Step → expected output, dropped events and errors."
     )
     errors: list[ExpectedError] | None = Field(
         default=None,
-        description="The events that steps fail on, and no others. An error that nothing here expects fails "
-        "the test.",
+        description="Exactly the events that fail in any step. An error that isn't listed fails the test.",
     )
 
 
@@ -98,17 +98,17 @@ class Case(Spec):
 
     name: str = Field(min_length=1, description="Unique in the document.")
     input: list[Any] | str = Field(
-        description="Sample events: objects with the columns of the source, or text for a raw one; or the "
-        "path of a file beside the document (json, ndjson, csv, txt)."
+        description="Sample events: objects with the columns of the source, or text for a raw source; or "
+        "the path of a file next to the document (json, ndjson, csv, txt)."
     )
     given: dict[str, Any] = Field(
-        default_factory=dict, description="Step → what the outside would answer, for steps that ask it."
+        default_factory=dict, description="Step → answers of the external system, for steps that call one."
     )
-    expect: Expect = Field(description="What should come of them.")
+    expect: Expect = Field(description="Expected result.")
 
     @field_validator("input", mode="before")
     @classmethod
     def _events_or_file(cls, value: Any) -> Any:
         if not isinstance(value, list | str):
-            raise ValueError("this is a list of events, or the path of a file with them")
+            raise ValueError("must be a list of events, or the path of a file with events")
         return value

@@ -1,10 +1,8 @@
-"""Documents: the envelope, the five kinds, and the way from a mapping to a model."""
+"""Documents: the envelope, the six kinds, and the way from a mapping to a model."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
@@ -13,36 +11,33 @@ from penstock.specs.base import Component, Spec
 from penstock.specs.cases import Case
 from penstock.specs.catalog import Role, catalog, union
 from penstock.specs.durations import SpanText
+from penstock.specs.names import NAME as NAME
+from penstock.specs.names import NAME_PATTERN, name_fault
+from penstock.specs.names import derive_id as derive_id
 from penstock.specs.policies import Batch, CommitPolicy, Effort, Placement, Restart
 from penstock.specs.positions import PositionText
+from penstock.specs.secret import SecretSpec
 from penstock.specs.stream import StreamSpec
 
 API_VERSION = "penstock/v1"
-KINDS = ("Stream", "Source", "Task", "Sink", "Pipeline")
+KINDS = ("Secret", "Stream", "Source", "Task", "Sink", "Pipeline")
 RUNNABLE = ("Source", "Task", "Sink", "Pipeline")
 """Kinds whose documents can be flows; `runs` says which of them are."""
 
 NOT_RUN = frozenset({"tests", "placement"})
 """Fields of a spec that change nothing of what runs."""
 
-NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 _.-]{0,126}[A-Za-z0-9_-])?")
-
 DesiredStatus = Literal["active", "paused", "stopped"]
 
-TESTS = "Sample events and what is expected of them. To change them changes nothing of what runs."
-POSITION = "Where it begins: earliest, latest, offset:N or time:ISO 8601."
-STATUS = "What it should do once it is saved"
-PLACEMENT = "Which workers may run it."
+TESTS = "Test cases: sample events and expected results. Editing them doesn't affect running flows."
+POSITION = "Start position: earliest, latest, offset:N or time:ISO 8601."
+STATUS = "Desired status after saving"
+PLACEMENT = "Workers that may run this flow."
 LATENCY = (
-    "In place of the thresholds of `batch`: the longest time from the append of an event to its "
-    "acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it."
+    "Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to "
+    "its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted "
+    "to meet it."
 )
-
-
-@lru_cache(maxsize=4096)
-def derive_id(name: str) -> str:
-    """The stable id of a name: lower case, spaces become underscores."""
-    return re.sub(r"\s", "_", name.strip().lower())
 
 
 class Metadata(Spec):
@@ -50,26 +45,27 @@ class Metadata(Spec):
 
     name: str = Field(
         description="Unique within its kind; the id is derived from it and can't be changed later.",
-        json_schema_extra={"pattern": f"^{NAME.pattern}$"},
+        json_schema_extra={"pattern": NAME_PATTERN},
     )
-    description: str = Field(default="", description="Notes for the people who operate it.")
-    labels: dict[str, str] = Field(default_factory=dict, description="Free key-value pairs to search by.")
+    description: str = Field(default="", description="Notes for operators.")
+    labels: dict[str, str] = Field(
+        default_factory=dict, description="Arbitrary key-value pairs for searching and filtering."
+    )
 
     @field_validator("name")
     @classmethod
     def _name(cls, name: str) -> str:
-        if not NAME.fullmatch(name):
-            raise ValueError(
-                "a name has 1 to 128 letters, digits, spaces, '_', '-' or '.', "
-                "starts with a letter or digit and does not end with a space or '.'"
-            )
+        if (fault := name_fault(name)) is not None:
+            raise ValueError(fault)
         return name
 
 
 class Document(Spec):
     """The envelope every kind shares."""
 
-    apiVersion: Literal["penstock/v1"] = Field(default="penstock/v1", description="Version of the format.")
+    apiVersion: Literal["penstock/v1"] = Field(
+        default="penstock/v1", description="Version of the document format."
+    )
     kind: str
     metadata: Metadata
 
@@ -90,7 +86,7 @@ class SinkEntry(Effort):
 
     id: str | None = Field(default=None, description="Unique in the pipeline; default: the type or the ref.")
     required: bool = Field(
-        default=True, description="Whether `commit_policy: {mode: required}` waits for it."
+        default=True, description="Whether `commit_policy: {mode: required}` waits for this sink."
     )
 
 
@@ -103,22 +99,24 @@ class SinkRef(SinkEntry):
 class ProcessorEntry(Spec):
     """A step's name in its pipeline."""
 
-    id: str | None = Field(default=None, description="Unique in the pipeline; default: made from the type.")
+    id: str | None = Field(
+        default=None, description="Unique in the pipeline; default: derived from the type."
+    )
 
 
 class SourceBinding(Spec):
     """Where a registered source publishes."""
 
     stream: str | None = Field(
-        default=None, description="Id of the Stream it publishes into; with it the source runs by itself."
+        default=None, description="Id of the Stream to publish to. If set, the source runs on its own."
     )
     auto_create_stream: bool = Field(
         default=False,
-        description="Make the stream with the defaults if it does not exist; without `stream`, it is called "
-        "like the source.",
+        description="Create the stream with default settings if it doesn't exist; without `stream`, it is "
+        "named after the source.",
     )
-    batch: Batch = Field(default_factory=Batch, description="When a batch is complete.")
-    restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
+    batch: Batch = Field(default_factory=Batch, description="When to close a batch.")
+    restart: Restart = Field(default_factory=Restart, description="Restart behavior after a failure.")
     placement: Placement = Field(default_factory=Placement, description=PLACEMENT)
 
 
@@ -126,12 +124,12 @@ class SinkBinding(Effort):
     """What a registered sink subscribes to."""
 
     stream: str | None = Field(
-        default=None, description="Id of the Stream it subscribes to; with it the sink runs by itself."
+        default=None, description="Id of the Stream to subscribe to. If set, the sink runs on its own."
     )
     position: PositionText = Field(default="earliest", description=POSITION)
-    batch: Batch = Field(default_factory=Batch, description="When a batch is complete.")
+    batch: Batch = Field(default_factory=Batch, description="When to close a batch.")
     latency: SpanText | None = Field(default=None, description=LATENCY)
-    restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
+    restart: Restart = Field(default_factory=Restart, description="Restart behavior after a failure.")
     placement: Placement = Field(default_factory=Placement, description=PLACEMENT)
 
 
@@ -145,51 +143,52 @@ class PipelineBuffer(Spec):
 
     type: Literal["wal", "sqlite", "memory"] = Field(
         default="wal",
-        description="Where: `wal` and `sqlite` keep them on disk, `memory` loses them with a restart.",
+        description="Storage: `wal` and `sqlite` keep events on disk; `memory` loses them in a restart.",
     )
     limit: int | None = Field(
         default=None,
         ge=1,
-        description="Events that the pipeline has not read, at most. Null: 100,000 in memory, any on disk.",
+        description="Maximum number of unread events. Null: 100,000 in memory, unlimited on disk.",
     )
     limit_bytes: int | None = Field(
         default=None,
         ge=1,
-        description="Bytes, at most. Null: 64 MiB in memory, 4 GiB with `wal`, 1 GiB with `sqlite`.",
+        description="Maximum size in bytes. Null: 64 MiB in memory, 4 GiB with `wal`, 1 GiB with `sqlite`.",
     )
     mode: Literal["block", "drop", "timeout"] = Field(
         default="block",
-        description="At the limit: let senders wait and refuse them with 503, drop new events (counted, "
-        "429), or let them wait and then drop them.",
+        description="When the limit is reached: `block` makes senders wait and then rejects with 503, "
+        "`drop` drops new events (counted, 429), `timeout` makes senders wait and then drops.",
     )
-    timeout_ms: int = Field(default=5_000, ge=0, description="How long a sender waits for room.")
+    timeout_ms: int = Field(default=5_000, ge=0, description="How long a sender waits for free space.")
     spill: bool = Field(
         default=False,
-        description="With `type: memory`: overflow goes to disk before `mode` applies; a restart loses it.",
+        description="With `type: memory`: spill to disk before `mode` applies. Spilled events are lost in a "
+        "restart.",
     )
 
 
 class PipelineSpec(Spec):
     """Source → processors → sinks under one batching rule and one commit policy."""
 
-    source: AnySource = Field(description="Where events come from: inline, or `{ref: id}`.")
+    source: AnySource = Field(description="Source of the events: inline, or `{ref: id}`.")
     buffer: PipelineBuffer | None = Field(
-        default=None, description="What holds pushed events. Absent: they are kept on disk."
+        default=None, description="Buffer for pushed events. Absent: they are kept on disk."
     )
-    processors: list[AnyProcessor] = Field(default_factory=list, description="Steps, in order.")
+    processors: list[AnyProcessor] = Field(default_factory=list, description="Processing steps, in order.")
     tasks: list[str] | None = Field(
-        default=None, description="In place of `processors`: ids of Tasks whose processors run in that order."
+        default=None, description="Instead of `processors`: ids of Tasks whose processors run in that order."
     )
-    sinks: list[AnySink] = Field(min_length=1, description="Where events go: inline, or `{ref: id}`.")
-    batch: Batch = Field(default_factory=Batch, description="When a batch is complete.")
+    sinks: list[AnySink] = Field(min_length=1, description="Sinks of the events: inline, or `{ref: id}`.")
+    batch: Batch = Field(default_factory=Batch, description="When to close a batch.")
     latency: SpanText | None = Field(default=None, description=LATENCY)
     commit_policy: CommitPolicy = Field(
-        default_factory=CommitPolicy, description="Which sinks must acknowledge."
+        default_factory=CommitPolicy, description="Sinks that must acknowledge a batch."
     )
-    restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
+    restart: Restart = Field(default_factory=Restart, description="Restart behavior after a failure.")
     placement: Placement = Field(default_factory=Placement, description=PLACEMENT)
     dead_letters: str | None = Field(
-        default=None, description="Id of the Stream for what cannot be processed."
+        default=None, description="Id of the Stream for events that can't be processed."
     )
     tests: list[Case] = Field(default_factory=list, description=TESTS)
 
@@ -198,23 +197,33 @@ class TaskOutput(Spec):
     """One stream a task publishes to."""
 
     stream: str = Field(description="Id of the Stream.")
-    when: str | None = Field(default=None, description="SQL condition that chooses the events; absent: all.")
+    when: str | None = Field(
+        default=None, description="SQL condition that selects events; absent: all events."
+    )
 
 
 class TaskSpec(Spec):
     """Reads one stream, runs processors, publishes to one or more streams."""
 
     input: str | None = Field(
-        default=None, description="Id of the Stream it reads; with it and `outputs` the task runs by itself."
+        default=None,
+        description="Id of the Stream to read. With `input` and `outputs` set, the task runs on its own.",
     )
     position: PositionText = Field(default="earliest", description=POSITION)
-    processors: list[AnyProcessor] = Field(min_length=1, description="Steps, in order.")
-    outputs: list[TaskOutput] = Field(default_factory=list, description="Streams it publishes to.")
-    batch: Batch = Field(default_factory=Batch, description="When a batch is complete.")
+    processors: list[AnyProcessor] = Field(min_length=1, description="Processing steps, in order.")
+    outputs: list[TaskOutput] = Field(default_factory=list, description="Streams to publish to.")
+    batch: Batch = Field(default_factory=Batch, description="When to close a batch.")
     latency: SpanText | None = Field(default=None, description=LATENCY)
-    restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
+    restart: Restart = Field(default_factory=Restart, description="Restart behavior after a failure.")
     placement: Placement = Field(default_factory=Placement, description=PLACEMENT)
     tests: list[Case] = Field(default_factory=list, description=TESTS)
+
+
+class SecretDocument(Document):
+    """A Secret."""
+
+    kind: Literal["Secret"]
+    spec: SecretSpec
 
 
 class StreamDocument(Document):
@@ -229,7 +238,7 @@ class SourceDocument(Document):
 
     kind: Literal["Source"]
     spec: union("source", SourceBinding)  # type: ignore[valid-type]
-    status: DesiredStatus = Field(default="active", description=f"{STATUS}, if it runs by itself.")
+    status: DesiredStatus = Field(default="active", description=f"{STATUS}, if the document runs on its own.")
 
 
 class TaskDocument(Document):
@@ -237,7 +246,7 @@ class TaskDocument(Document):
 
     kind: Literal["Task"]
     spec: TaskSpec
-    status: DesiredStatus = Field(default="active", description=f"{STATUS}, if it runs by itself.")
+    status: DesiredStatus = Field(default="active", description=f"{STATUS}, if the document runs on its own.")
 
 
 class SinkDocument(Document):
@@ -245,7 +254,7 @@ class SinkDocument(Document):
 
     kind: Literal["Sink"]
     spec: union("sink", SinkBinding)  # type: ignore[valid-type]
-    status: DesiredStatus = Field(default="active", description=f"{STATUS}, if it runs by itself.")
+    status: DesiredStatus = Field(default="active", description=f"{STATUS}, if the document runs on its own.")
 
 
 class PipelineDocument(Document):
@@ -260,6 +269,7 @@ class Models:
     """The model of each kind."""
 
     by_kind: ClassVar[dict[str, type[Document]]] = {
+        "Secret": SecretDocument,
         "Stream": StreamDocument,
         "Source": SourceDocument,
         "Task": TaskDocument,

@@ -20,7 +20,9 @@ def parse_duration(text: str) -> int:
     """The milliseconds that a text names. ValueError if it names none."""
     found = _PARTS.fullmatch(text)
     if found is None:
-        raise ValueError(f"'{text}' is no duration: write a number and ms, s, m, h or d, such as 10s or 5m")
+        raise ValueError(
+            f"'{text}' is not a valid duration: use a number and ms, s, m, h or d, such as 10s or 5m"
+        )
     ms = int(found[1]) * UNITS_MS[found[2]]
     if ms > LONGEST_MS:
         raise ValueError(f"'{text}' is too long: at most 3650d")
@@ -34,7 +36,7 @@ def _checked(text: str) -> str:
 
 def _positive(text: str) -> str:
     if parse_duration(text) == 0:
-        raise ValueError("a duration of 0 is not possible here")
+        raise ValueError("the duration must be greater than 0")
     return text
 
 

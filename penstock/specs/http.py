@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, model_validator
 
 from penstock.specs.base import Spec
+from penstock.specs.reach import Reach
 
 NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 """Names of headers that HTTP allows."""
@@ -19,7 +20,7 @@ OWNED = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 
 def _name(name: str) -> str:
     if not NAME.fullmatch(name):
-        raise ValueError(f"'{name}' cannot be the name of a header")
+        raise ValueError(f"'{name}' is not a valid header name")
     if name.lower() in OWNED:
         raise ValueError(f"the header '{name}' is set by the client itself")
     return name
@@ -29,7 +30,7 @@ def _headers(headers: dict[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         _name(name)
         if any(char < " " or char == "\x7f" for char in value):
-            raise ValueError(f"the header '{name}' holds a line break or another control character")
+            raise ValueError(f"the header '{name}' contains a line break or another control character")
     return headers
 
 
@@ -45,13 +46,13 @@ def _address(url: str, *schemes: str) -> str:
     if "${" in url:  # judged where the variables are known
         return url
     if not url.startswith(tuple(f"{scheme}://" for scheme in schemes)):
-        raise ValueError(f"the URL does not begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+        raise ValueError(f"the URL must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
     try:
         netloc = urlsplit(url).netloc
     except ValueError:
-        raise ValueError("this is no URL") from None
+        raise ValueError("not a valid URL") from None
     if "@" in netloc:
-        raise ValueError("a URL with a user or a password would be shown: use 'auth'")
+        raise ValueError("a user or password in a URL would be visible: use 'auth'")
     if not netloc:
         raise ValueError("the URL has no host")
     return url
@@ -59,35 +60,41 @@ def _address(url: str, *schemes: str) -> str:
 
 HeaderName = Annotated[str, AfterValidator(_name)]
 Headers = Annotated[dict[str, str], AfterValidator(_headers)]
-Url = Annotated[str, AfterValidator(_url)]
-WebsocketUrl = Annotated[str, AfterValidator(_websocket_url)]
+Url = Annotated[str, AfterValidator(_url), Reach("url")]
+WebsocketUrl = Annotated[str, AfterValidator(_websocket_url), Reach("url")]
 
 
 class Basic(Spec):
     """A user and a password."""
 
-    username: str = Field(description="Name of the user.")
-    password: str = Field(description="Its password; write `${NAME}` to take it from a variable.")
+    username: str = Field(description="User name.")
+    password: str = Field(description="Password; use `${NAME}` to read it from an environment variable.")
 
 
 class OAuth2(Spec):
     """A token that is fetched with the client credentials grant, and again when it expires."""
 
-    token_url: Url = Field(description="Address that gives out tokens.")
-    client_id: str = Field(min_length=1, description="Id of the client.")
-    client_secret: str = Field(description="Its secret; write `${NAME}` to take it from a variable.")
-    scope: str | None = Field(default=None, description="Scopes to ask for, separated by spaces.")
+    token_url: Url = Field(description="URL of the token endpoint.")
+    client_id: str = Field(min_length=1, description="Client id.")
+    client_secret: str = Field(
+        description="Client secret; use `${NAME}` to read it from an environment variable."
+    )
+    scope: str | None = Field(default=None, description="Scopes to request, separated by spaces.")
 
 
 class Auth(Spec):
     """How requests log in: exactly one of these."""
 
-    basic: Basic | None = Field(default=None, description="With a user and a password.")
-    bearer: str | None = Field(default=None, min_length=1, description="With this token.")
-    oauth2: OAuth2 | None = Field(default=None, description="With a token of OAuth 2 client credentials.")
+    basic: Basic | None = Field(
+        default=None, description="HTTP basic authentication with a user and a password."
+    )
+    bearer: str | None = Field(default=None, min_length=1, description="Bearer token.")
+    oauth2: OAuth2 | None = Field(
+        default=None, description="Token from the OAuth 2 client credentials grant."
+    )
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         if sum(each is not None for each in (self.basic, self.bearer, self.oauth2)) != 1:
-            raise ValueError("name exactly one of 'basic', 'bearer' and 'oauth2'")
+            raise ValueError("set exactly one of 'basic', 'bearer' and 'oauth2'")
         return self

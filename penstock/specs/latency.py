@@ -23,7 +23,8 @@ def latency_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
     for name in sorted(THRESHOLDS & batch.keys()) if isinstance(batch, Mapping) else ():
         yield Problem(
             code="exclusive_fields",
-            message=f"'latency' stands in place of 'batch.{name}', which is chosen to keep it",
+            message=f"'latency' and 'batch.{name}' can't be combined: the latency goal determines the "
+            "thresholds of a batch",
             path=f"spec.batch.{name}",
             hint="keep one of the two",
         )
@@ -35,7 +36,7 @@ def latency_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
         where = "input' and 'outputs" if raw["kind"] == "Task" else "stream"
         yield Problem(
             code=CODE,
-            message=f"'latency' needs a {raw['kind'].lower()} that runs by itself",
+            message=f"'latency' needs a {raw['kind'].lower()} that runs on its own",
             path=PATH,
             hint=f"add '{where}', or set the latency in the pipeline that uses it",
         )
@@ -46,7 +47,7 @@ def unable_source(kind: str) -> Problem:
     able = sorted(name for name, found in catalog("source").classes.items() if getattr(found, "paced", False))
     return Problem(
         code=CODE,
-        message=f"'latency' isn't available for a source of type '{kind}': it has no times of arrival",
+        message=f"'latency' isn't available for a source of type '{kind}': its events have no arrival time",
         path=PATH,
         hint=f"use a source of type {' or '.join(able)}, or set the thresholds of 'batch'",
     )

@@ -20,16 +20,17 @@ class Batch(Spec):
     max_tx_bytes: int = Field(
         default=256 * 1024 * 1024,
         ge=1,
-        description="A transaction that makes a batch larger than this fails the pipeline.",
+        description="A transaction that would make a batch larger than this fails the pipeline.",
     )
     max_tx_ms: int = Field(
         default=60_000,
         ge=0,
-        description="A transaction that has not ended this long after its first event was appended is "
-        "processed without the rest, and counted.",
+        description="A transaction still open this long after the append of its first event is processed "
+        "without the rest, and counted.",
     )
     max_inflight: Literal["auto"] | int = Field(
-        default="auto", description="Batches processed at once. `auto` lets the source decide."
+        default="auto",
+        description="Maximum number of batches processed at a time. `auto` lets the source decide.",
     )
 
 
@@ -58,7 +59,7 @@ class CommitPolicy(Spec):
         default="required",
         description="`all` sinks, those marked `required`, or any `quorum` of them.",
     )
-    quorum: int | None = Field(default=None, ge=1, description="With `mode: quorum`: how many sinks.")
+    quorum: int | None = Field(default=None, ge=1, description="With `mode: quorum`: number of sinks.")
 
 
 class Effort(Spec):
@@ -67,12 +68,12 @@ class Effort(Spec):
     deadline_ms: int = Field(
         default=60_000,
         ge=1,
-        description="A batch that is not acknowledged within this time, after all attempts, counts as not "
-        "delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.",
+        description="A batch that is not acknowledged within this time, including retries, counts as not "
+        "delivered. Time spent computing the batch or waiting at the request of the sink is not included.",
     )
-    retries: int = Field(default=3, ge=0, description="Further attempts after one that failed.")
+    retries: int = Field(default=3, ge=0, description="Retries after a failed attempt.")
     backoff_ms: int = Field(
-        default=200, ge=0, description="Wait before the second attempt; doubles each time, with some chance."
+        default=200, ge=0, description="Wait before the first retry; doubles with each retry, with jitter."
     )
 
 
@@ -81,16 +82,20 @@ class Placement(Spec):
 
     labels: dict[str, str] = Field(
         default_factory=dict,
-        description="Labels that a worker must have, all of them, such as `zone: a`. None: any worker.",
+        description="Labels a worker must have, such as `zone: a`; all must match. Empty: any worker.",
     )
 
 
 class Restart(Spec):
     """What happens when a running pipeline fails. Every committed batch resets the count of attempts."""
 
-    policy: Literal["on_failure", "never"] = Field(default="on_failure", description="Whether to try again.")
-    max_attempts: int = Field(default=5, ge=1, description="Failures in a row before it is `failed`.")
-    backoff_ms: int = Field(
-        default=1_000, ge=0, description="Wait before the second attempt; doubles each time."
+    policy: Literal["on_failure", "never"] = Field(
+        default="on_failure", description="Whether to restart after a failure."
     )
-    max_backoff_ms: int = Field(default=60_000, ge=0, description="Longest wait between two attempts.")
+    max_attempts: int = Field(
+        default=5, ge=1, description="Consecutive failures before the status becomes `failed`."
+    )
+    backoff_ms: int = Field(
+        default=1_000, ge=0, description="Wait before the first restart; doubles with each restart."
+    )
+    max_backoff_ms: int = Field(default=60_000, ge=0, description="Longest wait between two restarts.")

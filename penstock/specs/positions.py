@@ -45,13 +45,13 @@ def parse_position(text: str) -> Position:
     if kind == "time":
         return Position("time", time=_time(value))
     raise ValueError(
-        f"'{text}' is no position: write earliest, latest, offset:N or time:2026-01-31T12:00:00Z"
+        f"'{text}' is not a valid position: use earliest, latest, offset:N or time:2026-01-31T12:00:00Z"
     )
 
 
 def _offset(text: str) -> int:
     if not _OFFSET.fullmatch(text) or int(text) > LAST_OFFSET:
-        raise ValueError(f"'{text}' is no offset: write a whole number from 0, such as offset:42")
+        raise ValueError(f"'{text}' is not a valid offset: use a whole number from 0, such as offset:42")
     return int(text)
 
 
@@ -60,7 +60,9 @@ def _time(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):  # beyond the years 1 to 9999 in UTC
-        raise ValueError(f"'{text}' is no time: write ISO 8601, such as time:2026-01-31T12:00:00Z") from None
+        raise ValueError(
+            f"'{text}' is not a valid time: use ISO 8601, such as time:2026-01-31T12:00:00Z"
+        ) from None
 
 
 def _checked(text: str) -> str:

@@ -55,7 +55,7 @@ def _problem(details: ErrorDetails, model: type[BaseModel]) -> Problem:
         expected = [w.strip("'") for w in details["ctx"]["expected"].replace(" or ", ", ").split(", ")]
         message, hint = f"{details['input']!r} is not valid here", did_you_mean(details["input"], expected)
     elif kind == "too_short" and details["ctx"]["min_length"] == 1:
-        message, hint = "at least one is needed here", f"add one to '{location[-1]}'"
+        message, hint = "at least one is required", f"add one to '{location[-1]}'"
     elif code == "wrong_type":
         # A union reports each of its branches under the branch's own name; only the field is a place.
         path = path_of(p for p in location if p not in ("int", "str", "literal['auto']"))
@@ -75,7 +75,7 @@ def _tag_problem(details: ErrorDetails, path: str) -> Problem:
         if not isinstance(details["input"], dict):
             return Problem(
                 code="wrong_type",
-                message=f"a {role} is a mapping with a 'type'",
+                message=f"a {role} must be a mapping with a 'type'",
                 path=path,
                 hint=f"one of: {', '.join(catalog(role).classes)}",
             )
@@ -91,7 +91,7 @@ def _tag_problem(details: ErrorDetails, path: str) -> Problem:
             code="broken_component",
             message=f"{role} '{given}' is installed but failed to load: {catalog(role).broken[given]}",
             path=f"{path}.type",
-            hint="repair or remove the package that provides it",
+            hint="fix or remove the package that provides it",
         )
     return Problem(
         code="unknown_type",

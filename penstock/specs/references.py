@@ -8,7 +8,9 @@ from functools import partial
 from typing import Any
 
 from penstock.specs.catalog import Role
-from penstock.specs.documents import API_VERSION, NAME, derive_id, has_own_stream
+from penstock.specs.documents import API_VERSION, derive_id, has_own_stream, what_runs
+from penstock.specs.names import name_fault
+from penstock.specs.variables import secrets_in
 
 INPUT = ".in"
 """After a pipeline's id: the stream that holds what is pushed to it. It can be named like any other."""
@@ -36,15 +38,21 @@ def references_of(document: dict[str, Any]) -> list[Reference]:
         "Sink": partial(_bound, "sink"),
     }
     found = readers.get(str(document.get("kind")))
-    references = [
-        Reference(kind, derive_id(value), path)
-        for kind, value, path in (found(spec) if found else ())
-        if isinstance(value, str) and value
+    if found is None:
+        return []
+    secrets = [
+        Reference("Secret", derive_id(name), path)
+        for name, path in secrets_in(what_runs(document).get("spec"), "spec")
     ]
     if (made := made_stream(document)) is not None:
         path = "spec.stream" if spec.get("stream") else "spec.auto_create_stream"
-        return [Reference("Stream", derive_id(made["metadata"]["name"]), path, made=True)]
-    return references
+        return [Reference("Stream", derive_id(made["metadata"]["name"]), path, made=True), *secrets]
+    references = [
+        Reference(kind, derive_id(value), path)
+        for kind, value, path in found(spec)
+        if isinstance(value, str) and value
+    ]
+    return [*references, *secrets]
 
 
 def publishes_to(source: Mapping[str, Any]) -> str | None:
@@ -64,7 +72,7 @@ def made_stream(document: Mapping[str, Any]) -> dict[str, Any] | None:
     if document.get("kind") != "Source" or not isinstance(spec, Mapping):
         return None
     name = publishes_to(document) if spec.get("auto_create_stream") is True else None
-    if name is None or not NAME.fullmatch(name):
+    if name is None or name_fault(name) is not None:
         return None
     return {"apiVersion": API_VERSION, "kind": "Stream", "metadata": {"name": name}, "spec": {}}
 

@@ -31,16 +31,18 @@ class WalBatch(Spec):
 class Wal(Spec):
     """The write-ahead log of a stream: durability, replay window and disk use."""
 
-    enabled: bool = Field(default=True, description="`false` makes a transient stream: gone after a restart.")
+    enabled: bool = Field(
+        default=True, description="`false` makes the stream transient: its events are lost in a restart."
+    )
     retention_ms: int | None = Field(
         default=604_800_000,
         ge=1,
-        description="Keep closed segments this long, by append time; null: for ever.",
+        description="How long closed segments are kept, by append time; null: unlimited.",
     )
     retention_bytes: int | None = Field(
-        default=None, ge=1, description="Cap on bytes; the first limit reached wins."
+        default=None, ge=1, description="Maximum size in bytes; the first limit reached applies."
     )
-    max_segments: int = Field(default=64, ge=1, description="Cap on the number of segment files.")
+    max_segments: int = Field(default=64, ge=1, description="Maximum number of segment files.")
     segment_bytes: int = Field(
         default=64 * 1024 * 1024, ge=1, description="Size at which a segment is closed."
     )
@@ -50,7 +52,7 @@ class Wal(Spec):
     )
     sync: bool = Field(default=False, description="`true`: fsync before the acknowledgement (group commit).")
     on_full: Literal["drop_oldest", "block"] = Field(
-        default="drop_oldest", description="What a cap does to unread events."
+        default="drop_oldest", description="What happens to unread events when a limit is reached."
     )
     batch: WalBatch = Field(default_factory=WalBatch, description="Grouping before a flush.")
 
@@ -58,21 +60,20 @@ class Wal(Spec):
 class StreamBuffer(Spec):
     """The bounded buffer before the log, and what happens to an append that finds no room."""
 
-    max_events: int = Field(default=100_000, ge=1, description="Events the buffer holds.")
-    max_bytes: int = Field(default=64 * 1024 * 1024, ge=1, description="Bytes the buffer holds.")
+    max_events: int = Field(default=100_000, ge=1, description="Maximum number of events in the buffer.")
+    max_bytes: int = Field(default=64 * 1024 * 1024, ge=1, description="Maximum size of the buffer in bytes.")
     max_unread: int | None = Field(
         default=None,
         ge=1,
-        description="There is no room for more than this many events that a reader has not read. "
-        "Null: no such limit.",
+        description="Maximum number of events that a reader has not read. Null: unlimited.",
     )
     mode: Literal["block", "drop", "timeout"] = Field(
-        default="block", description="No room: make the producer wait, drop (counted), or wait and then drop."
+        default="block",
+        description="When the buffer is full: `block` makes producers wait, `drop` drops "
+        "new events (counted), `timeout` makes producers wait and then drops.",
     )
     timeout_ms: int = Field(default=5_000, ge=0, description="With `mode: timeout`: how long to wait.")
-    spill: bool = Field(
-        default=False, description="Transient streams: overflow to disk before `mode` applies."
-    )
+    spill: bool = Field(default=False, description="Transient streams: spill to disk before `mode` applies.")
 
 
 class StreamSpec(Spec):
@@ -86,4 +87,4 @@ class StreamSpec(Spec):
     timestamps: Timestamps = Field(default="iso", description=TIMESTAMPS)
     wal: Wal = Field(default_factory=Wal, description="Durability, replay window and disk use.")
     buffer: StreamBuffer = Field(default_factory=StreamBuffer, description="Backpressure.")
-    storage: Literal["local", "sqlite", "kafka"] = Field(default="local", description="Where the log lives.")
+    storage: Literal["local", "sqlite", "kafka"] = Field(default="local", description="Storage of the log.")

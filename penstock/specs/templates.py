@@ -16,9 +16,11 @@ Event = Mapping[str, Any]
 def columns_of(template: Any) -> Iterator[str]:
     """The columns that a template, or the texts inside a JSON value, name; ValueError if one is malformed."""
     if isinstance(template, str):
-        for _, name, spec, conversion in string.Formatter().parse(template):
+        for text, name, spec, conversion in string.Formatter().parse(template):
+            if text.endswith("$") and spec:
+                continue  # `${secret:name}` or `${NAME:-default}`, which a document has until it runs
             if name is not None and (not name or spec or conversion):
-                raise ValueError("write only the name of a column between braces")
+                raise ValueError("only a column name may be between braces")
             if name is not None:
                 yield name
     elif isinstance(template, Mapping):
@@ -34,7 +36,7 @@ def checked(template: Any, path: str) -> list[str]:
     try:
         return list(columns_of(template))
     except ValueError as error:
-        hint = "write {column}, and {{ or }} for a brace"
+        hint = "use {column}, and {{ or }} for a literal brace"
         raise Invalid(Problem(code="invalid_template", message=str(error), path=path, hint=hint)) from None
 
 

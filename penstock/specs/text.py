@@ -51,7 +51,7 @@ class _Loader(Composer, yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else ya
             raise ConstructorError(None, None, f"more than {DEEPEST} levels deep", mark)
         node = super().compose_node(parent, index)
         if alias and id(node) not in self._sizes:
-            raise ConstructorError(None, None, "an alias stands inside of what it names", mark)
+            raise ConstructorError(None, None, "an alias refers to its own parent", mark)
         self._nodes += self._sizes[id(node)] if alias else 1
         if self._nodes > MOST_NODES:
             raise ConstructorError(None, None, f"more than {MOST_NODES} values", mark)
@@ -72,7 +72,7 @@ class _Loader(Composer, yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else ya
                 what = f"the key{shown} is not text; put it in quotes"
                 raise ConstructorError(None, None, what, key_node.start_mark)
             if key in seen:
-                raise ConstructorError(None, None, f"the key '{key}' stands twice", key_node.start_mark)
+                raise ConstructorError(None, None, f"duplicate key '{key}'", key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)  # type: ignore[no-any-return]
 
@@ -115,7 +115,7 @@ def read_one(text: str | bytes) -> Any:
     """The one value in a text, as it stands."""
     values = _values(text)
     if len(values) > 1:
-        message = f"one document is expected here, not {len(values)}"
+        message = f"expected one document, found {len(values)}"
         raise Unreadable(Problem(code="several_documents", message=message))
     return values[0] if values else None
 
@@ -196,7 +196,7 @@ def _in_bundle(bundle: dict[str, Any]) -> list[Any]:
         problems.append(Problem(code="invalid_choice", message=message, path="apiVersion", hint=hint))
     documents = bundle.get("documents")
     if not isinstance(documents, list):
-        message = "a bundle has a list of documents"
+        message = "a bundle must have a list of documents"
         problems.append(Problem(code="wrong_type", message=message, path="documents"))
     if problems or not isinstance(documents, list):
         raise Invalid(*problems)
@@ -233,7 +233,7 @@ def _json(text: str | bytes) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("duplicate key")
     return value
 
 

@@ -8,24 +8,26 @@ from pydantic import Field
 
 from penstock.errors import Invalid, Problem
 from penstock.specs.base import Spec
+from penstock.specs.reach import FilePath
 
 
 class Tls(Spec):
     """Encrypted connections. Files are read where the flow runs."""
 
-    ca_file: str | None = Field(
+    ca_file: FilePath | None = Field(
         default=None,
         min_length=1,
-        description="PEM file of trusted authorities. Absent: those of the system.",
+        description="PEM file of trusted certificate authorities. Absent: those of the system.",
     )
-    certificate_file: str | None = Field(
+    certificate_file: FilePath | None = Field(
         default=None,
         min_length=1,
-        description="PEM file with the client's private key and certificates, if the server asks for one.",
+        description="PEM file with the client's private key and certificates, if the server requires a "
+        "client certificate.",
     )
     key_password: str | None = Field(default=None, description="Password of the private key.")
     verify_hostname: bool = Field(
-        default=True, description="Whether the name in the server's certificate must be that of its address."
+        default=True, description="Whether the server's certificate must match its host name."
     )
 
     def context(self, path: str = "tls") -> ssl.SSLContext:
@@ -40,7 +42,7 @@ class Tls(Spec):
                 made.load_cert_chain(self.certificate_file, password=self.key_password or "")
         except OSError as error:  # of which the errors of `ssl` are a kind
             message = f"can't use '{file}': {reason_of(error).lower()}"
-            hint = "check that the file is on the worker, is PEM, and that key_password is right"
+            hint = "check that the file is on the worker, is PEM, and that key_password is correct"
             problem = Problem(code="tls_file", message=message, path=f"{path}.{name}", hint=hint)
             raise Invalid(problem) from None
         return made
@@ -53,4 +55,4 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, ssl.SSLError) and error.reason:
         return error.reason.replace("_", " ").lower()
     text = getattr(error, "strerror", None) or str(error)
-    return str(text) or "no answer"
+    return str(text) or "no response"

@@ -12,8 +12,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from penstock.errors import Invalid, Problem, did_you_mean
-from penstock.specs.documents import KINDS, NAME, RUNNABLE, Document, Models, has_own_stream
+from penstock.plurals import plural
+from penstock.specs.documents import KINDS, RUNNABLE, Document, Models, has_own_stream
 from penstock.specs.latency import latency_problems, without_rivals
+from penstock.specs.names import name_fault
 from penstock.specs.problems import problems_of
 from penstock.specs.references import references_of
 
@@ -80,7 +82,7 @@ def _not_a_document(raw: Any) -> list[Problem]:
         return [
             Problem(
                 code="not_a_document",
-                message=f"a document is a mapping, not {type(raw).__name__}",
+                message=f"a document must be a mapping, not {type(raw).__name__}",
                 hint="start with 'kind:', 'metadata:' and 'spec:'",
             )
         ]
@@ -133,7 +135,7 @@ def _unique(
         if name in seen:
             yield Problem(
                 code="duplicate_id",
-                message=f"two {what}s are called '{name}'",
+                message=f"two {what}s have the name '{name}'",
                 path=f"{path}[{i}].{field}",
                 hint=f"give each {what} its own '{field}'",
             )
@@ -144,7 +146,7 @@ def _either(spec: Mapping[str, Any]) -> Iterator[Problem]:
     if spec.get("tasks") is not None and spec.get("processors"):
         yield Problem(
             code="exclusive_fields",
-            message="'tasks' stands in place of 'processors'",
+            message="'tasks' and 'processors' can't be combined",
             path="spec.tasks",
             hint="keep one of the two",
         )
@@ -158,26 +160,29 @@ def _commit_policy(spec: Mapping[str, Any]) -> Iterator[Problem]:
     path = "spec.commit_policy.quorum"
     if mode == "quorum" and quorum is None:
         yield Problem(
-            code="missing_field", message="mode 'quorum' needs a number", path=path, hint=f"1 to {len(sinks)}"
+            code="missing_field",
+            message="mode 'quorum' needs 'quorum', the number of sinks",
+            path=path,
+            hint=f"1 to {len(sinks)}",
         )
     if mode == "quorum" and isinstance(quorum, int) and not 1 <= quorum <= len(sinks):
         yield Problem(
             code="quorum_out_of_range",
-            message=f"a quorum of {quorum} cannot be met by {len(sinks)} sink{'s' * (len(sinks) != 1)}",
+            message=f"a quorum of {quorum} can't be met by {plural(len(sinks), 'sink')}",
             path=path,
             hint=f"1 to {len(sinks)}",
         )
     if mode != "quorum" and quorum is not None:
         yield Problem(
             code="exclusive_fields",
-            message=f"'quorum' has no meaning with mode '{mode}'",
+            message=f"'quorum' can't be used with mode '{mode}'",
             path=path,
-            hint="set mode: quorum, or leave it out",
+            hint="set mode: quorum, or remove 'quorum'",
         )
     if mode == "required" and all(isinstance(s, Mapping) and s.get("required") is False for s in sinks):
         yield Problem(
             code="no_required_sink",
-            message="mode 'required' waits for no sink: every batch would count as delivered",
+            message="mode 'required' needs at least one required sink",
             path="spec.sinks",
             hint="mark one sink required, or choose another mode",
         )
@@ -190,7 +195,7 @@ def _restart(restart: Any) -> Iterator[Problem]:
     if isinstance(first, int) and isinstance(longest, int) and first > longest:
         yield Problem(
             code="invalid_value",
-            message=f"the first wait ({first} ms) is longer than the longest ({longest} ms)",
+            message=f"the first wait ({first} ms) exceeds the longest wait ({longest} ms)",
             path="spec.restart.max_backoff_ms",
             hint=f"at least {first}",
         )
@@ -200,7 +205,7 @@ def _inflight(batch: Any) -> Iterator[Problem]:
     if isinstance(batch, Mapping) and isinstance(n := batch.get("max_inflight"), int) and n < 1:
         yield Problem(
             code="invalid_value",
-            message="at least one batch is in flight",
+            message="at least one batch must be in flight",
             path="spec.batch.max_inflight",
             hint="a number from 1, or auto",
         )
@@ -213,14 +218,14 @@ def _auto_created(spec: Mapping[str, Any]) -> Iterator[Problem]:
     if has_own_stream("source", spec):
         yield Problem(
             code="exclusive_fields",
-            message=f"a source of type '{spec['type']}' reads its stream and publishes into none",
+            message=f"a source of type '{spec['type']}' reads a stream and can't publish to one",
             path="spec.auto_create_stream",
-            hint="leave it out",
+            hint="remove 'auto_create_stream'",
         )
-    elif isinstance(name, str) and not NAME.fullmatch(name):
+    elif isinstance(name, str) and name_fault(name) is not None:
         yield Problem(
             code="invalid_value",
-            message=f"no stream can be called '{name}'",
+            message=f"'{name}' is not a valid stream name",
             path="spec.stream",
             hint="1 to 128 letters, digits, spaces, '_', '-' or '.'",
         )
@@ -231,7 +236,7 @@ def _storage(spec: Mapping[str, Any]) -> Iterator[Problem]:
     if isinstance(wal, Mapping) and wal.get("enabled") is False and spec.get("storage", "local") != "local":
         yield Problem(
             code="exclusive_fields",
-            message=f"a transient stream cannot live in '{spec['storage']}'",
+            message=f"a transient stream can't use storage '{spec['storage']}'",
             path="spec.storage",
             hint="use storage: local, or enable the wal",
         )

@@ -49,7 +49,7 @@ _LEFT_KEPT = frozenset({"LeftOuter", "LeftSemi", "LeftAnti"})
 def check_query(spark: Catalyst, plan: Any, table: str) -> None:
     """Refuses an analysed query that holds anything foreign, needs state over `table` or never reads it."""
     if not _Query(table).reads(spark.tree(plan)):
-        message = f"the query does not read '{table}', so it would make no events"
+        message = f"the query does not read '{table}', so it would produce no events"
         raise refuse("sql_error", message, f"select FROM {table}")
 
 
@@ -74,7 +74,7 @@ def check_column(spark: Catalyst, plan: Any) -> None:
         raise stateful("an aggregate function", "the events")
     if name != "Project" or plans.name(plan.child()) == "Generate":
         hint = "use an sql step: SELECT …, explode(…) FROM input"
-        raise refuse("sql_forbidden", "an expression that makes several rows is not allowed here", hint)
+        raise refuse("sql_forbidden", "an expression that produces several rows is not allowed here", hint)
     for expression in spark.trees(plan.expressions()):
         _check_expression(expression)
 
@@ -82,13 +82,13 @@ def check_column(spark: Catalyst, plan: Any) -> None:
 def check_aggregate(spark: Catalyst, plan: Any) -> None:
     """Refuses the analysed aggregation of one expression unless Spark can keep it up as events come in."""
     if plans.name(plan) != "Aggregate" or plans.name(plan.child()) == "Generate":
-        raise refuse("sql_forbidden", "an expression that makes several rows is not allowed here")
+        raise refuse("sql_forbidden", "an expression that produces several rows is not allowed here")
     for expression in spark.trees(plan.expressions()):
         _check_expression(expression)
     calls = list(aggregate_calls(plan))
     if not calls:
         hint = "use an aggregate function, such as count(*), sum(…) or max(…)"
-        raise refuse("sql_error", "the expression puts no events together", hint)
+        raise refuse("sql_error", "the expression doesn't aggregate events", hint)
     for call in calls:
         if call.isDistinct():
             hint = "use size(collect_set(…)), or approx_count_distinct(…) for many values"

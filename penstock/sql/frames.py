@@ -46,7 +46,7 @@ def run_query(df: DataFrame, text: str, *, field: str = "query", table: str = "i
     twice = [name for name, count in Counter(c.lower() for c in result.columns).items() if count > 1]
     if twice:
         message = f"the result has more than one column '{twice[0]}'"
-        hint = "name the columns instead of *, or give one of them another name with AS"
+        hint = "name the columns instead of *, or rename one of them with AS"
         raise Invalid(Problem(code="duplicate_column", message=message, path=field, hint=hint))
     return result
 

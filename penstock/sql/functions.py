@@ -16,15 +16,15 @@ DENIED = {
     "try_reflect": "it calls Java methods",
     "from_protobuf": "it reads a descriptor file",
     "to_protobuf": "it reads a descriptor file",
-    "current_user": "it tells the account Penstock runs under",
-    "session_user": "it tells the account Penstock runs under",
-    "user": "it tells the account Penstock runs under",
+    "current_user": "it reveals the account Penstock runs under",
+    "session_user": "it reveals the account Penstock runs under",
+    "user": "it reveals the account Penstock runs under",
 }
 
 DENIED_NODES = {
     "CallMethodViaReflection": "calling Java methods is not allowed",
     "TryReflect": "calling Java methods is not allowed",
-    "CurrentUser": "current_user is not allowed: it tells the account Penstock runs under",
+    "CurrentUser": "current_user is not allowed: it reveals the account Penstock runs under",
     "VariableReference": "session variables are not allowed",
     "PythonUDF": "user-defined functions are not allowed",
     "ScalaUDF": "user-defined functions are not allowed",
@@ -87,7 +87,7 @@ def arguments_refusal(function: str, call: plans.Node) -> str | None:
 def _options_refusal(function: str, arguments: list[plans.Node]) -> str | None:
     for argument in arguments:
         if argument.name != "UnresolvedFunction" or _call_name(argument) != "map":
-            return f"the options of {function}() must be written as map('name', 'value', …)"
+            return f"the options of {function}() must be given as map('name', 'value', …)"
         words = argument.fields["arguments"]
         if any(word.name != "Literal" for word in words):
             return f"the options of {function}() must be plain text"
@@ -108,7 +108,7 @@ def _schema_refusal(function: str, argument: plans.Node) -> str | None:
         text = str(argument.fields["value"]).lstrip()
         if text[:1].isalnum() or text[:1] in ("_", "`", ""):
             return None
-    return f"the schema of {function}() must be written as text like 'id BIGINT, name STRING'"
+    return f"the schema of {function}() must be given as text such as 'id BIGINT, name STRING'"
 
 
 def _call_name(call: plans.Node) -> str:

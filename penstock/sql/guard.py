@@ -64,8 +64,8 @@ REASONS = {
     "PosParameter": "a parameter marker is not allowed: there are no parameters",
     "RelationTimeTravel": "VERSION AS OF and TIMESTAMP AS OF are not allowed",
     "RelationChanges": "CHANGES is not allowed",
-    "NamedStreamingRelation": "STREAM is not allowed: input is read as it is",
-    "CurrentUser": "current_user is not allowed: it tells the account Penstock runs under",
+    "NamedStreamingRelation": "STREAM is not allowed: the input is already a stream",
+    "CurrentUser": "current_user is not allowed: it reveals the account Penstock runs under",
     "CompoundBody": "BEGIN … END is not allowed: only one query",
     "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE is not allowed",
     "InsertIntoStatement": "INSERT is not allowed",
@@ -151,7 +151,7 @@ def _check_relation(node: plans.Node, visible: frozenset[str]) -> str:
         raise refuse("sql_forbidden", REASONS["NamedStreamingRelation"], at=at)
     if len(parts) > 1:
         shown = ".".join(parts)
-        hint = f"write `{shown}`" if shown.lower() in visible else None
+        hint = f"use `{shown}`" if shown.lower() in visible else None
         raise refuse("sql_forbidden", f"table {shown} is not allowed: only {_only(visible)}", hint, at)
     if parts[0].lower() not in visible:
         hint = did_you_mean(parts[0], visible)
@@ -181,14 +181,14 @@ def _check_function(jvm: Any, node: plans.Node, parts: list[str]) -> None:
     shown = ".".join(parts)
     name = shown.lower()
     if len(parts) > 1:
-        hint = f"write {parts[-1]}()" if parts[-1].lower() in functions.builtin(jvm) else None
-        raise refuse("sql_forbidden", f"function {shown}() is not allowed: only builtin ones", hint, at)
+        hint = f"use {parts[-1]}()" if parts[-1].lower() in functions.builtin(jvm) else None
+        raise refuse("sql_forbidden", f"function {shown}() is not allowed: only built-in functions", hint, at)
     if reason := functions.DENIED.get(name):
         raise refuse("sql_forbidden", f"function {name}() is not allowed: {reason}", at=at)
     known = functions.builtin(jvm)
     if name not in known:
         close = nearest(name, known - functions.DENIED.keys())
-        hint = f"did you mean '{close}'?" if close else "only Spark's builtin functions are there"
+        hint = f"did you mean '{close}'?" if close else "only Spark's built-in functions are available"
         raise refuse("unknown_function", f"there is no function {shown}()", hint, at)
     if node.name == "UnresolvedFunction" and (refusal := functions.arguments_refusal(name, node)):
         raise refuse("sql_forbidden", refusal, at=at)

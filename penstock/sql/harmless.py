@@ -157,5 +157,7 @@ def _nodes(plan: plans.Node) -> Iterator[plans.Node]:
 def _untried(node: Any, what: str, hint: str) -> Invalid:
     place = plans.position(node)
     at = f" (line {place[0]}, column {place[1]})" if place else ""
-    message = f"{what} has an expression that may fail on an event, which cannot be caught there{at}"
+    message = (
+        f"{what} has an expression that may fail on an event, and such a failure can't be caught there{at}"
+    )
     return Invalid(Problem(code="sql_untried", message=message, path="query", hint=hint))

@@ -38,8 +38,8 @@ def join_condition(left: DataFrame, right: DataFrame, text: str, *, field: str) 
         else:
             made.append(or_null(left, spark.column(part)))
     if not keys:
-        message = "nothing has to be equal on both sides"
-        hint = f"begin with one such condition: id = {right.columns[0]}.id AND …"
+        message = "no equality condition between both sides"
+        hint = f"add an equality condition: id = {right.columns[0]}.id AND …"
         raise Invalid(Problem(code="join_without_key", message=message, path=field, hint=hint))
     whole = made[0]
     for each in made[1:]:

@@ -70,7 +70,7 @@ def unknown_column(column: str, columns: Sequence[str], at: tuple[int, int] | No
     lower = {c.lower(): c for c in columns}
     close = nearest(column, lower) or nearest(column.rpartition(".")[2], lower)
     if close == column.lower():
-        hint = "the event has it, but it is not visible here; "
+        hint = "the event has this column, but it is not visible here; "
     else:
         hint = f"did you mean '{lower[close]}'? " if close else ""
     return Problem(
@@ -128,7 +128,7 @@ def _sentence(error: PySparkException) -> str:
     text = re.sub(r"^\s*\[[A-Z0-9_.]+\]\s*", "", text).split("\n== SQL")[0].split(";\n")[0]
     text = re.sub(r"\s*SQLSTATE: \w+.*", "", text, flags=re.DOTALL)
     sentences = re.split(r"(?<=\.)\s+", " ".join(text.split()))
-    return " ".join(s for s in sentences[:2] if "://" not in s).rstrip(".") or "Spark refuses this SQL"
+    return " ".join(s for s in sentences[:2] if "://" not in s).rstrip(".") or "Spark rejects this SQL"
 
 
 def _breakdown(error: Exception) -> Problem:
@@ -138,7 +138,7 @@ def _breakdown(error: Exception) -> Problem:
     if ".parsePlan" in text:
         return NOT_A_QUERY  # some statements, such as INSERT OVERWRITE DIRECTORY, break Catalyst's own parser
     found = re.search(r"\[[A-Z_.]+\] (.*?)(?: SQLSTATE|\n|$)", text)
-    return Problem(code="sql_error", message=found[1].rstrip(".") if found else "Spark refuses this SQL")
+    return Problem(code="sql_error", message=found[1].rstrip(".") if found else "Spark rejects this SQL")
 
 
 def _unquoted(name: str) -> str:

@@ -26,9 +26,7 @@ def parse_schema(spark: SparkSession, ddl: str, *, field: str) -> StructType:
     if not names:
         raise Invalid(_syntax("no column", ddl, field))
     if twice := sorted({n for n in names if names.count(n) > 1}):
-        raise Invalid(
-            Problem(code="duplicate_column", message=f"the column '{twice[0]}' stands twice", path=field)
-        )
+        raise Invalid(Problem(code="duplicate_column", message=f"duplicate column '{twice[0]}'", path=field))
     return schema
 
 
@@ -37,9 +35,9 @@ def _trouble(error: PySparkException) -> str:
     if error.getCondition() == "UNSUPPORTED_DATATYPE":
         return f"there is no type {parameters.get('typeName', '')}"
     near = parameters.get("error", "").strip("'")
-    return "not a list of columns" + (f": trouble at '{near}'" if near else "")
+    return "not a list of columns" + (f": syntax error at '{near}'" if near else "")
 
 
 def _syntax(what: str, ddl: str, field: str) -> Problem:
-    hint = "write columns as Spark DDL: id BIGINT, name STRING"
+    hint = "declare columns as Spark DDL: id BIGINT, name STRING"
     return Problem(code="schema_syntax", message=f"{what} in {ddl!r}", path=field, hint=hint)

@@ -45,33 +45,76 @@ TRIES = 20
 
 
 class Counters:
-    """Counters that only grow. In a read-only directory nothing is counted.
+    """Counters that only grow, in a file that is opened with its first use. In a read-only directory nothing
+    is counted.
 
-    `check` is called under their lock before a change, and may refuse it.
+    `check` is called under their lock before a change, and may refuse it; `on_open` when the file is opened.
     """
 
     def __init__(
-        self, path: Path, files: Files | None = None, check: Callable[[], None] = lambda: None
+        self,
+        path: Path,
+        files: Files | None = None,
+        check: Callable[[], None] = lambda: None,
+        on_open: Callable[[], None] = lambda: None,
     ) -> None:
-        self._check = check
+        self._path, self._files = path, files or Files()
+        self._check, self._on_open = check, on_open
         self._fd: int | None = None
         self._writable = False
         self._map: mmap.mmap | None = None
-        self._mutex = threading.Lock()  # threads of a process share a file lock
+        self._resting = True
+        self._mutex = threading.RLock()  # threads of a process share a file lock
+        self._uses = 0
+
+    def _wake(self) -> mmap.mmap | None:
+        """The file, opened if it rests; None if there is none. The caller holds the mutex."""
+        if self._resting:
+            self._resting = False
+            try:
+                self._fd, self._writable = self._files.open_shared(self._path, SIZE)
+                access = mmap.ACCESS_WRITE if self._writable else mmap.ACCESS_READ
+                self._map = mmap.mmap(self._fd, SIZE, access=access)
+            except (OSError, ValueError):  # a full disk, or a read-only directory that has none
+                self._shut()
+            self._on_open()
+        return self._map
+
+    @property
+    def open_files(self) -> int:
+        """Descriptors in use: that of the file, and that of its mapping."""
+        return 0 if self._fd is None else 2
+
+    def rest(self) -> bool:
+        """Close the file until it is used again; false if a thread, which may be this one, is using it."""
+        if not self._mutex.acquire(blocking=False):
+            return False
         try:
-            self._fd, self._writable = (files or Files()).open_shared(path, SIZE)
-            access = mmap.ACCESS_WRITE if self._writable else mmap.ACCESS_READ
-            self._map = mmap.mmap(self._fd, SIZE, access=access)
-        except (OSError, ValueError):  # a full disk, or a read-only directory that has none
-            self.close()
+            if self._uses:
+                return False
+            self._shut()
+            self._resting = True
+        finally:
+            self._mutex.release()
+        return True
+
+    @contextlib.contextmanager
+    def _used(self) -> Iterator[mmap.mmap | None]:
+        """The file, open for as long as this thread uses it; None if there is none."""
+        with self._mutex:
+            self._uses += 1
+            try:
+                yield self._wake()
+            finally:
+                self._uses -= 1
 
     def add(self, counts: Mapping[str, int]) -> None:
         """Add to some of the counters."""
-        if self._map is None or self._fd is None or not self._writable:
-            return
         with self.locked():
+            if self._map is None or not self._writable:
+                return
             self._check()
-            number, place, values = self._latest()
+            number, place, values = self._latest(self._map)
             for name, count in counts.items():
                 values[NAMES.index(name)] += count
             data = _COPY.pack(number + 1, *values)
@@ -82,10 +125,10 @@ class Counters:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keep the counters as they are."""
-        if self._fd is None:
-            yield
-            return
-        with self._mutex:
+        with self._used() as mapped:
+            if mapped is None or self._fd is None:
+                yield
+                return
             fcntl.flock(self._fd, fcntl.LOCK_EX)  # covers this file only
             try:
                 yield
@@ -94,16 +137,16 @@ class Counters:
 
     def all(self) -> dict[str, int]:
         """Every counter."""
-        if self._map is None:
-            return dict.fromkeys(NAMES, 0)
-        _, _, values = self._latest()
+        with self._used() as mapped:
+            if mapped is None:
+                return dict.fromkeys(NAMES, 0)
+            _, _, values = self._latest(mapped)
         return dict(zip(NAMES, values, strict=False))
 
-    def _latest(self) -> tuple[int, int, list[int]]:
+    def _latest(self, mapped: mmap.mmap) -> tuple[int, int, list[int]]:
         """Number, position and values of the last copy; all zero if none is valid."""
-        assert self._map is not None
         for _ in range(TRIES):  # both may be in the middle of a change while they are read
-            data, found = self._map[:SIZE], []
+            data, found = mapped[:SIZE], []
             for place in PLACES:
                 end = place + _COPY.size
                 if struct.unpack_from("<I", data, end)[0] == google_crc32c.value(data[place:end]):
@@ -116,9 +159,13 @@ class Counters:
         return 0, PLACES[0], [0] * (_COPY.size // 8 - 1)
 
     def close(self) -> None:
-        """Close the file."""
-        if self._map is not None:
-            self._map.close()
+        """Close the file for good."""
+        with self._mutex:
+            self._shut()
+            self._resting = False
+
+    def _shut(self) -> None:
+        # The mapping is closed when the last thread that reads it has let go of it.
         if self._fd is not None:
             os.close(self._fd)
         self._fd = self._map = None

@@ -48,7 +48,7 @@ UNSUPPORTED = {
     "CHARACTER": "use STRING",
     "VARCHAR": "use STRING",
     "TIME": "use STRING, or a TIMESTAMP_NTZ with the date",
-    "INTERVAL": "use BIGINT, and say the unit in the name",
+    "INTERVAL": "use BIGINT, and put the unit in the name",
     "VARIANT": "use STRING and keep the JSON text in it",
     "VOID": "leave the column out",
     "GEOMETRY": "use BINARY (WKB) or STRING (WKT)",
@@ -57,7 +57,7 @@ UNSUPPORTED = {
 }
 
 WORD = re.compile(r"[A-Za-z0-9_]+")
-SYNTAX_HINT = "write columns as Spark DDL: id BIGINT, name STRING NOT NULL, tags ARRAY<STRING>"
+SYNTAX_HINT = "declare columns as Spark DDL: id BIGINT, name STRING NOT NULL, tags ARRAY<STRING>"
 QUOTING_HINT = "put a name with other characters in `backquotes`"
 
 
@@ -90,7 +90,7 @@ class Parser:
             raise Invalid(
                 Problem(
                     code="invalid_schema",
-                    message=f"'{twice}' stands twice among {where}; upper and lower case count as the same",
+                    message=f"duplicate name '{twice}' in {where}; names are case-insensitive",
                     path="schema",
                     hint="rename one of them",
                 )
@@ -142,12 +142,12 @@ class Parser:
             known = [name.lower() for name in (*TYPES, "DECIMAL", *NESTED)]
             raise self.refusal(f"'{column}' has the type '{token.text}'", did_you_mean(word, known))
         if self.takes("("):
-            raise self.refusal(f"{word} takes no length", f"write {column} {word}")
+            raise self.refusal(f"{word} takes no length", f"use {column} {word}")
         return TYPES[word]
 
     def nested(self, word: str, column: str) -> pa.DataType:
         if self.takes("<>"):
-            raise self.unsupported(f"{word}<>", "name at least one field")
+            raise self.unsupported(f"{word}<>", "add at least one field")
         self.expect("<")
         if word == "STRUCT":
             made = pa.struct(self.fields(f"the fields of '{column}'"))
@@ -170,7 +170,7 @@ class Parser:
             self.expect(")")
         if not 1 <= precision <= 38 or scale > precision:
             raise self.refusal(
-                f"DECIMAL({precision},{scale}) is impossible",
+                f"DECIMAL({precision},{scale}) is not a valid type",
                 "DECIMAL(precision 1 to 38, scale up to the precision)",
             )
         return pa.decimal128(precision, scale)
@@ -208,12 +208,12 @@ class Parser:
 
     def unexpected(self, wanted: str, hint: str = SYNTAX_HINT) -> Invalid:
         found = f"'{self.tokens[self.at].text}'" if self.at < len(self.tokens) else "the end"
-        return self.refusal(f"{found} where {wanted} should be", hint)
+        return self.refusal(f"found {found}, expected {wanted}", hint)
 
     def refusal(self, what: str, hint: str = SYNTAX_HINT) -> Invalid:
         message = f"{what} in {self.ddl!r}"
         return Invalid(Problem(code="invalid_schema", message=message, path="schema", hint=hint))
 
     def unsupported(self, what: str, hint: str) -> Invalid:
-        message = f"a stream cannot hold {what}"
+        message = f"a stream can't store {what}"
         return Invalid(Problem(code="unsupported_type", message=message, path="schema", hint=hint))

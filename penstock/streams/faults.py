@@ -66,5 +66,5 @@ def body_fault(data: bytes | memoryview, count: int) -> str | None:
         batch = decode_body(data)
         batch.validate()
     except (pa.ArrowException, OSError, StopIteration) as error:
-        return f"is no Arrow: {str(error).splitlines()[0]}" if str(error) else "is no Arrow"
+        return f"is not valid Arrow: {str(error).splitlines()[0]}" if str(error) else "is not valid Arrow"
     return None if batch.num_rows == count else f"has {batch.num_rows} events instead of {count}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from penstock.plurals import plural
 from penstock.specs.stream import DEFAULT_LIMIT, StreamSpec
 
 
@@ -21,18 +22,21 @@ def combined(sentences: Mapping[str, str]) -> str:
 
 def _durability(spec: StreamSpec) -> str:
     if not spec.wal.enabled:
-        kept = "An acknowledged event is in memory only"
+        kept = "An acknowledged event is only in memory"
         if spec.buffer.spill:
             kept += " (or spilled to disk, where a restart removes it)"
         return f"{kept}: it survives a killed worker, but not a restart of Penstock."
     if spec.storage == "kafka":
-        kept = "An acknowledged event is on all replicas in Kafka that are in sync"
+        kept = "An acknowledged event is on all in-sync replicas in Kafka"
         if spec.wal.sync:
             return f"{kept}, and on their disks: it survives a killed process and a power loss."
         return f"{kept}: it survives a killed process, and a lost broker if there is another replica."
     if spec.wal.sync:
         return "An acknowledged event is on disk: it survives a killed process and a power loss."
-    return "An acknowledged event is written: it survives a killed process; a power loss may take a second."
+    return (
+        "An acknowledged event is written to disk: it survives a killed process; a power loss may lose about "
+        "the last second."
+    )
 
 
 def _retention(spec: StreamSpec) -> str:
@@ -48,20 +52,21 @@ def _retention(spec: StreamSpec) -> str:
         limits.append(f"while the stream has at most {size(most)}")
     if spec.storage == "local":
         limits.append(f"while it has at most {spec.wal.max_segments} segments")
-    kept = f"It is kept {' and '.join(limits)}" if limits else "It is kept for ever"
+    kept = f"It is kept {' and '.join(limits)}" if limits else "It is kept without limit"
     if spec.wal.on_full == "block":
-        return f"{kept}; a full stream has no room until its oldest events were read."
+        return f"{kept}; a full stream accepts no events until its oldest events have been read."
     return f"{kept}; a full stream drops its oldest events, counted."
 
 
 def _pressure(spec: StreamSpec) -> str:
     most = spec.buffer.max_unread
-    full = f" There is no room for more than {most:,} unread events." if most is not None else ""
+    full = f" The stream holds at most {plural(most, 'unread event')}." if most is not None else ""
     wait = duration(spec.buffer.timeout_ms)
     return {
-        "block": "Producers that find no room have to wait.",
-        "drop": "Events that find no room are dropped and counted.",
-        "timeout": f"Events that find no room wait {wait}, and are then dropped and counted.",
+        "block": "When the buffer is full, producers wait.",
+        "drop": "When the buffer is full, new events are dropped and counted.",
+        "timeout": f"When the buffer is full, producers wait {wait}; then the events are dropped and "
+        "counted.",
     }[spec.buffer.mode] + full
 
 
@@ -70,7 +75,7 @@ def duration(ms: int) -> str:
     for unit, length in (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1_000)):
         if ms >= length and ms % length == 0:
             count = ms // length
-            return f"{count} {unit}{'s' * (count != 1)}"
+            return f"{plural(count, unit)}"
     return f"{ms} ms"
 
 

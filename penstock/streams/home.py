@@ -108,7 +108,7 @@ def no_cluster() -> Problem:
     """Why a stream with `storage: kafka` cannot be saved here."""
     return Problem(
         code="no_kafka",
-        message="this installation has no Kafka cluster to keep the stream in",
+        message="no Kafka cluster is configured for this installation",
         path="spec.storage",
         hint="set kafka.brokers in penstock.toml, or PENSTOCK_KAFKA_BROKERS, or use storage: local",
     )
@@ -135,7 +135,7 @@ def _remove_topic(cluster: Cluster, topic: str) -> None:
     except Unavailable as error:  # the document is gone already
         import structlog
 
-        message = "the topic of a deleted stream is left: delete it"
+        message = "the topic of a deleted stream could not be removed: delete it"
         structlog.get_logger().error(message, topic=topic, error=str(error))
 
 

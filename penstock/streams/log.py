@@ -57,6 +57,11 @@ class Log:
         """The storage that keeps the stream now."""
         return self._follow() if self._storage.moved else self._storage
 
+    @property
+    def rests(self) -> bool:
+        """Whether the log can be dropped without `close`: it closes its files while it is not used."""
+        return self._storage.rests and not self._left
+
     def _follow(self) -> Storage:
         """Open the storage that the stream was moved to."""
         with self._following:

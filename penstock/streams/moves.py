@@ -68,7 +68,10 @@ def moving(directory: Path) -> Iterator[None]:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            message, hint = "the stream is being moved already", "wait until the move has ended, or undo it"
+            message, hint = (
+                "the stream is already being moved",
+                "wait until the move has finished, or undo it",
+            )
             raise Conflict(Problem(code="move_running", message=message, hint=hint)) from None
         yield
     finally:

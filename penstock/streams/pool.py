@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from penstock.streams.config import read_config
 
 if TYPE_CHECKING:
     from penstock.streams.log import Log
     from penstock.streams.storage import Storage
+
+
+KEPT = 1_000
+"""Logs that are kept although nothing refers to them; their files may be closed (see `open_files.py`)."""
+
+LOOK_S = 1.0
+"""Seconds between two searches for logs that another process has deleted."""
 
 
 def open_storage(directory: Path) -> Storage:
@@ -35,10 +45,14 @@ def open_storage(directory: Path) -> Storage:
 
 
 class Pool:
-    """Opens logs on first use."""
+    """Opens logs on first use. There is one instance of a log while anything refers to it."""
 
-    def __init__(self) -> None:
-        self._logs: dict[Path, Log] = {}
+    def __init__(self, kept: int = KEPT) -> None:
+        self._most = kept
+        self._logs: WeakValueDictionary[Path, Log] = WeakValueDictionary()
+        self._kept: OrderedDict[Path, Log] = OrderedDict()
+        """The logs used last, the most recent at the end, and all that do not rest."""
+        self._looked = 0.0
         self._mutex = threading.Lock()
         self._opening: dict[Path, threading.Lock] = {}
 
@@ -46,6 +60,7 @@ class Pool:
         """The log in a directory."""
         with self._mutex:
             if (found := self._logs.get(directory)) is not None:
+                self._keep(directory, found)
                 return found
             opening = self._opening.setdefault(directory, threading.Lock())
         with opening:  # apart from the others: one in Kafka waits for the brokers
@@ -62,12 +77,28 @@ class Pool:
         with self._mutex:
             self._opening.pop(directory, None)
             self._logs[directory] = made
+            self._keep(directory, made)
         return made
+
+    def _keep(self, directory: Path, log: Log) -> None:
+        """Keep a log that was just used, and no more those that others were used after."""
+        self._kept[directory] = log
+        self._kept.move_to_end(directory)
+        if len(self._kept) > self._most:
+            oldest = next(iter(self._kept))
+            if self._kept[oldest].rests:
+                del self._kept[oldest]
+            else:
+                self._kept.move_to_end(oldest)
 
     def _drop_deleted(self) -> None:
         """Close streams that were deleted by another process."""
-        for directory in [known for known in self._logs if not known.is_dir()]:
-            self._logs.pop(directory).close()
+        if time.monotonic() - self._looked < LOOK_S:
+            return
+        self._looked = time.monotonic()
+        for directory in [known for known in self._kept if not known.is_dir()]:
+            self._kept.pop(directory).close()
+            self._logs.pop(directory, None)
 
     def full(self) -> dict[Path, str]:
         """The streams without room for this process's appends, and why."""
@@ -79,6 +110,7 @@ class Pool:
     def drop(self, directory: Path) -> None:
         """Close a log whose directory is about to be deleted."""
         with self._mutex:
+            self._kept.pop(directory, None)
             found = self._logs.pop(directory, None)
         if found is not None:
             found.close()
@@ -86,6 +118,8 @@ class Pool:
     def close(self) -> None:
         """Close all logs."""
         with self._mutex:
-            logs, self._logs = list(self._logs.values()), {}
+            logs = list(self._logs.values())
+            self._logs.clear()
+            self._kept.clear()
         for log in logs:
             log.close()

@@ -28,7 +28,7 @@ def arrow_schema(ddl: str) -> pa.Schema:
             raise Invalid(
                 Problem(
                     code="reserved_column",
-                    message=f"the column '{field.name}' has a name that Penstock needs for itself",
+                    message=f"the column '{field.name}' has a reserved name",
                     path="schema",
                     hint=f"choose a name other than {', '.join(RESERVED)}",
                 )
@@ -37,9 +37,9 @@ def arrow_schema(ddl: str) -> pa.Schema:
         raise Invalid(
             Problem(
                 code="raw_schema",
-                message="a single column 'value BINARY' is what a raw stream has",
+                message="a single column 'value BINARY' is the layout of a raw stream",
                 path="schema",
-                hint="leave the schema out",
+                hint="remove the schema",
             )
         )
     return pa.schema(fields)
@@ -56,9 +56,9 @@ def same_or_wider(old: pa.Schema, new: pa.Schema) -> list[Problem]:
         problems.append(
             Problem(
                 code="incompatible_schema",
-                message="no column of the stored events is left",
+                message="none of the columns of the stored events remain",
                 path="schema",
-                hint="keep at least one column, or make another stream",
+                hint="keep at least one column, or create another stream",
             )
         )
     return problems
@@ -69,7 +69,7 @@ def _change(old: pa.Field | None, new: pa.Field) -> Iterator[Problem]:
         if not new.nullable:
             yield Problem(
                 code="required_column",
-                message=f"stored events have no column '{new.name}', so it cannot be NOT NULL",
+                message=f"stored events have no column '{new.name}', so it can't be NOT NULL",
                 path="schema",
                 hint=f"declare '{new.name}' without NOT NULL",
             )
@@ -78,12 +78,12 @@ def _change(old: pa.Field | None, new: pa.Field) -> Iterator[Problem]:
             code="incompatible_type",
             message=f"stored events have '{old.name}' as {old.type}, not '{new.name}' as {new.type}",
             path="schema",
-            hint="keep the type, widen it (INT to BIGINT), or add a column of another name",
+            hint="keep the type, widen it (INT to BIGINT), or add a column with another name",
         )
     elif old.nullable and not new.nullable:
         yield Problem(
             code="required_column",
-            message=f"stored events may have null in '{new.name}', so it cannot become NOT NULL",
+            message=f"stored events may have null in '{new.name}', so it can't become NOT NULL",
             path="schema",
             hint=f"declare '{new.name}' without NOT NULL",
         )

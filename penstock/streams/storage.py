@@ -190,10 +190,12 @@ class BatchConflict(Refusal):
     code = "batch_conflict"
 
     def __init__(self, producer: Producer, following: int) -> None:
-        super().__init__(f"batch {producer.batch} of producer '{producer.id}' was kept with another body")
+        super().__init__(
+            f"batch {producer.batch} of producer '{producer.id}' was stored with a different body"
+        )
         self.hint = (
-            f"repeat a batch with the body it had, and give a new batch a new number, such as {following}; "
-            "a producer that counts from the start again needs another name"
+            f"repeat a batch with the same body, and use a new number for a new batch, such as {following}; "
+            "a producer that restarts its numbering needs another name"
         )
 
 
@@ -205,11 +207,11 @@ class BatchTooOld(Refusal):
     def __init__(self, producer: Producer, lowest: int, following: int) -> None:
         super().__init__(
             f"batch {producer.batch} of producer '{producer.id}' is too old: only batches from {lowest} on "
-            "are remembered, so whether it was kept before is not known"
+            "are remembered, so it is unknown whether it was stored before"
         )
         self.hint = (
             f"if its events are not in the stream, send them as a new batch, such as {following}; "
-            "a producer that counts from the start again needs another name"
+            "a producer that restarts its numbering needs another name"
         )
 
 
@@ -234,6 +236,9 @@ class Storage(ABC):
 
     kind: ClassVar[str]
     """The value of `storage` in the settings of a stream."""
+
+    rests: ClassVar[bool] = False
+    """Whether it closes its files while it is not used, and opens them again (see `open_files.py`)."""
 
     directory: Path
     spec: StreamSpec

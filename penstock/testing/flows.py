@@ -16,6 +16,7 @@ from penstock.engine.plan.flow import Flow, resolve_flow
 from penstock.errors import NotFound, Problem
 from penstock.frames.logs import LOGS
 from penstock.frames.site import Site
+from penstock.policy import UNRESTRICTED
 from penstock.specs.documents import PipelineBuffer
 from penstock.specs.stream import StreamSpec
 from penstock.streams.home import StreamHome, StreamPlace
@@ -119,7 +120,13 @@ class Bench:
             return StreamPlace(name, self.streams[name], home.ensure(name, "suite", self.streams[name]))
 
         return Site(
-            f"pipeline:{self.name}", 1, place, f"{self.name}.in", dead=DEAD, state=self.root / "state"
+            f"pipeline:{self.name}",
+            1,
+            place,
+            f"{self.name}.in",
+            dead=DEAD,
+            state=self.root / "state",
+            policy=UNRESTRICTED,
         )
 
     def stream(self, name: str) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     with (
         open_service(tmp_path_factory.mktemp("api")) as service,
@@ -39,7 +39,7 @@ def api(server: Api) -> Iterator[Api]:
     server.service.import_([], "replace", dry_run=False)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def working_server(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[Api]:
     with (
         open_service(tmp_path_factory.mktemp("live")) as service,

@@ -46,7 +46,9 @@ class Api:
 @contextmanager
 def open_service(home: Path, **settings: str) -> Iterator[Service]:
     """A service on a new registry, with further settings."""
-    loaded = load({"home": home, "port": 0, **settings}, env={}, cwd=home)
+    # Tests share a server, and name files of their own directories, which are beside its home.
+    chosen = {"home": home, "port": 0, "policy.paths": [str(home.parent), str(Path.cwd())], **settings}
+    loaded = load(chosen, env={}, cwd=home)
     registry = Registry.open(loaded.settings.registry_url)
     try:
         yield Service(loaded, registry)
@@ -83,6 +85,7 @@ def judging(service: Service) -> Iterator[None]:
         poke=lambda: None,
         turns=Turns(),
         is_stopping=False,
+        limited=lambda app: app,
     )
     rpc, id = RpcServer(worker), str(uuid.uuid4())
     rpc.start()

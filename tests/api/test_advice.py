@@ -56,7 +56,7 @@ def test_a_sink_that_fails_shows_its_error_and_goes_on_by_itself(live: Api, bloc
     live.client.post("/pipelines", json=body).raise_for_status()
     found = told(live, "sink_failing", "orders")
     assert (found["severity"], found["kind"]) == ("warning", "Pipeline")
-    assert found["message"].startswith("Sink 'lake' of pipeline 'orders' does not take its batch: ")
+    assert found["message"].startswith("Sink 'lake' of pipeline 'orders' rejects its batch: ")
     (shown,) = follow(live, found["advice"])
     assert "failing" in shown
     assert "last error at spec.sinks[0]: sink 'lake': " in shown

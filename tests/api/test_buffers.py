@@ -64,7 +64,7 @@ def test_what_a_restart_takes_from_memory_is_counted_and_announced(
         first.create("Pipeline", pushed(buffer={"type": "memory", "spill": spill, "limit": 1000}))
         with running(first) as api:
             answer = send(api, 700).json()
-            assert "in memory only" in answer["guarantee"]
+            assert "only in memory" in answer["guarantee"]
             assert "not a restart of Penstock" in answer["guarantee"]
             assert api.client.get("/pipelines/orders").json()["guarantee"] == answer["guarantee"]
             send(api, 51)
@@ -184,7 +184,7 @@ def test_a_source_of_several_pipelines_tells_the_promise_of_each(api: Api) -> No
         assert api.client.post("/pipelines", json=taker).status_code == 201
     told = send(api, name="door").json()["guarantee"]
     assert "In 'one.in': An acknowledged event is written" in told
-    assert "In 'two.in': An acknowledged event is in memory only" in told
+    assert "In 'two.in': An acknowledged event is only in memory" in told
     assert api.client.get("/sources/door").json()["guarantee"] == told
     assert api.client.get("/pipelines/one").json()["guarantee"] in told
 

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi.checks import negative_data_rejection
 
 from penstock.api.app import create_app
+from penstock.settings import Settings
 from tests.api.kit import Api
 from tests.api.test_documents import BODIES
 
@@ -26,7 +27,7 @@ bounded = settings(
 )
 
 # The document does not depend on what is behind the routes.
-NOTHING = SimpleNamespace(registry=None, settings=None, streams=None, flows=None)
+NOTHING = SimpleNamespace(registry=None, settings=Settings(), streams=None, flows=None)
 DOCUMENT = create_app(NOTHING).openapi()  # type: ignore[arg-type]
 
 EXISTING = "0"

@@ -14,6 +14,7 @@ BODIES = {
         "spec": {"processors": [{"type": "filter", "where": "true"}]},
     },
     "sinks": {"metadata": {"name": "Main Line"}, "spec": {"type": "drop"}},
+    "secrets": {"metadata": {"name": "Main Line"}, "spec": {"value": "a secret"}},
 }
 
 
@@ -46,6 +47,24 @@ def test_the_life_of_a_document(client: httpx.Client, place: str) -> None:
     assert client.delete(f"/{place}/main_line").status_code == 204
     gone = client.get(f"/{place}/main_line")
     assert (gone.status_code, codes(gone)) == (404, ["not_found"])
+
+
+@pytest.mark.parametrize(("name", "made"), [("Aufträge", "auftrage"), ("注文 2", "zhuwen_2")])
+def test_names_in_other_scripts(client: httpx.Client, name: str, made: str) -> None:
+    created = client.post("/streams", json=stream(name))
+    assert created.status_code == 201, created.text
+    assert (created.json()["name"], created.json()["id"]) == (name, made)
+    assert client.get(created.headers["location"]).json()["name"] == name
+    assert client.get(f"/streams/{made}").json()["name"] == name
+
+    sent = client.post(f"/streams/{name}/events", json={"id": 1})
+    assert (sent.status_code, sent.json()["stream"]) == (200, made)
+
+    reads = {"metadata": {"name": f"reads {name}"}, "spec": {"type": "stream", "stream": name}}
+    assert client.post("/sources", json=reads).status_code == 201
+    assert [each["name"] for each in client.get(f"/streams/{made}").json()["referrers"]] == [f"reads {name}"]
+    taken = client.post("/streams", json=stream(made))
+    assert (taken.status_code, codes(taken)) == (409, ["name_in_use"])
 
 
 def test_a_pipeline_is_shown_as_pipe_info(client: httpx.Client) -> None:

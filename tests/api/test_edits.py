@@ -214,7 +214,7 @@ def test_an_edit_answers_before_it_has_shown_that_it_runs(
     wait_for("the way back", lambda: now()["revision"] == 4)
     back = now()
     assert (back["error"]["code"], back["error"]["path"]) == ("rolled_back", "spec.sinks[0]")
-    assert back["error"]["message"].startswith("revision 3 did not start and revision 2 is in force again")
+    assert back["error"]["message"].startswith("revision 3 did not start; rolled back to revision 2")
     assert back["spec"]["sinks"] == [{"type": "drop"}]
     (newest, *_) = client.get(f"{place}/revisions").json()
     assert newest["origin"] == "rollback to 2: 3 did not start"
@@ -232,3 +232,12 @@ def test_an_edit_answers_before_it_has_shown_that_it_runs(
     assert "rolled_back" in bad.output
     older = penstock("rollback", "Slow one", "1")
     assert (older.exit_code, now()["running_revision"]) == (0, 8), older.output
+
+
+def test_a_plan_tells_which_guarantee_gets_weaker(client: httpx.Client) -> None:
+    assert client.post("/streams", json=stream("durable", wal={"sync": True})).status_code == 201
+    plan = client.post("/streams/durable/plan", json={"wal": {"enabled": False}}).json()
+    found = [(each["code"], each["path"]) for each in plan["warnings"]]
+    assert found == [("no_effect", "spec.wal.sync"), ("weaker_guarantee", "spec.wal.enabled")]
+    harmless = client.post("/streams/durable/plan", json={"wal": {"compression": "zstd"}})
+    assert harmless.json()["warnings"] == []

@@ -61,15 +61,15 @@ def test_a_start_that_goes_on_and_one_that_fails(service: Service, monkeypatch: 
         found = api.client.get("/readyz").json()
         assert found["problems"][0] == {
             "code": "worker_failed",
-            "message": "worker 1 could not start: error[no_java] no Java here",
+            "message": "worker 1 failed to start: error[no_java] no Java here",
             "path": None,
-            "hint": "its log is /logs/worker-1.log",
+            "hint": "see its log: /logs/worker-1.log",
         }
     with running(service) as api:
         overview = api.client.get("/overview").json()
         assert [start["phase"] for start in overview["startup"]] == ["failed"]
         assert [(each["severity"], each["message"]) for each in overview["attention"]] == [
-            ("error", "Worker 1 could not start: error[no_java] no Java here")
+            ("error", "Worker 1 failed to start: error[no_java] no Java here")
         ]
 
 

@@ -239,7 +239,7 @@ def test_batches_that_arrive_out_of_order_are_kept(client: httpx.Client, place: 
     assert told(send(11, '{"n": 11}\n{"n": 11}')) == (1, 2, True)
     refused = send(12, '{"n": "another"}')
     assert (refused.status_code, codes(refused)) == (409, ["batch_conflict"])
-    assert "batch 12 of producer 'p' was kept with another body" in refused.json()["message"]
+    assert "batch 12 of producer 'p' was stored with a different body" in refused.json()["message"]
     for batch in range(100, 132):
         assert send(batch, '{"n": 1}').status_code == 200
     refused = send(1, '{"n": 1}')  # a producer that counts from the start again
@@ -470,11 +470,11 @@ def test_an_answer_names_the_pipelines_that_kept_what_another_one_refused(client
     assert (partly.status_code, told["code"]) == (503, "partly_kept"), partly.text
     assert partly.headers["retry-after"]
     assert told["kept"] == [{"stream": "one.in", "first": 2, "next": 3}]
-    assert "'one.in' kept the events, and 'two.in' did not" in told["message"]
+    assert "'one.in' stored the events, but 'two.in' did not" in told["message"]
     assert "same producer and batch again" in told["hint"]
     plain = client.post("/ingest/shared", json=[4])
     assert plain.status_code == 503
-    assert "nothing was kept" in plain.json()["message"], "the full one is asked first"
+    assert "nothing was stored" in plain.json()["message"], "the full one is asked first"
     assert values(client, "one.in") == ["1", "2", "3"]
 
     wide = {"spec": {"buffer": {"limit": 100}}}

@@ -15,6 +15,7 @@ from penstock.engine.letters.notes import Note
 from penstock.engine.letters.writer import Letters
 from penstock.engine.plan.flow import resolve_flow
 from penstock.frames.site import Site
+from penstock.policy import UNRESTRICTED
 from tests.api.kit import Api, codes, pipeline, stream
 
 PATH = "/pipelines/orders/dead-letters"
@@ -32,6 +33,7 @@ def write(api: Api, *notes: tuple[str, str, str], name: str = "orders", batch: i
         dead=dead_letters_id(record),
         revision=record.revision,
         state=flow_directory(service.settings, record),
+        policy=UNRESTRICTED,
     )
     flow = resolve_flow(record.document, lambda *_: None, site)
     faults = [

@@ -135,7 +135,7 @@ def test_the_columns_between_steps(client: httpx.Client) -> None:
 
 
 def test_a_format_that_spark_does_not_have(client: httpx.Client) -> None:
-    source = {"type": "spark", "format": "kafak"}
+    source = {"type": "spark", "format": "iceberg"}
     refused = client.post("/pipelines", json=pipeline("typo", "active", source=source))
     assert (refused.status_code, codes(refused)) == (422, ["unknown_format"])
     assert refused.json()["path"] == "spec.source.format"

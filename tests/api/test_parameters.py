@@ -31,7 +31,9 @@ def test_every_route_refuses_a_parameter_it_does_not_know(client: httpx.Client) 
         assert (refused.status_code, codes(refused)) == (422, ["unknown_parameter"]), (method, path)
         body = refused.json()
         assert (body["path"], "'colour'" in body["message"]) == ("colour", True)
-        assert body["hint"] == (f"one of: {', '.join(sorted(known))}" if known else "it takes no parameters")
+        assert body["hint"] == (
+            f"one of: {', '.join(sorted(known))}" if known else "this route has no parameters"
+        )
 
 
 def test_the_nearest_name_is_the_hint(client: httpx.Client) -> None:

@@ -307,7 +307,7 @@ def test_a_busy_stream_is_looked_up_ahead(
 
     def unanswered(self: Any, kind: str, name: str) -> Any:
         looked.append(name)
-        raise OSError("the registry does not answer")
+        raise OSError("the registry is not responding")
 
     with monkeypatch.context() as patched:  # the end of the test needs the registry
         patched.setattr("penstock.control.streams.doors.AHEAD_S", 7200.0)

@@ -60,7 +60,7 @@ def test_an_event_that_is_gone(api: Api) -> None:
     assert log.bounds().first > 0
     refused = api.client.get("/pipelines/orders/story?offset=0")
     assert (refused.status_code, codes(refused)) == (404, ["gap"])
-    assert refused.json()["hint"] == f"the oldest offset there is {log.bounds().first}"
+    assert refused.json()["hint"] == f"the oldest available offset is {log.bounds().first}"
 
 
 def until(live: Api, name: str, done: Callable[[dict[str, Any]], bool]) -> None:

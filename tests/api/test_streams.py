@@ -140,7 +140,7 @@ def test_numbers_of_a_stream(api: Api, numbers: str) -> None:
     api.client.post("/streams", json=stream("fleeting", wal={"enabled": False}))
     fleeting = api.client.get("/streams/fleeting/stats").json()
     assert fleeting["transient"]
-    assert "gone after a restart" in fleeting["note"]
+    assert "lost when Penstock restarts" in fleeting["note"]
 
 
 def test_a_reader_can_be_forgotten_once_it_is_gone(api: Api, numbers: str) -> None:

@@ -29,5 +29,5 @@ def test_check_tests_every_connection(with_spark: Command, tmp_path: Path) -> No
     assert done.exit_code == 0, done.stderr
     assert "source 'file': ok" in done.stderr
     assert "one.txt" in done.stderr
-    assert "sink 'drop': has no connection test" in done.stderr
+    assert "sink 'drop': no connection test available" in done.stderr
     assert "3 connections, 0 problems" in done.stderr

@@ -182,7 +182,7 @@ def test_all_that_runs_is_told_apart_by_its_kind() -> None:
     assert penstock("stop", "sinks/drain", "p/Drain").stdout == "Drain stopped (idle)\n" * 2
     refused = penstock("start", "sink/Drain mould", "task/Drain")
     assert refused.exit_code == 1
-    assert "error[not_runnable] sink 'Drain mould' does not run by itself" in refused.stderr
+    assert "error[not_runnable] sink 'Drain mould' doesn't run on its own" in refused.stderr
     assert "error[not_found] there is no task 'Drain'" in refused.stderr
     for nothing in ("streams/River", "s/Drain", "thing/Drain"):
         assert penstock("stop", "Drain", nothing).exit_code == 2

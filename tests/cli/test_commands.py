@@ -65,7 +65,7 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
 def test_a_missing_server_is_told_with_the_way_out() -> None:
     result = runner.invoke(app, ["get", "pipelines", "--server", "http://127.0.0.1:9"])
     assert result.exit_code == 1
-    assert result.stderr.startswith("error[no_server] no server answers at http://127.0.0.1:9")
+    assert result.stderr.startswith("error[no_server] no server is responding at http://127.0.0.1:9")
     assert "hint: start one with `penstock up`" in result.stderr
 
     result = runner.invoke(app, ["pause", "x", "--server", "127.0.0.1:9", "--json"])
@@ -171,7 +171,7 @@ def test_validate_quickly_tells_all_problems_of_all_files(tmp_path: Path) -> Non
 
 def test_warnings_alone_are_no_failure(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(
-        "kind: Sink\nmetadata: {name: S}\nspec: {type: spark, format: jdbc, options: {password: hush}}\n"
+        "kind: Sink\nmetadata: {name: S}\nspec: {type: spark, format: parquet, options: {password: hush}}\n"
     )
     result = runner.invoke(app, ["validate", "--quick", "a.yaml"])
     assert result.exit_code == 0, result.stderr

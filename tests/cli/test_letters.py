@@ -48,7 +48,7 @@ def test_letters_are_listed_and_shown() -> None:
     (line,) = result.stdout.splitlines()[1:]
     assert line.startswith("1 ")
     assert line.split()[-6:] == ["source", "malformed", "1", "new", "no", "json"]
-    assert "2 letters in all: clean bad 1, source malformed 1" in result.stderr
+    assert "2 letters in total: clean bad 1, source malformed 1" in result.stderr
     shown = letters("show", "orders", "0").stdout
     assert "it is bad" in shown
     assert '"id": "x"' in shown
@@ -66,7 +66,7 @@ def test_an_event_is_edited_on_the_line_in_a_file_and_in_an_editor(
     monkeypatch.delenv("VISUAL", raising=False)
     assert told("edit", "orders", "0")["event"] == {"id": 3}
     assert "original" in letters("show", "orders", "0").stdout
-    assert letters("edit", "orders", "0", "--event", '{"id": "x"}').stdout == "orders 0 as it was\n"
+    assert letters("edit", "orders", "0", "--event", '{"id": "x"}').stdout == "orders 0 unchanged\n"
     assert letters("edit", "orders", "0", "--event", "{no").exit_code == 2
     monkeypatch.delenv("EDITOR")
     assert letters("edit", "orders", "0").exit_code == 2

@@ -48,12 +48,12 @@ def test_a_plan_tells_what_would_be_lost_and_asks(service: Service) -> None:
         "create    stream Fresh (second.yaml)",
         "update    pipeline Kept (second.yaml)",
         "    ~ spec.source.path: 'in' → 'out'",
-        "    resets   source source: offsets of the old source mean nothing to this one: it is read from its "
-        "position on (to rebuild it: from earliest)",
-        "    keeps    sink drop: nothing changes",
+        "    resets   source source: offsets of the old source don't apply to the new one: it is read from "
+        "its start position (to rebuild the state: --from earliest)",
+        "    keeps    sink drop: no change",
         "create    pipeline New (second.yaml)",
     ]
-    assert "1 document would be applied with --accept-reset only, nothing was saved" in plan.stderr
+    assert "1 document needs --accept-reset, nothing was saved" in plan.stderr
     items = told("apply", "second.yaml", "--plan")["items"]
     assert [item["plan"] and item["plan"]["resets"] for item in items] == [False, None, True, None]
 

@@ -44,6 +44,7 @@ def test_a_worker_with_nothing_but_the_address_of_a_server_runs_a_flow(tmp_path:
     near, far = Penstock(tmp_path / "near"), Penstock(tmp_path / "far")
     for each in (near, far):
         each.directory.mkdir()
+        each.env |= {"PENSTOCK_POLICY_PATHS": str(tmp_path)}
     near.env |= {"PENSTOCK_TLS_CERTIFICATE": str(crt), "PENSTOCK_TLS_KEY": str(key)}
     far.env |= {
         "PENSTOCK_REGISTRY_URL": "postgresql://nobody@127.0.0.1:1/nothing",
@@ -72,7 +73,7 @@ def test_flows_of_a_lost_machine_go_on_at_another_one(tmp_path: Path) -> None:
     machines = [Penstock(tmp_path / name) for name in ("one", "two")]
     for each in (near, *machines):
         each.directory.mkdir()
-    for each in machines:
+    for each in (near, *machines):
         each.env |= {"PENSTOCK_STORAGE_URL": str(shared / "flows"), "PENSTOCK_STORAGE_SHARED": str(shared)}
     try:
         up = near.start("up", "--port", "0", "--workers", "0")
@@ -141,7 +142,7 @@ def _runs(near: Penstock, far: Penstock, url: str, token: str, crt: Path, tmp_pa
         seen = sorted(json.loads(line)["seq"] for file in out.rglob("*.json") for line in file.open())
         assert seen == list(range(COUNT))
         lines = client.get("/pipelines/numbers/logs").json()["lines"]
-        assert "completed: the input has come to its end" in [line["message"] for line in lines]
+        assert "completed: end of input reached" in [line["message"] for line in lines]
         (sink,) = client.get("/pipelines/numbers/sinks").json()
         assert (sink["state"], sink["last_ack_at"] is not None) == ("in_sync", True)
         assert not (near.home / "flows").exists(), "its progress is where its worker is"

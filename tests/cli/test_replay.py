@@ -34,7 +34,9 @@ def test_a_dry_run_tells_what_it_would_do(orders: Service) -> None:
     assert shown.exit_code == 0, shown.output
     assert "5 events, about" in shown.stdout
     assert "offsets 4 to 8 of stream raw" in shown.stdout
-    assert "lake (file): gets each event once, beside what the pipeline delivers to it" in shown.stdout
+    assert (
+        "lake (file): receives each event once, in addition to the deliveries of the pipeline" in shown.stdout
+    )
     assert "nothing was started" in shown.stderr
     assert told("replays", "orders") == []
     shadow = told("replay", "orders", "--from", "earliest", "--shadow-file", "copy", "--dry-run")

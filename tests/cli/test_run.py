@@ -68,7 +68,7 @@ def test_a_run_completes_then_has_nothing_to_do_then_begins_anew(
     third = with_spark("run", "-", "--fresh", stdin=FINITE.replace("path: out", "path: again"))
     assert third.exit_code == 0, third.stderr
     assert "earlier progress deleted" in third.stderr
-    assert "nothing new" not in third.stderr
+    assert "no new events" not in third.stderr
     assert ids(penstock.directory / "again") == list(range(300))
 
 

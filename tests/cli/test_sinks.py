@@ -44,7 +44,7 @@ def test_what_a_sink_has_missed_is_told(ledger: Ledger, tmp_path: Path) -> None:
         if batch:
             ledger.missed(mirror, span, "file", "key", events=7)
         else:
-            ledger.missed(mirror, span, "lost", "key", events=9, why="no more room")
+            ledger.missed(mirror, span, "lost", "key", events=9, why="storage for missed batches is full")
     ledger.failed("mirror", "connection refused")
 
     shown = penstock("sinks", "orders")

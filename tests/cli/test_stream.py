@@ -98,7 +98,7 @@ def test_what_does_not_fit_is_told(api: Api) -> None:
     done = penstock("produce", "typed", stdin=bad)
     assert done.exit_code == 1
     assert "error[not_json] line 2:" in done.stderr
-    assert "1 event did not fit; they are in typed.dead" in done.stderr
+    assert "1 event did not match the schema; kept in typed.dead" in done.stderr
     assert "2 events appended" in done.stdout
     stopped = told("produce", "typed", "--atomic", "--batch", "2", stdin=bad + lines(3), code=1)
     assert (stopped["accepted"], stopped["misfits"]) == (0, 1)
@@ -149,7 +149,7 @@ def test_lists_and_numbers(api: Api) -> None:
 
 def test_tail_shows_the_last_events_and_goes_on(api: Api) -> None:
     penstock("produce", "typed", stdin=lines(1, 2, 3))
-    shown = penstock("tail", "typed", "--last", "2", "--limit", "2")
+    shown = penstock("tail", "typed", "--last", "2")
     assert shown.exit_code == 0, shown.output
     assert [line.split(" ", 2)[2] for line in shown.stdout.splitlines()] == [
         '{"id": 2, "name": "n2"}',
@@ -158,7 +158,7 @@ def test_tail_shows_the_last_events_and_goes_on(api: Api) -> None:
     more = [{"id": 4, "name": "n4"}, {"id": 5, "name": "n5"}]
     # Not by a command: two at once in one process would mix up their outputs.
     threading.Timer(0.5, lambda: api.client.post("/streams/typed/events", json=more)).start()
-    result = penstock("tail", "typed", "--last", "1", "--limit", "3", "--json")
+    result = penstock("tail", "typed", "--last", "1", "--follow", "--limit", "3", "--json")
     assert [json.loads(line)["offset"] for line in result.stdout.splitlines()] == [2, 3, 4]
     filtered = penstock("tail", "typed", "--position", "earliest", "--filter", "n4", "--limit", "1", "--json")
     assert json.loads(filtered.stdout)["columns"]["id"] == 4

@@ -14,4 +14,4 @@ def test_a_summary_tells_of_dead_letters(capsys: pytest.CaptureFixture[str]) -> 
     show_summary(Summary.of("orders", state, 1.0, False, "orders.dead"))
     told = capsys.readouterr().err
     assert "completed orders: 4 events read in 1 batch" in told
-    assert "2 events could not be processed, kept in the stream orders.dead" in told
+    assert "2 events could not be processed and kept in the stream orders.dead" in told

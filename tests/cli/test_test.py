@@ -46,7 +46,7 @@ def test_tests_of_documents_and_a_look_at_each_step(penstock: Penstock, with_spa
     assert lines[1].startswith("  passed small ones are left out")
     assert lines[2].startswith("  failed a ratio that is wrong")
     assert lines[3:] == [
-        "    output[0].ratio: is another one",
+        "    output[0].ratio: differs",
         "      expected  6",
         "      actual    5.0",
     ]
@@ -54,7 +54,7 @@ def test_tests_of_documents_and_a_look_at_each_step(penstock: Penstock, with_spa
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     passed, failed = suite
     assert (passed.get("name"), len(passed)) == ("small ones are left out", 0)
-    assert (failed[0].get("message") or "").startswith("output[0].ratio: is another one")
+    assert (failed[0].get("message") or "").startswith("output[0].ratio: differs")
 
     # A look at what each step makes of some events
     penstock.write(

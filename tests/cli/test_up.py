@@ -75,7 +75,7 @@ def test_up_runs_pipelines_survives_a_kill_and_ends_in_order(penstock: Penstock)
     family = family_of(process.pid)
     out, err = interrupt(process, signal.SIGTERM)
     assert process.returncode == 0, err
-    assert "a worker is ready after" in out
+    assert "worker ready after" in out
     assert out.endswith("stopped\n")
     assert not psutil.wait_procs(family, timeout=60)[1], "nothing is left running"
     assert penstock("get", "pipelines").returncode == 1
@@ -85,7 +85,7 @@ def test_up_runs_pipelines_survives_a_kill_and_ends_in_order(penstock: Penstock)
 def test_without_workers_up_serves_documents_alone(penstock: Penstock) -> None:
     process = start(penstock, "--workers", "0")
     assert process.stdout is not None
-    assert any("no worker is started here" in process.stdout.readline() for _ in range(2))
+    assert any("no worker started" in process.stdout.readline() for _ in range(2))
     assert penstock.json("get", "pipelines")["items"] == []
     refused = penstock("apply", penstock.write("steady.yaml", STEADY))
     assert refused.returncode == 1

@@ -43,7 +43,7 @@ def test_the_place_in_the_queue(
 @pytest.mark.parametrize(
     ("goal", "shown"),
     [
-        ({"met": True, "p99_ms": 180.2, "reason": None}, "99 % of events within 180 ms, goal 200 ms met"),
+        ({"met": True, "p99_ms": 180.2, "reason": None}, "99% of events within 180 ms, goal 200 ms met"),
         ({"met": False, "p99_ms": 1480.0, "reason": "too slow"}, "1,480 ms, goal 200 ms not met: too slow"),
         ({"met": None, "p99_ms": None, "reason": None}, "goal 200 ms, no events in the last seconds"),
         (None, ""),

@@ -39,7 +39,8 @@ def product(cluster: SparkCluster, tmp_path_factory: pytest.TempPathFactory) -> 
     """Penstock with a worker whose Spark is the cluster; all orders are in the stream `orders`."""
     directory = tmp_path_factory.mktemp("driver")
     write_settings(directory, cluster)
-    started = Product(directory)
+    # Documents may name what is below `storage.shared`, as by default.
+    started = Product(directory, env={"PENSTOCK_POLICY_PATHS": ""})
     try:
         started.up()
         send(started, "orders", orders.SCHEMA, COUNT)
@@ -219,9 +220,11 @@ def test_the_page_of_spark_is_among_the_facts_of_the_worker(product: Product) ->
     assert product.client.get(address, follow_redirects=True).status_code == 200
 
 
-def test_a_path_that_executors_do_not_see_is_refused(product: Product, tmp_path: Path) -> None:
-    (tmp_path / "customers.csv").write_text("id,name\n")
-    document = everything("unseen", tmp_path)
+def test_a_path_that_executors_do_not_see_is_refused(product: Product) -> None:
+    place = product.directory / "unseen"  # documents may name it, as it is below the start directory
+    place.mkdir()
+    (place / "customers.csv").write_text("id,name\n")
+    document = everything("unseen", place)
     document["spec"]["sinks"][0]["stream"] = "orders"
     answer = product.client.post("/pipelines", json=document)
     assert answer.status_code == 422, answer.text

@@ -305,9 +305,9 @@ def test_settings_of_a_store_fit_the_path() -> None:
     assert checked("abfs://b/lake", store=Store(options={"fs.azure.x": "y"})) == []
     assert checked("s3://b/lake") == [("no_file_system", "path")]
     source = FileSource(path="in", format="text", store=Store(region="x"))
-    with pytest.raises(Invalid, match="local one"):
+    with pytest.raises(Invalid, match="the path is local"):
         source.read(None, Batch(), NO_STREAMS)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="belong together"):
+    with pytest.raises(ValueError, match="must be set together"):
         Store(access_key="x")
     with pytest.raises(ValueError, match="needs access_key"):
         Store(session_token="x")

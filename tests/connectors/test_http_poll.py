@@ -106,4 +106,4 @@ def test_the_connection_test(spark: SparkSession, server: Server) -> None:
         assert (problem.code, bool(problem.path), bool(problem.hint)) == (code, True, True), name
     server.answer = lambda _: Said(status=429, headers={"Retry-After": "7"})
     (problem,) = probe_connector("source", feed.spec(), NO_STREAMS, spark, {}).problems
-    assert (problem.code, problem.hint) == ("http_busy", "it asks to wait for 7 s")
+    assert (problem.code, problem.hint) == ("http_busy", "the service asks to wait 7 s")

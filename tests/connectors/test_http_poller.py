@@ -384,12 +384,12 @@ def test_elements_of_arrays() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"items": "a..b"}, "no path"),
-        ({"items": "a["}, "no path"),
+        ({"items": "a..b"}, "not a valid path"),
+        ({"items": "a["}, "not a valid path"),
         ({"body": {"a": 1}}, "use POST"),
-        ({"paging": {"type": "cursor"}}, "needs it"),
-        ({"paging": {"type": "link", "param": "x"}}, "no meaning"),
-        ({"paging": {"type": "offset", "first": 2}}, "no meaning"),
+        ({"paging": {"type": "cursor"}}, "needs 'path'"),
+        ({"paging": {"type": "link", "param": "x"}}, "can't be used"),
+        ({"paging": {"type": "offset", "first": 2}}, "can only be used"),
         ({"paging": {"type": "page", "resume": True}}, "needs the 'size'"),
         ({"paging": {"type": "link", "resume": True}, "cursor": {"field": "a", "param": "b"}}, "either"),
         ({"schema": None}, "needs a 'schema'"),

@@ -263,10 +263,10 @@ def test_errors_say_what_is_wrong(wrong: str, spark: SparkSession, broker: Kafka
     ("fields", "message"),
     [
         ({"brokers": ["localhost"]}, "host:port"),
-        ({"pattern": "x"}, "either 'topics' or a 'pattern'"),
+        ({"pattern": "x"}, "either 'topics' or 'pattern'"),
         ({"options": {"group.id": "x", "auto.offset.reset": "latest"}}, "other fields"),
-        ({"position": "offset:3"}, "for each partition"),
-        ({"format": "text"}, "has no meaning"),
+        ({"position": "offset:3"}, "per partition"),
+        ({"format": "text"}, "can't be used"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(fields: dict[str, Any], message: str) -> None:

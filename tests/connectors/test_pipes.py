@@ -168,7 +168,7 @@ def test_events_that_were_not_kept_come_again(monkeypatch: pytest.MonkeyPatch) -
     [
         ({"format": "json"}, "needs a 'schema'"),
         ({"format": "csv"}, "needs a 'schema'"),
-        ({"format": "text", "schema": "a BIGINT"}, "no meaning with format 'text'"),
+        ({"format": "text", "schema": "a BIGINT"}, "can't be used with format 'text'"),
     ],
 )
 def test_fields_that_do_not_go_together(fields: dict[str, Any], message: str) -> None:

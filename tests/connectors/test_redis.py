@@ -160,7 +160,7 @@ def test_where_a_reader_begins(text: str, after: tuple[int, int] | None) -> None
 
 @pytest.mark.parametrize("text", ["offset:5", "id:x", "id:", "id:-1", "now"])
 def test_what_is_no_position(text: str) -> None:
-    with pytest.raises(ValueError, match="write"):
+    with pytest.raises(ValueError, match=": use "):
         parse_start(text)
 
 

@@ -25,7 +25,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def staff(spark: SparkSession, tmp_path: Path) -> Iterator[tuple[Service, Worker]]:
     """A registry, a coordinator and a worker that shares the Spark session of the tests."""
     overrides = {"home": tmp_path / "home", "worker.drain_ms": 10_000, "worker.starts": 1}
-    loaded = load(overrides, env={}, cwd=tmp_path)
+    loaded = load({**overrides, "policy.paths": [str(tmp_path)]}, env={}, cwd=tmp_path)
     registry = Registry.open(loaded.settings.registry_url)
     service = Service(loaded, registry)
     worker = Worker(loaded.settings, database_control(loaded.settings, registry), spark)

@@ -23,10 +23,11 @@ from penstock.cli.commands import COMMANDS
 from penstock.cli.main import app
 from penstock.control.fleet.processes import WorkerStart
 from penstock.control.monitor.attention import LATENCY_ADVICE, RULES
-from penstock.control.monitor.snapshot import Attention, ReaderPulse, SinkPulse
+from penstock.control.monitor.snapshot import Attention, GoneWorker, ReaderPulse, SinkPulse
 from penstock.settings import NOT_SETTINGS, load
+from penstock.spark.heartbeat import SENTENCES
 from penstock.specs.validation import parse
-from tests.control.test_attention import AT, ERROR, MISSED, NOW, flow, found, stream
+from tests.control.test_attention import AT, ERROR, MISSED, NOW, flow, found, stream, worker
 
 ROOT = Path(penstock.__file__).parent
 QUOTED = re.compile(r"`([^`]+)`")
@@ -149,7 +150,7 @@ def all_advice() -> list[Attention]:
             flow(**own, lag_events=9),
             growing={own["key"]: AT},
             letters={own["key"]: (1, AT)},
-            gone=(("w", 1, AT),),
+            gone=(GoneWorker("w", 1, AT),),
         )
         for cause in LATENCY_ADVICE:
             told += found(flow(**own, latency={**MISSED, "cause": cause}))
@@ -162,6 +163,7 @@ def all_advice() -> list[Attention]:
             told += found(streams=(stream(**about, full=full),))
             told += found(streams=(stream(**about, full=full, readers=(reader,)),))
     start = WorkerStart(1, "failed", NOW, 1, "no Java", "/logs/worker-1.log")
+    told += found(workers=(worker(info={"ailment": SENTENCES["silent"]}),))
     told += [*found(free=0), *found(workers=()), *found(workers=(), uptime_s=5)]
     return told + found(workers=(), startup=(start,))
 
@@ -179,8 +181,9 @@ def test_every_rule_says_what_can_be_done() -> None:
     codes = {"failed", "backing_off", "sink_behind", "sink_failing", "paused_with_error", "invalid"}
     codes |= {"lag_growing", "dead_letters", "worker_gone", "stream_dropping", "lost_restart", "backpressure"}
     codes |= {"transaction_unended", "latency_missed", "source_unreachable", "no_matching_worker"}
+    codes.add("worker_stuck")
     assert {each.code for each in told} == codes | {"stream_full", "disk_low", "no_worker"}
-    assert len(RULES) == 17, "a new rule is asked here too"
+    assert len(RULES) == 18, "a new rule is asked here too"
     for each in told:
         for quoted in QUOTED.findall(each.advice):
             if quoted.startswith("penstock "):

@@ -13,6 +13,7 @@ from penstock.control.monitor.attention import GIB, Scene, attention
 from penstock.control.monitor.snapshot import (
     Attention,
     FlowPulse,
+    GoneWorker,
     Lately,
     Look,
     ReaderPulse,
@@ -105,7 +106,7 @@ def test_nothing_is_said_when_all_is_well() -> None:
     ("status", "hint", "advice"),
     [
         ("failed", "thaw it.", "Thaw it; then start it again: `penstock start orders`."),
-        ("failed", None, "Open it, read its error and its log, and fix the cause; then start it again"),
+        ("failed", None, "Open it, check the error and the log, and fix the cause; then start it again"),
     ],
 )
 def test_a_flow_that_has_failed(status: str, hint: str | None, advice: str) -> None:
@@ -131,7 +132,7 @@ def test_a_flow_that_is_tried_again() -> None:
     told = only(flow(phase="backing_off", error=ERROR))
     assert (told.severity, told.code) == ("warning", "backing_off")
     assert "the lake is frozen" in told.message
-    assert "by itself" in told.advice
+    assert "automatically" in told.advice
 
 
 @pytest.mark.parametrize(("status", "verb"), [("paused", "resume"), ("stopped", "start")])
@@ -173,7 +174,7 @@ def test_a_latency_goal_that_is_missed() -> None:
     told = only(flow(latency=MISSED))
     assert (told.severity, told.code, told.since) == ("warning", "latency_missed", NOW - timedelta(minutes=1))
     assert told.message == (
-        "Pipeline 'Orders' does not keep its latency of 200 ms (now 480 ms): a micro-batch takes at least "
+        "Pipeline 'Orders' misses its latency goal of 200 ms (now 480 ms): a micro-batch takes at least "
         "240 ms, of which sink 'lake' takes 150 ms"
     )
     assert only(flow(latency={**MISSED, "cause": "backlog"})).severity == "info"
@@ -228,20 +229,30 @@ def test_no_worker() -> None:
 def test_a_worker_that_starts_or_cannot() -> None:
     start = WorkerStart(1, "starting_spark", NOW, 0, None, "/logs/worker-1.log")
     told = only(flow(), workers=(), uptime_s=5, startup=(start,))
-    assert (told.severity, told.message) == ("info", "A worker is starting; 1 flow will run then")
+    assert (told.severity, told.message) == ("info", "A worker is starting; 1 flow will start then")
     failed = replace(start, phase="failed", failures=1, error="error[no_java] no Java\n  hint: install it")
     told = only(flow(), workers=(), uptime_s=5, startup=(failed,))
     assert (told.severity, told.code) == ("error", "no_worker")
-    assert told.message == "Worker 1 could not start: error[no_java] no Java"
+    assert told.message == "Worker 1 failed to start: error[no_java] no Java"
     assert "/logs/worker-1.log" in told.advice
     assert found(flow(), startup=(failed,)) == [], "another one is ready"
 
 
 def test_a_worker_that_is_gone() -> None:
-    told = only(flow(), gone=(("0123456789", 3, AT),))
+    told = only(flow(), gone=(GoneWorker("0123456789", 3, AT),))
     assert (told.severity, told.code, told.since) == ("warning", "worker_gone", NOW)
-    assert "01234567 is gone" in told.message
+    assert "01234567 was lost" in told.message
     assert "3 flows" in told.message
+    told = only(flow(), gone=(GoneWorker("0123456789", 1, AT, "its JVM isn't responding"),))
+    assert told.message.startswith(
+        "Worker 01234567 was stopped because its JVM isn't responding; other workers"
+    )
+
+
+def test_a_worker_that_is_stuck() -> None:
+    told = only(flow(), workers=(worker(info={"ailment": "its JVM isn't responding"}),))
+    assert (told.severity, told.code) == ("error", "worker_stuck")
+    assert told.message == "Worker w (1 flow) is stuck: its JVM isn't responding"
 
 
 def test_the_most_urgent_comes_first() -> None:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.control.monitor.meters import Growth, Meter
+from penstock.control.monitor.meters import Growth
+from penstock.engine.runtime.meter import Meter
 
 
 def test_a_rate_is_the_mean_of_the_last_seconds() -> None:

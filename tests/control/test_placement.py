@@ -237,7 +237,7 @@ def test_a_flow_that_never_starts_is_tried_on_another_worker_and_fails_in_the_en
     fleet.pass_time(DRAIN_S + coordinator_module.GIVE_BACK_S + 1)
     fleet.round()
     second = fleet.flow("p")
-    assert (second.worker, second.epoch) == (({"a", "b"} - {first}).pop(), 2), "taken away"
+    assert (second.worker, second.epoch) == (({"a", "b"} - {first}).pop(), 2), "reassigned"
     for epoch in (3, 4):
         assert second.worker is not None
         fleet.pass_time(START_S + 1)

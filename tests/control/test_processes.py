@@ -118,7 +118,7 @@ def test_a_worker_that_cannot_start_says_why_until_one_can(processes: WorkerProc
 def test_a_worker_that_ends_without_a_word(processes: WorkerProcesses, home: Path) -> None:
     (home / "order").write_text("vanish")
     failed = until(processes, lambda start: start.failures > 0)
-    assert failed.error == "it ended with exit code 7 and an empty log"
+    assert failed.error == "exited with code 7 and an empty log"
 
 
 @pytest.fixture

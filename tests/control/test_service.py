@@ -127,7 +127,7 @@ def test_an_edit_that_does_not_start_is_rolled_back(service: Service, tmp_path: 
         service.patch("Pipeline", "orders", {"sinks": bad})
     (problem,) = caught.value.problems
     assert problem.code == "rolled_back"
-    assert "revision 2 did not start and revision 1 is in force again" in problem.message
+    assert "revision 2 did not start; rolled back to revision 1" in problem.message
     record = running(service)
     assert record.revision == 3
     assert record.document == service.registry.revision("Pipeline", "orders", 1).document

@@ -161,6 +161,6 @@ def test_no_flow_begins_to_start_while_a_document_is_judged(
     monkeypatch.setattr(rpc, "_analyse", analyse)
     with working(service):
         (found,) = service.flows.workers()
-        assert service.rpc.analyse(found, [], alone=True) == []
+        assert service.rpc.analyse(found, [], alone=True, only=[]) == []
     ((turn, begun),) = asked
     assert (begun, turn.begun) == (False, True)

@@ -35,7 +35,7 @@ def test_a_flow_at_which_the_jvm_dies_fails_and_its_neighbour_goes_on(product: P
         wait_for("the next worker", lambda: not delivers(product, "deadly"))
     failed = product.wait_for_status("deadly", "failed")
     assert failed["error"]["code"] == "worker_died"
-    assert failed["error"]["message"].endswith("this flow had a batch under way, 2 times in a row")
+    assert failed["error"]["message"].endswith("this flow was processing a batch, 2 times in a row")
     assert "memory" in failed["error"]["hint"]
 
     product.wait_for_batches("neighbour", 3)

@@ -205,7 +205,7 @@ def test_a_stream_in_kafka_is_never_transient() -> None:
     assert (error.code, error.path) == ("exclusive_fields", "spec.storage")
     judgement = judged(None, stream("s", storage="kafka", wal={"max_segments": 3}))
     assert [warning.path for warning in judgement.warnings] == ["spec.wal.max_segments"]
-    assert "on all replicas in Kafka" in (judgement.guarantee or "")
+    assert "on all in-sync replicas in Kafka" in (judgement.guarantee or "")
 
 
 def test_without_spark_only_the_structure_is_judged() -> None:

@@ -89,7 +89,7 @@ def test_events_are_paired_to_tell_what_differs() -> None:
 def test_order_counts_where_there_is_one() -> None:
     turned = [{"id": 2}, {"id": 1}]
     (difference,) = events({"id": 1}, {"id": 2}, id=pa.int64()).equal(turned, "output")
-    assert difference.message == "the same events come in another order"
+    assert difference.message == "the same events in a different order"
     made = events({"id": 1}, {"id": 2}, id=pa.int64(), made=True)
     assert not list(made.equal(turned, "output"))
     assert told(made.equal([{"id": 2}, {"id": 3}], "output")) == [("output[1].id", 3, 1)]
@@ -114,7 +114,7 @@ def test_contains_looks_at_the_fields_that_are_named() -> None:
     ]
     (nothing,) = events(id=pa.int64()).contain([{"id": 1}], "output")
     assert nothing == Difference(
-        where="output.contains[0]", message="there is no event at all", expected={"id": 1}
+        where="output.contains[0]", message="there are no events", expected={"id": 1}
     )
 
 

@@ -109,7 +109,7 @@ def test_what_finds_no_room_is_lost_and_said_to_be(spark: SparkSession, tmp_path
     assert kept.state.outcome == "completed"
     (gap,) = flow.standing("mirror").gaps
     assert (gap.kept, gap.batches, gap.events) == ("lost", 1, 10)
-    assert "no more room" in (gap.why or "")
+    assert "storage for missed batches is full" in (gap.why or "")
 
 
 def test_what_the_stream_has_lost_meanwhile_is_said(

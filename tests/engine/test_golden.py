@@ -62,7 +62,7 @@ def test_an_error_has_to_be_expected(spark: SparkSession) -> None:
     bad = [*INPUT, {"id": 3, "amount": 5}]
     (unexpected,) = ran(spark, {"output": {"count": 1}}, bad).differences
     assert unexpected.where == "errors"
-    assert unexpected.message.startswith("the step 'ratio' fails on an event: [divide_by_zero]")
+    assert unexpected.message.startswith("an event failed in step 'ratio': [divide_by_zero]")
     error = {"code": "divide_by_zero", "step": "ratio"}
     assert ran(spark, {"errors": [error]}, bad).passed
     assert ran(spark, {"steps": {"ratio": {"errors": [{"message": "Division by zero"}]}}}, bad).passed

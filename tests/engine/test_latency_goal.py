@@ -100,7 +100,7 @@ def test_a_micro_batch_that_does_not_end_is_late_already() -> None:
         (
             pace_with(1.0, 10_000, rate=2_000.0, waiting=80_000),
             "backlog",
-            "80,000 events wait and are being caught up, which takes about 10 s",
+            "80,000 events are waiting; catching up takes about 10 s",
         ),
         (
             pace_with(0.02, 100, rate=9_000.0, each=0.0001),

@@ -14,6 +14,7 @@ from penstock.engine.plan.python_steps import PythonStep, PythonSteps
 from penstock.errors import Retryable
 from penstock.frames.faults import Fault
 from penstock.frames.hidden import EVENT, NOTE
+from penstock.policy import UNRESTRICTED
 from penstock.processors.base import BadEvent, BatchProcessor, Desk, Outcome, Refused, Work
 from tests.cli.commands import wait_for
 from tests.flows import Streams, keeper, letters, pipeline, running
@@ -63,7 +64,9 @@ def ran(
 ) -> tuple[list[int], list[dict[str, Any]]]:
     """What steps make of batches: the numbers that go on, and the notes."""
     steps = [PythonStep(f"s{i}", Step(work=work), SHAPE) for i, work in enumerate(works)]
-    group = PythonSteps("pipeline:test", steps, pa.field(NOTE, NOTE_ARROW), testing=False)
+    group = PythonSteps(
+        "pipeline:test", steps, pa.field(NOTE, NOTE_ARROW), policy=UNRESTRICTED, testing=False
+    )
     out, notes = [], []
     for batch in group(map(numbers, batches)):
         for row in batch.to_pylist():

@@ -53,7 +53,7 @@ def test_lost_events_are_found() -> None:
     balance = balance_of(found, steps_of(found, {"all": False}), routed=False)
     run = figures(balance=balance, events=100, counted=101)
     assert run.mismatches() == [
-        "the input has 101 events, and the engine has read 100",
+        "the input has 101 events, but the engine read 100",
         "1 of 100 events are not accounted for",
     ]
     assert figures().mismatches() == figures(counted=None).mismatches() == []
@@ -77,7 +77,7 @@ def test_the_bottleneck(changes: dict[str, Any], what: str) -> None:
 
 def test_a_difference_has_to_be_larger_than_the_noise() -> None:
     noisy = [figures(1.0), figures(1.2)]
-    assert Comparison(noisy, noisy, [figures(1.05)]).verdict == "no difference beyond the noise"
+    assert Comparison(noisy, noisy, [figures(1.05)]).verdict == "no significant difference"
     assert Comparison(noisy, noisy, [figures(0.5)]).verdict == "faster"
     assert Comparison(noisy, noisy, [figures(2.0)]).verdict == "slower"
 

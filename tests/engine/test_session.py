@@ -75,7 +75,7 @@ def test_the_version_of_java_is_read_without_starting_it(
     (tmp_path / "release").write_text('IMPLEMENTOR="Debian"\nJAVA_VERSION="21.0.4"\n')
     require_java()
     (tmp_path / "release").write_text('JAVA_VERSION="1.8.0_402"\n')
-    with pytest.raises(PenstockError, match="there is Java 8 here"):
+    with pytest.raises(PenstockError, match="found Java 8"):
         require_java()
 
 
@@ -94,5 +94,5 @@ def test_a_machine_without_java_is_told_what_to_install(
     old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
     old.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with pytest.raises(PenstockError, match="there is Java 11 here"):
+    with pytest.raises(PenstockError, match="found Java 11"):
         require_java()

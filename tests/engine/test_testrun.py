@@ -270,7 +270,7 @@ function processBatch(events) {
     assert [event["seen"] for event in result.steps[0].output] == [nothing, nothing]
     assert [event[META]["offset"] for event in result.output["drop"]] == [0, 1]  # of the samples
     assert [(p.code, p.path, p.message) for p in result.warnings] == [
-        ("unknown_member", "events[1]", f"the source gives its events no {name}: '{name}' is ignored")
+        ("unknown_member", "events[1]", f"events of this source have no {name}: '{name}' is ignored")
         for name in ("key", "headers")
     ]
     named = "_key STRING, _time STRING, key STRING"  # these are columns like any other

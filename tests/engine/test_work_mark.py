@@ -32,7 +32,7 @@ def test_only_a_process_that_was_at_work_on_the_flow_counts(tmp_path: Path) -> N
     mark.start()
     mark.delivering(True)
     mark.answered()
-    assert died(tmp_path) == "the worker died while this flow had a batch under way, 2 times in a row"
+    assert died(tmp_path) == "the worker died while this flow was processing a batch, 2 times in a row"
     mark = process(tmp_path)
     mark.start()
     mark.answered()

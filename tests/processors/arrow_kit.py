@@ -13,6 +13,7 @@ from penstock.errors import Invalid, Problem
 from penstock.frames.columns import as_arrow, as_struct
 from penstock.frames.hidden import EVENT, EVENT_TYPE
 from penstock.frames.site import Site
+from penstock.policy import UNRESTRICTED
 from penstock.processors.base import BatchProcessor, Desk, Outcome, Stage
 from penstock.specs.policies import Batch
 from penstock.streams.ddl import Parser
@@ -67,7 +68,9 @@ def stage(
     def nowhere(id: str) -> StreamPlace:
         raise LookupError(id)
 
-    site = Site("pipeline:test:1", 0, nowhere, "test.in", state=state, allow_python=allow_python)
+    site = Site(
+        "pipeline:test:1", 0, nowhere, "test.in", state=state, allow_python=allow_python, policy=UNRESTRICTED
+    )
     return Stage("step", site, Batch(), testing=testing, given=given)
 
 
@@ -77,7 +80,7 @@ def opened(processor: BatchProcessor, like: pa.RecordBatch, at: Stage | None = N
     columns = as_struct(pa.schema([field for field in like.schema if field.name != EVENT]))
     announced = as_arrow(processor.output(columns, at))
     sent = pickle.loads(pickle.dumps(processor))
-    work = sent.open(Desk(at.step, at.site.flow, testing=at.testing, given=at.given))
+    work = sent.open(Desk(at.step, at.site.flow, testing=at.testing, given=at.given, policy=at.site.policy))
 
     def checked(batch: pa.RecordBatch) -> Result:
         outcome = work(batch)

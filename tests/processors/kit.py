@@ -10,6 +10,7 @@ from pyspark.sql import functions as f
 from penstock.frames.hidden import EVENT, NOTE
 from penstock.frames.known import event_of
 from penstock.frames.site import Site
+from penstock.policy import UNRESTRICTED
 from penstock.processors.base import FrameProcessor, Stage
 from penstock.specs.policies import Batch
 from penstock.streams.home import StreamPlace
@@ -26,7 +27,7 @@ def stage(sinks: tuple[str, ...] = (), **known: Any) -> Stage:
     def nowhere(id: str) -> StreamPlace:
         raise LookupError(id)
 
-    site = known.pop("site", Site("pipeline:test:1", 0, nowhere, "test.in"))
+    site = known.pop("site", Site("pipeline:test:1", 0, nowhere, "test.in", policy=UNRESTRICTED))
     return Stage("step", site, Batch(), sinks, **known)
 
 

@@ -14,6 +14,7 @@ from penstock.engine.plan.python_steps import PythonStep, PythonSteps
 from penstock.errors import Invalid, Problem
 from penstock.frames.columns import as_arrow, as_struct
 from penstock.frames.hidden import EVENT, NOTE
+from penstock.policy import UNRESTRICTED
 from penstock.processors.base import Stage
 from penstock.processors.javascript import JavascriptProcessor
 from penstock.processors.js.sandbox import close_all
@@ -70,7 +71,7 @@ class Script:
         processor = JavascriptProcessor.model_validate(spec)
         made = processor.output(as_struct(self.given), Stage("step", NO_STREAMS, Batch(), sinks=SINKS))
         step = PythonStep("step", processor, as_arrow(made).append(EVENT_FIELD))
-        steps = PythonSteps("pipeline:test", [step], NOTE_FIELD, testing=False)
+        steps = PythonSteps("pipeline:test", [step], NOTE_FIELD, policy=UNRESTRICTED, testing=False)
         self.steps: PythonSteps = pickle.loads(pickle.dumps(steps))
 
     def __call__(self, *rows: dict[str, Any], **events: list[Any]) -> Ran:

@@ -111,7 +111,7 @@ FAULTS: list[tuple[dict[str, Any], str | bytes, str, str]] = [
     ),
     ({"format": "json", "schema": "id TINYINT"}, '{"id": 200}', "out_of_range", "beyond TINYINT"),
     ({"format": "csv", "schema": "a INT, b INT"}, "1", "malformed_csv", "has 1 fields, not 2"),
-    ({"format": "csv", "schema": "a INT"}, "1\n2", "malformed_csv", "holds 2 records"),
+    ({"format": "csv", "schema": "a INT"}, "1\n2", "malformed_csv", "contains 2 CSV records"),
     ({"format": "csv", "schema": "a STRING"}, '"x', "malformed_csv", "end of"),
     ({"format": "csv", "schema": "a STRING, b INT"}, "x,1.5", "wrong_type", "column 'b' is \"1.5\""),
     ({"format": "kv", "schema": "a INT"}, "a=1 oops b=2", "malformed_kv", "character 5"),
@@ -189,8 +189,8 @@ def test_an_option_of_another_format_is_refused() -> None:
     with pytest.raises(ValidationError) as error:
         DecodeProcessor(format="json", schema="a INT", delimiter=";", pattern="x")
     assert [(e["loc"], e["msg"]) for e in error.value.errors()] == [
-        (("delimiter",), "Value error, has no meaning with format 'json'"),
-        (("pattern",), "Value error, has no meaning with format 'json'"),
+        (("delimiter",), "Value error, can't be used with format 'json'"),
+        (("pattern",), "Value error, can't be used with format 'json'"),
     ]
 
 

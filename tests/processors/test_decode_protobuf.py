@@ -128,7 +128,7 @@ def test_the_header_of_a_registry_is_passed_over(file: str, message: str, place:
     [
         ({"message": "shop.Oder"}, "message", "no message 'shop.Oder'"),
         ({}, "message", "more than one message"),
-        ({"message": "shop.Node"}, "message", "holds itself"),
+        ({"message": "shop.Node"}, "message", "is recursive"),
     ],
 )
 def test_messages_that_give_no_columns(file: str, options: dict[str, Any], path: str, message: str) -> None:

@@ -126,7 +126,7 @@ def test_what_does_not_fit_is_an_error_too() -> None:
         assert result.rows == []
         left = run(HttpProcessor(**step, on_error="null"), USERS)
         assert [row["response"] for row in left.rows] == [None, None]
-        assert left.outcome.logs[0].startswith("2 without an answer: the answer: not JSON")
+        assert left.outcome.logs[0].startswith("2 without an answer: the response: not JSON")
         assert run(HttpProcessor(**step, on_error="drop"), USERS).rows == []
         with pytest.raises(Retryable, match="not JSON"):
             run(HttpProcessor(**step, on_error="fail"), USERS)

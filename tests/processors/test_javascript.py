@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from penstock.frames.hidden import EVENT
+from penstock.policy import UNRESTRICTED
 from penstock.processors.base import Desk, Refused
 from penstock.processors.javascript import JavascriptProcessor
 from tests.processors.scripts import EVENT_FIELD, Script, ids, no_processes_left, refusals, run
@@ -77,7 +78,7 @@ def test_a_property_without_a_column_is_an_error_of_its_event() -> None:
     ran = run("for (const e of events) if (e.id === 2) e.gros = 1", *ids(1, 2, 3))
     assert [row["id"] for row in ran.rows] == [1, 3]
     assert ran.faults == [(1, "extra_property")]
-    assert ran.message == "the event has 'gros', and no column has that name; there are: id"
+    assert ran.message == "the event has an unexpected column 'gros'; there are: id"
     nested = run("events[0].at = {x: 1, z: 2}", {"id": 1}, given="id INT, at STRUCT<x: INT, y: INT>")
     assert nested.faults == [(0, "extra_property")]
     assert "'at.z'" in nested.message
@@ -148,7 +149,7 @@ def test_the_console_writes_to_the_log() -> None:
     assert ran.logs == ['a 1 2n {"b":[null]}', "warning: w", "error: e"]
     many = run("for (let i = 0; i < 250; i++) console.info(i); console.log('x'.repeat(9999))", *ids(1))
     assert len(many.logs) == 101
-    assert many.logs[-1] == "151 more lines of this batch were left out"
+    assert many.logs[-1] == "151 more lines of this batch were omitted"
     assert run("const a = {}; a.a = a; console.log(a, '\\ud800')", *ids(1)).logs == ["[object Object] \ufffd"]
 
 
@@ -165,7 +166,7 @@ def test_bytes_that_are_not_text_are_refused() -> None:
     values = pa.array([b"good", b"\xff"], pa.binary()).view(pa.string())
     events = pa.array([{"offset": 0}, {"offset": 1}], EVENT_FIELD.type)
     batch = pa.RecordBatch.from_arrays([values, events], names=["value", EVENT])
-    work = script.steps.steps[0].processor.open(Desk("step", "flow"))
+    work = script.steps.steps[0].processor.open(Desk("step", "flow", policy=UNRESTRICTED))
     assert work(batch.slice(0, 1)).batch.column("value").to_pylist() == ["good"]
     assert [(bad.row, bad.code) for bad in work(batch.slice(1)).bad] == [(0, "invalid_utf8")]
     with pytest.raises(Refused):
@@ -242,5 +243,5 @@ def test_what_cannot_run_is_refused_when_it_is_planned(tmp_path: Path) -> None:
 
 def test_a_script_is_either_inline_or_a_file() -> None:
     for spec in ({}, {"inline": "x", "file": "y"}):
-        with pytest.raises(ValidationError, match="either 'inline' or a 'file'"):
+        with pytest.raises(ValidationError, match="either 'inline' or 'file'"):
             JavascriptProcessor.model_validate(spec)

@@ -107,8 +107,8 @@ def test_refusals(empty: Empty, fields: list[Any], path: str, code: str) -> None
     ("how", "told"),
     [
         ({"method": "tokenise"}, "needs a 'secret'"),
-        ({"method": "hash", "keep_last": 4}, "'keep_last' does not go with method 'hash'"),
-        ({"method": "redact", "keep_last": 4, "pattern": "a"}, "does not go with 'pattern'"),
+        ({"method": "hash", "keep_last": 4}, "'keep_last' can't be used with method 'hash'"),
+        ({"method": "redact", "keep_last": 4, "pattern": "a"}, "can't be used with 'pattern'"),
     ],
 )
 def test_options_belong_to_their_method(how: dict[str, Any], told: str) -> None:

@@ -138,5 +138,5 @@ def test_one_of_both() -> None:
     for step in ({}, {"expectations": RULES, "json_schema": {}}, {"expectations": RULES, "field": "id"}):
         with pytest.raises(ValidationError):
             ValidateProcessor(**step)
-    with pytest.raises(ValidationError, match="called 'positive'"):
+    with pytest.raises(ValidationError, match="the name 'positive'"):
         ValidateProcessor(expectations=[RULES[0], RULES[0]])

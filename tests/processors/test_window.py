@@ -150,8 +150,8 @@ def test_windows_of_windows(events: DataFrame) -> None:
     ("how", "told"),
     [
         ({}, "needs 'size'"),
-        ({"size": "0s"}, "0 is not possible"),
-        ({"size": "10"}, "write a number and"),
+        ({"size": "0s"}, "greater than 0"),
+        ({"size": "10"}, "use a number and"),
         ({"size": "10s", "gap": "1s"}, "has no 'gap'"),
         ({"size": "10s", "slide": "1s"}, "has no 'slide'"),
         ({"kind": "sliding", "size": "10s"}, "needs 'slide'"),

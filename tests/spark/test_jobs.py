@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark import inheritable_thread_target
 
 from penstock.spark import jobs
+from penstock.spark.driver import runs_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +44,7 @@ def test_work_is_counted_and_cancelled(spark: SparkSession) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert jobs.work_of(spark, "penstock-test-slow").running
+    assert runs_tasks(spark)
     jobs.cancel(spark, "penstock-test-slow")
     thread.join(60)
     assert len(errors) == 1

@@ -39,7 +39,7 @@ def test_tasks_and_sinks_that_run_by_themselves_can_have_one() -> None:
         alone = {name: value for name, value in raw["spec"].items() if name not in ("outputs", "stream")}
         (problem,) = problems({**raw, "spec": alone})
         assert (problem.code, problem.path) == ("latency_unavailable", "spec.latency")
-        assert "runs by itself" in problem.message
+        assert "runs on its own" in problem.message
 
 
 @pytest.mark.parametrize("latency", ["0ms", "fast", 200])

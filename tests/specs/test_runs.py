@@ -107,7 +107,7 @@ def test_what_reads_a_stream_says_where_it_begins(raw: dict[str, Any]) -> None:
     raw["spec"]["position"] = "offset:seven"
     (problem,) = problems(raw)
     assert (problem.code, problem.path) == ("invalid_value", "spec.position")
-    assert "'seven' is no offset: write a whole number" in problem.message
+    assert "'seven' is not a valid offset: use a whole number" in problem.message
 
 
 @pytest.mark.parametrize("kind", ["Source", "Task", "Sink"])

@@ -51,7 +51,7 @@ def test_a_word_that_yaml_takes_for_true_can_name_a_field() -> None:
 
 
 def test_a_key_given_twice_is_named() -> None:
-    with pytest.raises(Unreadable, match=r"line 2, column 1: the key 'a' stands twice"):
+    with pytest.raises(Unreadable, match=r"line 2, column 1: duplicate key 'a'"):
         read_all("a: 1\na: 2")
 
 

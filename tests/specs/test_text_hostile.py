@@ -24,7 +24,7 @@ def doubling(levels: int) -> str:
         ('{"a":' * (DEEPEST + 1) + "1" + "}" * (DEEPEST + 1), "levels deep"),
         ("- " * 100_000, "levels deep"),
         (doubling(9), "more than 1000000 values"),
-        ("a: &x [*x]", "inside of what it names"),
+        ("a: &x [*x]", "refers to its own parent"),
         ("a: .nan", "out of range"),
         ("a: -.inf", "out of range"),
         (f"a: 0x{'f' * 99}", "out of range"),
@@ -59,6 +59,6 @@ def test_json_means_what_json_says() -> None:
 
 
 def test_one_document_is_one() -> None:
-    with pytest.raises(Unreadable, match="not 2"):
+    with pytest.raises(Unreadable, match="found 2"):
         read_one("a: 1\n---\nb: 2")
     assert len(read_all("a: 1\n---\nb: 2")) == 2

@@ -34,7 +34,7 @@ TOLD = {
     ),
     "SELECT uper(b) FROM input": ("unknown_function", "no function uper() (line 1, column 8)", "'upper'"),
     "SELECT relfect(b) FROM input": ("unknown_function", "no function relfect()", None),
-    "SELECT qqqqq(b) FROM input": ("unknown_function", "no function qqqqq()", "only Spark's builtin"),
+    "SELECT qqqqq(b) FROM input": ("unknown_function", "no function qqqqq()", "only Spark's built-in"),
     "SELECT a FROM inptu": ("unknown_table", "no table 'inptu': only 'input' (line 1, column 15)", "'input'"),
     "SELECT a + m AS x FROM input": ("sql_type", "incompatible types", None),
     "SELECT a FROM input WHERE b + arr": ("sql_type", "(line 1", None),

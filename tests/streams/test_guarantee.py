@@ -49,9 +49,12 @@ class Promise:
         drops_unwanted = "a full stream that has no reader drops its oldest events, counted" in text
         return cls(
             drops_oldest=drops or (drops_unwanted and not has_reader),
-            waits="Producers that find no room have to wait." in text,
-            drops_new="Events that find no room are dropped and counted." in text,
-            timeout=re.search(r"Events that find no room wait 20 ms, and are then dropped", text) is not None,
+            waits="When the buffer is full, producers wait." in text,
+            drops_new="When the buffer is full, new events are dropped and counted." in text,
+            timeout=re.search(
+                r"When the buffer is full, producers wait 20 ms; then the events are dropped", text
+            )
+            is not None,
             survives_restart="not a restart of Penstock" not in text,
         )
 

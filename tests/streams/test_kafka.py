@@ -195,7 +195,7 @@ def test_a_broker_that_is_not_there_is_an_error_in_time(
         monkeypatch.setattr(f"penstock.streams.kafka.{module}.ANSWER_S", 1.0)
     monkeypatch.setattr("penstock.streams.kafka.topics.MADE_S", 1.0)
     make_stream(tmp_path / "s", storage="kafka", kafka=Cluster("127.0.0.1:9"))
-    with pytest.raises(Unavailable, match="does not answer"):
+    with pytest.raises(Unavailable, match="is not responding"):
         KafkaStorage(tmp_path / "s")
     report = verify(tmp_path / "s")
     assert "cannot be read" in report.faults[0].message
@@ -203,7 +203,7 @@ def test_a_broker_that_is_not_there_is_an_error_in_time(
 
 def test_a_frame_that_kafka_does_not_take_is_refused(broker: Kafka, tmp_path: Path) -> None:
     with stream(broker, tmp_path) as storage:
-        with pytest.raises(WriteFailed, match="is more than a stream in Kafka takes"):
+        with pytest.raises(WriteFailed, match="exceeds the limit of a stream in Kafka"):
             write(storage, raw([random.randbytes(70_000_000)]))
         assert write(storage, events(1)) == Appended(0, 1)
 

@@ -21,6 +21,7 @@ from penstock.streams.repair.repair import Repair, repair
 from penstock.streams.repair.verify import verify
 from penstock.streams.sqlite.rows import PAGE
 from penstock.streams.storage import Append, Appended, Producer, Storage
+from tests.forks import fork, status_of
 from tests.streams.kit import change, events, make_stream
 from tests.streams.test_verify import fill, flip, frames, segment
 
@@ -196,7 +197,7 @@ def test_bodies_that_are_no_arrow_are_left_out(tmp_path: Path) -> None:
 def test_settings_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     directory = fill(tmp_path / "s")
     (directory / "stream.json").write_text("{")
-    with pytest.raises(Invalid, match="writes its settings again"):
+    with pytest.raises(Invalid, match="rewrite its settings"):
         repair(directory)
 
 
@@ -255,10 +256,7 @@ class Dies(Files):
 def test_a_repair_that_was_killed_can_be_done_again(tmp_path: Path, step: str, occurrence: int) -> None:
     directory = fill(tmp_path / "s")
     lost = damage_body(directory, 0, 1) | damage_header(directory, 1, 1) | damage_body(directory, -1, 1)
-    if (child := os.fork()) == 0:
-        repair(directory, files=Dies(step, occurrence))
-        os._exit(0)
-    os.waitpid(child, 0)
+    assert status_of(fork(lambda: repair(directory, files=Dies(step, occurrence)))) in (0, signal.SIGKILL)
     storage = open_storage(directory)
     found, told = content(storage)
     assert found == {offset: b"e%d" % offset for offset in range(60) if offset not in lost}

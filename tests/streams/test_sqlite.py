@@ -22,6 +22,7 @@ from penstock.streams.pool import open_storage
 from penstock.streams.sqlite.rows import PAGE
 from penstock.streams.sqlite.storage import LARGEST_JOURNAL, SqliteStorage
 from penstock.streams.storage import Append, Appended, Cursor, Producer, WriteFailed
+from tests.forks import fork, status_of
 from tests.streams.kit import change, events, make_stream, values
 
 PAYLOAD = random.Random(3).randbytes(10_000)
@@ -150,12 +151,12 @@ def test_a_full_disk_refuses_and_recovers(directory: Path, storage: SqliteStorag
 
 def test_a_child_process_opens_the_file_anew(directory: Path, storage: SqliteStorage) -> None:
     fill(storage, 1)
-    if (child := os.fork()) == 0:
-        try:
-            fill(storage, 1)
-        finally:
-            os._exit(0 if storage.bounds().next == 2 else 1)
-    assert os.waitpid(child, 0)[1] == 0
+
+    def append() -> None:
+        fill(storage, 1)
+        assert storage.bounds().next == 2
+
+    assert status_of(fork(append)) == 0
     fill(storage, 1)
     assert storage.bounds().next == 3
 
@@ -315,11 +316,7 @@ def test_a_kill_at_any_step_leaves_a_log_that_serves(directory: Path, step: str)
     if step in ("salvaged", "set aside", "take over"):
         path = directory / "log.db"
         path.write_bytes(b"x" * 100 + path.read_bytes()[100:])
-    if (child := os.fork()) == 0:
-        dying = SqliteStorage(directory, Dies(step))
-        fill(dying, 20)
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    assert status_of(fork(lambda: fill(SqliteStorage(directory, Dies(step)), 20))) == signal.SIGKILL
     storage = SqliteStorage(directory)
     found, _ = read_all(storage)
     assert all(value == b"e%d" % offset for offset, value in found.items() if offset < 200)

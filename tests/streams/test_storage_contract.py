@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -33,6 +32,7 @@ from penstock.streams.storage import (
     Refusal,
     Storage,
 )
+from tests.forks import fork
 from tests.streams.kit import change, cluster_of, events, far_side, make_stream, raw, values
 
 KINDS = ("local", "sqlite", "remote", pytest.param("kafka", marks=pytest.mark.slow))
@@ -162,7 +162,7 @@ def test_a_number_with_another_content_is_refused(opener: Opener) -> None:
     write(storage, events(1), producer=Producer("p", 7, digest="one"))
     refused = write(storage, events(1, 1), producer=Producer("p", 7, digest="two"))
     assert isinstance(refused, BatchConflict)
-    assert "batch 7 of producer 'p' was kept with another body" in str(refused)
+    assert "batch 7 of producer 'p' was stored with a different body" in str(refused)
     assert "such as 8" in refused.hint
     repeated = [
         append(events(1), producer=Producer("p", 7, digest=digest)) for digest in ("one", None, "two")
@@ -411,19 +411,6 @@ def test_threads_share_a_log(opener: Opener) -> None:
 
 
 # Several processes
-
-
-def fork(work: Callable[[], None]) -> int:
-    """Run something in a child of its own; fast, since everything is imported already."""
-    sys.stdout.flush()
-    if (pid := os.fork()) != 0:
-        return pid
-    try:
-        work()
-        os._exit(0)
-    except BaseException as error:
-        os.write(2, f"{error!r}\n".encode())
-        os._exit(1)
 
 
 def append_many(directory: Path, writer: int, count: int, told: int) -> None:

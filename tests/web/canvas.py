@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.web.kit import goto
+from tests.web.kit import goto, show_as
 
 
 def part(page: Page, key: str) -> Locator:
@@ -46,7 +46,7 @@ def rename(page: Page, id: str) -> None:
 
 def show(page: Page, mode: str) -> None:
     """Switch between the canvas and the text."""
-    page.get_by_role("radiogroup", name="How the document is shown").get_by_text(mode).click()
+    show_as(page, mode)
 
 
 def text(page: Page) -> str:
@@ -61,8 +61,8 @@ def begin_with(page: Page, document: str) -> None:
     """Open the builder with a document."""
     goto(page, "/pipelines/new")
     page.get_by_role("button", name="From YAML").click()
-    write(page, "A document as YAML", document)
-    page.get_by_role("button", name="Open it").click()
+    write(page, "Document as YAML", document)
+    page.get_by_role("button", name="Open", exact=True).click()
     expect(part(page, "source")).to_be_visible()
 
 

@@ -54,6 +54,20 @@ def goto(page: Page, path: str) -> None:
     expect(page.locator(".mantine-Loader-root")).to_have_count(0)
 
 
+def show_as(page: Page, view: str) -> None:
+    """Switch a page with a form to another view: Form, Canvas or YAML."""
+    group = page.get_by_role("radiogroup", name="View")
+    for patience_ms in (2_000, 5_000, 30_000):
+        group.get_by_text(view).click()
+        try:
+            expect(group.get_by_role("radio", name=view)).to_be_checked(timeout=patience_ms)
+        except AssertionError:  # the page moved under the pointer, as a message above the form came or went
+            if patience_ms == 30_000:
+                raise
+        else:
+            return
+
+
 def heading(page: Page) -> Any:
     """The title of the screen."""
     return page.get_by_role("main").get_by_role("heading", level=1)

@@ -189,7 +189,7 @@ def _expect_to_read_only(page: Page) -> None:
     page.keyboard.press("Control+k")
     palette = page.get_by_role("dialog")
     palette.get_by_role("textbox").fill("create")
-    expect(palette.get_by_text("Nothing is called so.")).to_be_visible()
+    expect(palette.get_by_text("No matches.")).to_be_visible()
     page.keyboard.press("Escape")
 
 

@@ -43,7 +43,7 @@ def test_a_pipeline_is_built_on_the_canvas(page: Page, product: Product) -> None
     choose(page, "Choose an output", "drop")
     choose(page, "Add an output", "drop")
     rename(page, "rest")
-    expect(page.get_by_role("status").get_by_text("Nothing is wrong: it can run.")).to_be_visible()
+    expect(page.get_by_role("status").get_by_text("No problems found. Ready to run.")).to_be_visible()
 
     choose(page, "Add a step after the input", "filter")
     part(page, "step:0").press("Alt+ArrowRight")
@@ -71,15 +71,15 @@ def test_text_and_canvas_are_one_document(page: Page) -> None:
 
     page.keyboard.insert_text("a: [")
     show(page, "Canvas")
-    expect(page.get_by_text("The canvas shows the last text that could be read")).to_be_visible()
+    expect(page.get_by_text("The YAML has an error: the canvas shows the last valid version")).to_be_visible()
     axe(page)
     page.reload()
-    expect(page.get_by_text(re.compile("Your draft of .* is back"))).to_be_visible()
+    expect(page.get_by_text(re.compile("Restored your unsaved draft"))).to_be_visible()
     expect(part(page, "step:1")).to_have_accessible_name(re.compile("^Step worth filter"))
-    page.get_by_role("button", name="Mend the text").click()
+    page.get_by_role("button", name="Fix the YAML").click()
     assert "a: [" in text(page)
     show(page, "Canvas")
-    page.get_by_role("button", name="Go back to what is shown").click()
+    page.get_by_role("button", name="Revert to the valid version").click()
 
     part(page, "source").click()
     expect(page.get_by_role("complementary", name="Form").get_by_label("Rate")).to_have_value("1")
@@ -90,7 +90,7 @@ def test_text_and_canvas_are_one_document(page: Page) -> None:
     expect(part(page, "step:0")).to_contain_text("to large, else rest")
 
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Streams").click()
-    page.get_by_role("button", name="Discard the draft").click()
+    page.get_by_role("dialog").get_by_role("button", name="Discard draft").click()
     expect(heading(page)).to_have_text("Streams")
 
 
@@ -104,14 +104,14 @@ def test_an_edit_tells_its_plan_and_overwrites_nobody(page: Page, product: Produ
     assert product.client.patch("/pipelines/edited", json=theirs).is_success
 
     page.get_by_role("button", name="Review and save").click()
-    plan = page.get_by_role("dialog", name="What saving this pipeline does")
-    expect(plan.get_by_text("fields differ").or_(plan.get_by_text("field differs"))).to_be_visible()
+    plan = page.get_by_role("dialog", name="Review changes")
+    expect(plan.get_by_text(re.compile(r"\d fields? changed"))).to_be_visible()
     axe(page)
     plan.get_by_role("button", name="Save").click()
-    conflict = page.get_by_role("dialog", name="Somebody else has changed it meanwhile")
+    conflict = page.get_by_role("dialog", name="This document was changed by someone else")
     expect(conflict.get_by_text("by somebody else")).to_be_visible()
     axe(page)
-    conflict.get_by_role("button", name="Save mine over it").click()
+    conflict.get_by_role("button", name="Overwrite with mine").click()
     expect(page).to_have_url(re.compile("/ui/pipelines/edited$"))
     saved = product.get("edited")
     assert saved["spec"]["processors"][0]["where"] == "amount > 2"
@@ -125,10 +125,10 @@ def test_what_is_wrong_is_refused_in_place_and_can_be_kept_as_paused(
     begin_with(page, ROUTED.replace("NAME", "half done").replace("amount > 1", "amuont > 1"))
     expect(part(page, "step:0")).to_have_accessible_name(re.compile("1 error"))
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_role("alert").get_by_text("It was not saved")).to_be_visible()
+    expect(page.get_by_role("alert").get_by_text("Not saved")).to_be_visible()
     part(page, "step:0").click()
     expect(page.get_by_text(re.compile("There is no column 'amuont'"))).to_be_visible()
-    page.get_by_role("combobox", name="What it should do once it is saved").click()
+    page.get_by_role("combobox", name="Status after saving").click()
     page.get_by_role("option", name="as paused").click()
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page).to_have_url(re.compile("/ui/pipelines/half_done$"))
@@ -150,8 +150,8 @@ def test_a_task_is_built_on_a_small_screen(page: Page, product: Product) -> None
     ):
         choose(page, button, word)
         axe(page)
-        page.get_by_role("button", name="Close the form").click()
-    expect(page.get_by_role("status").get_by_text("Nothing is wrong: it can run.")).to_be_visible()
+        page.get_by_role("button", name="Close form").click()
+    expect(page.get_by_role("status").get_by_text("No problems found. Ready to run.")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     axe(page)
     page.get_by_role("button", name="Save", exact=True).click()

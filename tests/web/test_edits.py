@@ -27,7 +27,7 @@ def create(product: Product, name: str, **spec: Any) -> None:
 def review(page: Page) -> Any:
     """Save an edit; the plan of it."""
     page.get_by_role("button", name="Review and save").click()
-    return page.get_by_role("dialog", name="What saving this pipeline does")
+    return page.get_by_role("dialog", name="Review changes")
 
 
 def test_what_would_be_lost_is_accepted_first(page: Page, product: Product) -> None:
@@ -41,7 +41,7 @@ def test_what_would_be_lost_is_accepted_first(page: Page, product: Product) -> N
     expect(save).to_be_disabled(timeout=WORKER_MS)
     expect(plan).to_contain_text("minutes")
     axe(page)
-    plan.get_by_label("I accept that this is lost").check()
+    plan.get_by_label("I understand this state will be discarded").check()
     save.click()
     expect(page).to_have_url(re.compile("/ui/pipelines/counted$"), timeout=WORKER_MS)
     assert product.get("counted")["spec"]["processors"][0]["size"] == "2m"
@@ -64,7 +64,7 @@ def test_what_does_not_start_is_taken_back(
     fill(page, "spec.sinks[0].path", str(bad))
     plan = review(page)
     plan.get_by_role("button", name="Save").click(timeout=WORKER_MS)
-    expect(plan).to_contain_text("It did not start, and was rolled back", timeout=WORKER_MS)
+    expect(plan).to_contain_text("The new revision failed to start and was rolled back", timeout=WORKER_MS)
     axe(page)
     now = product.get("kept")
     assert (now["revision"], now["spec"]["sinks"][0]["path"]) == (3, str(good))

@@ -45,7 +45,7 @@ def flow(product: Product) -> str:
 def test_the_page_shows_how_a_flow_is(page: Page, flow: str) -> None:
     goto(page, f"/pipelines/{flow}")
     expect(heading(page)).to_have_text("page prices")
-    steps = page.get_by_role("region", name="Step by step")
+    steps = page.get_by_role("region", name="Steps")
     expect(steps.get_by_role("listitem").filter(has_text="number")).to_contain_text(re.compile(r"failed\s*2"))
     expect(steps.get_by_role("link", name="page_in")).to_be_visible()
     sink = page.get_by_role("region", name="Sink prices")
@@ -56,7 +56,7 @@ def test_the_page_shows_how_a_flow_is(page: Page, flow: str) -> None:
     page.get_by_role("tab", name="Logs").click()
     expect(page.get_by_role("log")).to_contain_text("started")
     page.get_by_label("Find").fill("nothing says this")
-    expect(page.get_by_text("No line has this text")).to_be_visible()
+    expect(page.get_by_text("No matching lines")).to_be_visible()
     axe(page)
 
 
@@ -72,7 +72,7 @@ def test_a_sink_that_fails_says_so_until_it_has_taken_the_batch(
     goto(page, f"/pipelines/{name}")
     card = page.get_by_role("region", name="Sink lake")
     expect(card.get_by_text("failing", exact=True)).to_be_visible()
-    expect(card).to_contain_text("It is tried again by itself.")
+    expect(card).to_contain_text("It is retried automatically.")
     expect(card).to_contain_text("spec.sinks[0]: sink 'lake': ")
     axe(page)
     in_the_way.unlink()
@@ -99,9 +99,9 @@ def test_a_letter_is_read_mended_and_replayed(page: Page, product: Product, flow
     letter = page.get_by_role("dialog", name="Dead letter 0")
     expect(letter).to_contain_text("cast_invalid_input")
     axe(page)
-    letter.get_by_role("textbox", name="The event as JSON").fill('{"id": 2, "amount": 12,50}')
+    letter.get_by_role("textbox", name="Event as JSON").fill('{"id": 2, "amount": 12,50}')
     expect(letter.get_by_role("button", name="Save")).to_be_disabled()
-    letter.get_by_role("textbox", name="The event as JSON").fill('{"id": 2, "amount": "12.50"}')
+    letter.get_by_role("textbox", name="Event as JSON").fill('{"id": 2, "amount": "12.50"}')
     letter.get_by_role("button", name="Save").click()
     letter.get_by_role("button", name="Replay").click()
     dialog = page.get_by_role("dialog", name="Replay dead letters")
@@ -113,7 +113,7 @@ def test_a_letter_is_read_mended_and_replayed(page: Page, product: Product, flow
 
 def test_a_letter_is_given_up_and_taken_back(page: Page, product: Product, flow: str) -> None:
     goto(page, f"/pipelines/{flow}?tab=letters")
-    page.get_by_role("checkbox", name="Choose letter 1").check()
+    page.get_by_role("checkbox", name="Select letter 1").check()
     page.get_by_role("button", name="Discard").click()
     page.get_by_role("dialog").get_by_role("button", name="Discard").click()
     row = page.get_by_role("table", name="Dead letters").get_by_role("row").filter(has_text='"id":3')
@@ -125,10 +125,10 @@ def test_a_letter_is_given_up_and_taken_back(page: Page, product: Product, flow:
 
 def test_an_event_tells_its_story(page: Page, flow: str) -> None:
     goto(page, f"/pipelines/{flow}?tab=letters&letter=1")
-    page.get_by_role("link", name="Its story, step by step").click()
+    page.get_by_role("link", name="Trace event").click()
     step = page.get_by_role("region", name="Step number")
     expect(step).to_contain_text("Event 2 failed")
-    expect(page.get_by_role("region", name="Its dead letters")).to_contain_text("letter 1")
+    expect(page.get_by_role("region", name="Dead letters")).to_contain_text("letter 1")
     axe(page)
     page.get_by_label("Offset of the event").fill("0")
     page.get_by_label("Offset of the event").press("Enter")
@@ -162,9 +162,9 @@ def test_a_range_is_counted_then_replayed(page: Page, product: Product, flow: st
     page.get_by_role("menuitem", name="Replay events").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("button", name="Replay 3 events")).to_be_enabled()
-    expect(dialog).to_contain_text("gets these events again")
+    expect(dialog).to_contain_text("receives these events again")
     axe(page)
-    dialog.get_by_role("radio", name="Files of their own").check()
+    dialog.get_by_role("radio", name="Separate files").check()
     dialog.get_by_label("Directory").fill(str(product.directory / "shadow"))
     dialog.get_by_role("button", name="Replay 3 events").click()
     replays = dialog.get_by_role("region", name="Replays")
@@ -184,7 +184,7 @@ def test_a_fault_leads_to_its_field(page: Page, product: Product, faults: Faults
     expect(page.get_by_role("alert")).to_contain_text("did you mean 'amount'")
     axe(page)
     page.get_by_role("button", name="Resume").click()
-    expect(page.get_by_text("It was not possible to resume it")).to_be_visible()
+    expect(page.get_by_text("Could not resume")).to_be_visible()
     page.get_by_role("button", name="spec.processors[0].query").click()
     expect(page).to_have_url(re.compile(r"/pipelines/page_broken/edit\?at=spec\.processors"))
     expect(page.get_by_role("complementary", name="Form").get_by_label("Query")).to_contain_text("amuont")
@@ -198,12 +198,12 @@ def test_a_definition_says_who_refers_to_it_and_how_to_run_it(
     spec = {"source": {"ref": "page_rows"}, "sinks": [{"id": "out", "type": "drop"}]}
     product.create({**_document("Pipeline", "page user", spec), "status": "paused"})
     goto(page, "/sources/page_rows")
-    expect(page.get_by_role("main")).to_contain_text("It is a definition")
+    expect(page.get_by_role("main")).to_contain_text("This is a definition")
     expect(page.get_by_role("link", name="page user")).to_be_visible()
     axe(page)
     faults.allow("status of 404")
     goto(page, "/sources/nothing_here")
-    expect(page.get_by_text("There is no source nothing_here")).to_be_visible()
+    expect(page.get_by_text("Source nothing_here not found")).to_be_visible()
 
 
 def _document(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.product import Product
 from tests.web import catalogue
-from tests.web.kit import WORKER_MS, Faults, axe, goto
+from tests.web.kit import WORKER_MS, Faults, axe, goto, show_as
 
 
 def test_the_components_that_the_forms_are_tested_with_are_the_current_ones() -> None:
@@ -27,12 +27,12 @@ def test_a_stream_is_set_up_by_its_form(page: Page, faults: Faults, product: Pro
     expect(field(page, "metadata.name")).to_contain_text("This field is required")
     page.get_by_label("Name").fill("Forms raw")
     main = page.get_by_role("main")
-    expect(main).to_contain_text("Its id will be forms_raw")
-    expect(main).to_contain_text("a power loss may take a second")
+    expect(main).to_contain_text("ID: forms_raw")
+    expect(main).to_contain_text("a power loss may lose about the last second")
     page.get_by_role("button", name="Use Replay and recovery").click()
     expect(main).to_contain_text("it survives a killed process and a power loss")
     page.get_by_role("button", name="Undo").click()
-    expect(main).to_contain_text("a power loss may take a second")
+    expect(main).to_contain_text("a power loss may lose about the last second")
 
     retention = field(page, "spec.wal.retention_ms")
     retention.get_by_role("textbox").fill("soon")
@@ -60,14 +60,14 @@ def test_an_edit_shows_what_it_does_and_what_others_did(page: Page, faults: Faul
     document["spec"] = {"wal": {"max_segments": 8}}
     assert product.client.put("/streams/forms_edited", json=document).status_code == 200
     page.get_by_role("button", name="Save").click()
-    plan = page.get_by_role("dialog", name="What saving this stream does")
-    expect(plan).to_contain_text("Nothing that runs is touched")
+    plan = page.get_by_role("dialog", name="Review changes")
+    expect(plan).to_contain_text("No running flow is affected")
     axe(page)
     plan.get_by_role("button", name="Save").click()
-    conflict = page.get_by_role("dialog", name="Somebody else has changed it meanwhile")
+    conflict = page.get_by_role("dialog", name="This document was changed by someone else")
     expect(conflict).to_contain_text("max_segments")
     axe(page)
-    conflict.get_by_role("button", name="Save mine over it").click()
+    conflict.get_by_role("button", name="Overwrite with mine").click()
     expect(page).to_have_url(re.compile("/ui/streams/forms_edited$"))
     assert product.client.get("/streams/forms_edited").json()["spec"] == {"schema": "id BIGINT"}
 
@@ -76,23 +76,23 @@ def test_an_edit_shows_what_it_does_and_what_others_did(page: Page, faults: Faul
 def test_a_source_is_made_as_a_form_and_as_text(page: Page, product: Product) -> None:
     goto(page, "/sources/new")
     page.get_by_role("button", name="generate").click()
-    page.get_by_label("Name").fill("forms numbers")
+    page.get_by_role("textbox", name="Name").fill("forms numbers")
     page.get_by_label("Auto create stream").check(force=True)
     page.get_by_label("Rate").fill("5")
-    expect(page.get_by_role("main")).to_contain_text("published into the stream forms_numbers")
-    page.get_by_role("radiogroup", name="Once it is saved").get_by_text("Paused").click()
+    expect(page.get_by_role("main")).to_contain_text("published to stream forms_numbers")
+    page.get_by_role("radiogroup", name="Status after saving").get_by_text("Paused").click()
     axe(page)
 
-    page.get_by_role("radiogroup", name="View").get_by_text("YAML").click()
+    show_as(page, "YAML")
     text = page.get_by_role("textbox", name="Document as YAML")
     expect(text).to_contain_text("auto_create_stream: true")
     axe(page)
     text.click()
     page.keyboard.press("Control+End")
     page.keyboard.insert_text("# by hand\n")
-    page.get_by_role("radiogroup", name="View").get_by_text("Form").click()
+    show_as(page, "Form")
     page.get_by_label("Rate").fill("7")
-    page.get_by_role("radiogroup", name="View").get_by_text("YAML").click()
+    show_as(page, "YAML")
     expect(text).to_contain_text("rate: 7")
     expect(text).to_contain_text("# by hand")
     page.get_by_role("button", name="Create").click()

@@ -76,13 +76,13 @@ def test_what_is_referred_to_is_deleted_with_those_who_refer_to_it_and_comes_bac
     expect(dialog.get_by_role("link", name="doomed task").first).to_be_visible()
     expect(dialog.get_by_role("button", name="Delete", exact=True)).to_be_disabled()
     axe(page)
-    dialog.get_by_label("as well").check()
+    dialog.get_by_label("Also delete").check()
     dialog.get_by_role("button", name="Delete 2 documents").click()
     expect(row(page, "doomed_in")).to_have_count(0)
     assert product.client.get("/tasks/doomed_task").status_code == 404
 
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("are back")).to_be_visible()
+    expect(page.get_by_text("Restored")).to_be_visible()
     expect(row(page, "doomed_in")).to_be_visible()
     assert product.client.get("/tasks/doomed_task").json()["status"] == "paused"
 
@@ -119,7 +119,7 @@ def test_an_upload_shows_what_changes_before_it_does(
     file = tmp_path / "bundle.yaml"
     file.write_text(yaml.safe_dump_all(documents), encoding="utf-8")
     dialog.locator("input[type=file]").set_input_files(file)
-    preview = dialog.get_by_role("region", name="What would change")
+    preview = dialog.get_by_role("region", name="Changes")
     expect(preview.get_by_text("1 changed")).to_be_visible()
     expect(preview.get_by_text("upload new")).to_be_visible()
     preview.get_by_role("button", name=re.compile("upload old")).click()
@@ -138,13 +138,13 @@ def test_the_registry_and_a_selection_can_be_downloaded(page: Page, product: Pro
     row(page, "download_me").wait_for()
     page.locator(".ag-header-select-all input").check()
     found = {}
-    for name in ("JSON", "YAML of the selected"):
+    for name in ("JSON", "Selected, as YAML"):
         page.get_by_role("button", name="Download", exact=True).click()
         with page.expect_download() as download:
             page.get_by_role("menuitem", name=name, exact=True).click()
         found[name] = Path(download.value.path()).read_text(encoding="utf-8")
     assert "download me" in [each["metadata"]["name"] for each in json.loads(found["JSON"])["documents"]]
-    (alone,) = yaml.safe_load(found["YAML of the selected"])["documents"]
+    (alone,) = yaml.safe_load(found["Selected, as YAML"])["documents"]
     assert alone == {
         "apiVersion": "penstock/v1",
         "kind": "Stream",
@@ -181,7 +181,7 @@ def test_a_small_screen_scrolls_the_grid_and_not_the_page(page: Page, product: P
     save(product, "Stream", "small screen", {})
     page.set_viewport_size({"width": 390, "height": 844})
     goto(page, "/streams?q=small")
-    page.get_by_role("button", name="Actions of small screen").click()
+    page.get_by_role("button", name="Actions for small screen").click()
     page.get_by_role("menuitem", name="View").click()
     expect(page.get_by_role("dialog").get_by_text("kind: Stream")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == 390

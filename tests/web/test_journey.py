@@ -91,19 +91,19 @@ def try_on_samples(page: Page) -> None:
     page.get_by_role("button", name="Test", exact=True).click()
     write(page, "Sample events as text", "\n".join(map(json.dumps, SAMPLES)))
     page.get_by_role("button", name=re.compile("^Run")).click()
-    out = page.get_by_role("region", name="What comes out")
+    out = page.get_by_role("region", name="Result")
     expect(out).to_contain_text("+price", timeout=WORKER_MS)
     expect(out).to_contain_text(str(LONG_ID))
     expect(out).to_contain_text(re.compile("failed"))
     axe(page)
-    page.get_by_role("button", name="Close the tests").click()
+    page.get_by_role("button", name="Close the test panel").click()
 
 
 def produce(page: Page, id: int, amount: str) -> None:
     goto(page, "/streams/orders?tab=produce")
     page.get_by_label("id", exact=True).fill(str(id))
     page.get_by_label("amount", exact=True).fill(amount)
-    page.get_by_role("button", name="Send the event").click()
+    page.get_by_role("button", name="Send event").click()
     expect(page.get_by_text("Acknowledged at offset")).to_be_visible()
 
 
@@ -113,7 +113,9 @@ def watch(page: Page, product: Product, events: int) -> None:
     expect(sink).to_contain_text("in sync", timeout=WORKER_MS)
     wait_for("the event", lambda: len(prices(product)) >= events)
     goto(page, "/")
-    expect(page.get_by_role("main")).to_contain_text("priced" if attention(product) else "All is well")
+    expect(page.get_by_role("main")).to_contain_text(
+        "priced" if attention(product) else "Everything is running normally"
+    )
 
 
 def pause_and_resume(page: Page, product: Product) -> None:
@@ -193,7 +195,7 @@ def delete_everything(page: Page, product: Product) -> None:
     expect(dialog).to_contain_text("in use", timeout=WORKER_MS)
     expect(dialog.get_by_role("link", name="priced").first).to_be_visible()
     axe(page)
-    dialog.get_by_role("checkbox", name=re.compile("Delete what refers")).check()
+    dialog.get_by_role("checkbox", name=re.compile("Also delete the documents that refer")).check()
     dialog.get_by_role("button", name=re.compile("^Delete")).click()
     expect(dialog).to_be_hidden(timeout=WORKER_MS)
     assert exported(product) == []

@@ -34,9 +34,9 @@ def test_a_page_outlives_a_killed_server(browser: Browser, built: None, tmp_path
         expect(page.get_by_role("heading", level=1)).to_have_text("Streams")
         server.kill()
         server.wait()
-        expect(page.get_by_text("The server does not answer")).to_be_visible()
+        expect(page.get_by_text("The server isn't responding")).to_be_visible()
         server = serve(tmp_path, port, url)
-        expect(page.get_by_text("The server does not answer")).to_have_count(0, timeout=60_000)
+        expect(page.get_by_text("The server isn't responding")).to_have_count(0, timeout=60_000)
         made = httpx.post(f"{url}/streams", json=STREAM, trust_env=False, timeout=PATIENCE_S)
         assert made.status_code == 201, made.text
         expect(page.get_by_text("late_one").first).to_be_visible()
@@ -98,7 +98,7 @@ def test_a_page_says_why_no_worker_starts(browser: Browser, built: None, tmp_pat
     page.set_default_timeout(PATIENCE_S * 1000)
     try:
         page.goto(f"{product.listen()}/ui/")
-        failed = page.get_by_role("alert").filter(has_text="The worker could not start")
+        failed = page.get_by_role("alert").filter(has_text="The worker failed to start")
         expect(failed).to_contain_text("error[spark_failed]", timeout=PATIENCE_S * 1000)
         expect(failed).to_contain_text("worker-1.log")
         axe(page)

@@ -61,7 +61,7 @@ def test_events_are_seen_flowing_and_a_path_is_seen_at_a_glance(page: Page) -> N
 @pytest.mark.usefixtures("shop")
 def test_one_is_found_followed_and_opened_with_the_keyboard(page: Page) -> None:
     goto(page, "/topology")
-    finder = page.get_by_role("combobox", name="Find and centre")
+    finder = page.get_by_role("combobox", name="Find in the graph")
     finder.fill("shop intake (")
     finder.press("ArrowDown")
     finder.press("Enter")
@@ -79,17 +79,17 @@ def test_one_is_found_followed_and_opened_with_the_keyboard(page: Page) -> None:
 def test_less_is_shown_on_request_and_the_address_keeps_it(page: Page) -> None:
     goto(page, "/topology")
     node(page, "Stream/shop_orders").hover()
-    page.get_by_role("button", name="Show only what is connected to shop orders").click()
+    page.get_by_role("button", name="Show only documents connected to shop orders").click()
     expect(node(page, "Pipeline/apart")).to_have_count(0)
     expect(node(page, "Pipeline/shop_intake#source")).to_be_visible()
     page.get_by_role("button", name="Filter").click()
-    page.get_by_label("Show the ends inside pipelines").click(force=True)
+    page.get_by_label("Show sources and sinks inside pipelines").click(force=True)
     expect(node(page, "Pipeline/shop_intake#source")).to_have_count(0)
     axe(page)
     page.reload()
     expect(node(page, "Pipeline/shop_intake")).to_be_visible()
     expect(node(page, "Pipeline/apart")).to_have_count(0)
-    page.get_by_role("button", name="Show everything again").click()
+    page.get_by_role("button", name="Show all documents").click()
     expect(node(page, "Pipeline/apart")).to_be_visible()
 
 
@@ -97,7 +97,7 @@ def test_less_is_shown_on_request_and_the_address_keeps_it(page: Page) -> None:
 def test_a_small_screen_gets_the_same_as_a_list(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     goto(page, "/topology")
-    rows = page.get_by_role("list", name="Documents and what they are connected to").get_by_role("listitem")
+    rows = page.get_by_role("list", name="Documents and their connections").get_by_role("listitem")
     orders = rows.filter(has_text=re.compile("^shop orders"))
     expect(orders.get_by_role("link", name="shop intake")).to_be_visible()
     expect(orders.get_by_role("link", name="shop export")).to_be_visible()

@@ -14,7 +14,7 @@ _NEWEST = 2**63 - 1
 
 
 class AuditEntry(View):
-    """Something that somebody has done, or has tried."""
+    """A change, or an attempted change."""
 
     id: int
     at: datetime

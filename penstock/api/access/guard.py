@@ -73,7 +73,7 @@ class Guard:
                 scope[CALLER] = await self._caller(scope, matched)
                 refusal = _refusal(scope, matched)
         except SQLAlchemyError as error:
-            log.warning("registry does not answer", error=str(error))
+            log.warning("registry isn't responding", error=str(error))
             refusal, matched = (503, _REGISTRY_DOWN), None
         if refusal is not None:
             status, problem = refusal
@@ -192,8 +192,8 @@ _UNKNOWN = Problem(
 )
 _WORKER = Problem(
     code="unauthorised",
-    message="the token of this worker is wrong, or was revoked",
-    hint="make one on the server with `penstock worker token`",
+    message="the token of this worker is invalid or was revoked",
+    hint="create one on the server with `penstock worker token`",
 )
 _CSRF = Problem(
     code="csrf",
@@ -201,5 +201,5 @@ _CSRF = Problem(
     hint="send the `csrf` of GET /session with it",
 )
 _REGISTRY_DOWN = Problem(
-    code="registry_down", message="the registry does not answer", hint="try again in a moment"
+    code="registry_down", message="the registry is not responding", hint="try again in a moment"
 )

@@ -10,13 +10,13 @@ from re import Pattern
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.responses import StreamingResponse
 from fastapi.routing import RouteContext, iter_route_contexts
 from starlette.convertors import Convertor
 from starlette.routing import compile_path
 from starlette.types import Scope
 
 from penstock.api.kinds import KINDS
+from penstock.api.sse import EventStream
 
 KIND = "/{kind}"
 """Stands for the place of each kind of document, such as `/pipelines`."""
@@ -56,6 +56,7 @@ READS: dict[str, tuple[str, ...]] = {
         "/processors",
         "/processors/{type}",
         "/functions",
+        "/clients",
         "/workers",
         "/overview",
         "/overview/follow",
@@ -184,7 +185,7 @@ class Rules:
     def _add(self, route: RouteContext, method: str, rule: Rule) -> None:
         pattern, _, convertors = compile_path(str(route.path))
         methods = {"GET", "HEAD"} if method == "GET" else {method}
-        follows = route.response_class is StreamingResponse
+        follows = route.response_class is EventStream
         self._by_place[_place(str(route.path))].append(_Guarded(methods, pattern, convertors, rule, follows))
 
 

@@ -18,7 +18,7 @@ from penstock.errors import Conflict, Problem
 
 
 class SessionUser(View):
-    """Who somebody is."""
+    """The user of a request."""
 
     name: str
     role: str

@@ -22,7 +22,9 @@ def convert(
     ],
     from_: Annotated[
         Name | None,
-        typer.Option("--from", help="The other system. Default: the one it looks like.", show_default=False),
+        typer.Option(
+            "--from", help="The other system. Default: detected from the input.", show_default=False
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the documents into this file.", show_default=False)
@@ -31,7 +33,7 @@ def convert(
         str | None,
         typer.Option(
             "--schema",
-            help="Columns of the events as Spark DDL, which most systems do not know. Mappings become SQL.",
+            help="Columns of the events as Spark DDL. With it, mappings become SQL.",
             show_default=False,
         ),
     ] = None,

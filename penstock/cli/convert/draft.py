@@ -214,7 +214,7 @@ class Draft:
         if variable not in self._variables:
             self._variables[variable] = node.path
             hint = f"export {variable} where the flow runs"
-            message = f"the value in clear became the variable ${{{variable}}}"
+            message = f"the plain-text secret was replaced by the variable ${{{variable}}}"
             self._found.append((node, "note", "secret", message, hint, None, whole))
         return variable
 
@@ -267,7 +267,7 @@ class Draft:
                     self.about(
                         end,
                         f"this installation has no {role} of type '{name}'{why}",
-                        "install it, or replace it by another one",
+                        "install it, or use another type",
                         code="not_installed",
                     )
                 else:

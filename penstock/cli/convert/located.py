@@ -133,8 +133,8 @@ def _properties(text: str) -> Node | None:
             continue
         found = re.match(r"\s*([^=:\s]+)\s*[=:\s]\s*(.*)", line)
         if found is None:
-            message = f"line {first + 1} is no property"
-            raise Unreadable(Problem(code="unreadable_text", message=message, hint="write name=value"))
+            message = f"line {first + 1} is not a property"
+            raise Unreadable(Problem(code="unreadable_text", message=message, hint="use name=value"))
         name, value = found[1], found[2].strip()
         step = name if PLAIN_KEY.fullmatch(name) else f'"{name}"'
         root.value[name] = value

@@ -83,9 +83,9 @@ SOURCES: dict[str, tuple[str, Table, dict[str, Any]]] = {
         "http",
         {
             "path": "path",
-            "endpoint": Note("Penstock's server takes events in: its address is a setting of the server"),
-            "bind": Note("Penstock's server takes events in: its address is a setting of the server"),
-            "port": Note("Penstock's server takes events in: its address is a setting of the server"),
+            "endpoint": Note("Penstock's server accepts the events: its address is a server setting"),
+            "bind": Note("Penstock's server accepts the events: its address is a server setting"),
+            "port": Note("Penstock's server accepts the events: its address is a server setting"),
         },
         {},
     ),
@@ -154,7 +154,7 @@ class _Bundle:
         draft, root = self.draft, self.root
         for version in ("version", "exported_at"):
             if (node := root.get(version)) is not None:
-                draft.note(node, "it is about the export itself", code="left_out")
+                draft.note(node, "describes the export itself", code="left_out")
         for node in self._rows("streams"):
             spec: dict[str, Any] = {}
             self._document("Stream", node, spec)
@@ -231,7 +231,7 @@ class _Bundle:
             self._finish(role, config, spec)
         if (enabled := node.get("enabled")) is not None and not boolean(enabled):
             self.draft.change(
-                enabled, "a pipeline that uses it runs all the same", "set status: stopped", code="changed"
+                enabled, "a pipeline that refers to it still runs", "set status: stopped", code="changed"
             )
         stream = node.get("stream")
         if stream is not None:

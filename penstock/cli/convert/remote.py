@@ -30,8 +30,10 @@ def spread_url(draft: Draft, made: dict[str, Any], node: Node) -> None:
     for url in urls:
         found = URL.fullmatch(str(url))
         if found is None:
-            message = "the address is a variable that has a URL in it"
-            draft.change(node, message, "let it be host:port, and set security.login", code="changed")
+            message = "the address is a variable that contains a URL"
+            draft.change(
+                node, message, "change the value to host:port, and set security.login", code="changed"
+            )
             addresses.append(str(url))
             continue
         secure = (found["scheme"] or "").lower() in TLS

@@ -58,7 +58,7 @@ def convert_text(text: str, name: str, system: str | None = None, schema: str | 
     if not roots:
         raise Invalid(Problem(code="no_documents", message="the input is empty"))
     if system is not None and system not in SYSTEMS:
-        message, hint = f"'{system}' is no system that is known", did_you_mean(system, SYSTEMS)
+        message, hint = f"'{system}' is not a known system", did_you_mean(system, SYSTEMS)
         raise Usage(Problem(code="unknown_system", message=message, hint=hint))
     if schema is not None:
         _check(schema)
@@ -67,7 +67,9 @@ def convert_text(text: str, name: str, system: str | None = None, schema: str | 
     findings: list[Finding] = []
     for number, root in enumerate(roots):
         if not root.is_map and not (root.is_list and found == "padas"):
-            message = f"line {root.line}: a configuration is a mapping, not a {type(root.value).__name__}"
+            message = (
+                f"line {root.line}: a configuration must be a mapping, not a {type(root.value).__name__}"
+            )
             raise Invalid(Problem(code="not_a_configuration", message=message))
         draft = Draft(root, schema, first=len(documents))
         suffix = f"-{number + 1}" if number else ""
@@ -90,7 +92,7 @@ def _detected(roots: Sequence[Node]) -> str:
         if any(system.is_one(root) for root in roots):
             return name
     titles = ", ".join(f"{system.title} ({name})" for name, system in SYSTEMS.items())
-    message = "this is no configuration of a system that is known"
+    message = "not the configuration of a known system"
     raise Invalid(
-        Problem(code="unknown_format", message=message, hint=f"known are {titles}; choose with --from")
+        Problem(code="unknown_format", message=message, hint=f"known systems: {titles}; choose with --from")
     )

@@ -20,8 +20,8 @@ UNITS_MS = {
 }
 
 GROUP = Note(
-    "a flow keeps its own position, and does not begin where the consumer group stands",
-    "set `position` to the time from which it shall read",
+    "a flow keeps its own position and doesn't start at the offsets of the consumer group",
+    "set `position` to the time to start reading from",
 )
 """A consumer group of Kafka."""
 
@@ -46,7 +46,7 @@ def number(node: Node) -> int:
     try:
         return int(str(node.use()).replace("_", ""))
     except ValueError:
-        raise Unmapped(f"'{node.value}' is no whole number and was left out") from None
+        raise Unmapped(f"'{node.value}' is not a whole number and was left out") from None
 
 
 def boolean(node: Node) -> bool:
@@ -64,7 +64,7 @@ def milliseconds(node: Node) -> int:
         return int(text)
     parts = re.findall(r"([\d.]+)(ns|us|µs|ms|s|m|h|d)", text)
     if not parts or "".join(amount + unit for amount, unit in parts) != text:
-        raise Unmapped(f"'{text}' is no duration that is understood, and was left out")
+        raise Unmapped(f"'{text}' is not a supported duration and was left out")
     return round(sum(float(amount) * UNITS_MS[unit] for amount, unit in parts))
 
 

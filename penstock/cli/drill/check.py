@@ -117,6 +117,6 @@ def findings_of_rounds(stepped_back: Sequence[str], stuck: Mapping[int, Sequence
     found = [Finding("two_writers", text.partition(":")[0], text) for text in stepped_back]
     for number, pipelines in stuck.items():
         for pipeline in pipelines:
-            text = f"it delivered nothing on another worker after the fault of round {number}"
+            text = f"nothing was delivered on another worker after the fault of round {number}"
             found.append(Finding("not_taken_over", pipeline, text))
     return found

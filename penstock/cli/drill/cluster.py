@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from penstock.cli.client import Client
 from penstock.cli.drill.proxy import Proxy
 from penstock.errors import PenstockError, Problem
+from penstock.policy import Policy
 from penstock.settings import Settings
 
 START_S = 300.0
@@ -166,8 +167,8 @@ class Cluster:
                     self._require_start(member)
                     self.restart(member)
             if time.monotonic() > deadline:
-                message = f"waited {seconds:.0f} s in vain for {what}"
-                hint = f"look at the logs in {self.root / 'logs'}; --dir keeps them"
+                message = f"timed out after {seconds:.0f} s waiting for {what}"
+                hint = f"check the logs in {self.root / 'logs'}; --dir keeps them"
                 raise PenstockError(Problem(code="drill_stuck", message=message, hint=hint))
             time.sleep(POLL_S)
 
@@ -195,7 +196,7 @@ class Cluster:
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._server.wait(patience_s)
             text = (self.root / "logs" / "server.log").read_text("utf-8", "replace").strip()
-            message = f"the server of the drill has ended with exit code {code}: {text[-500:]}"
+            message = f"the server of the drill exited with code {code}: {text[-500:]}"
             raise PenstockError(Problem(code="drill_server", message=message))
 
     def _require_start(self, member: Member) -> None:
@@ -203,8 +204,8 @@ class Cluster:
         member.failed_starts += 1
         if member.failed_starts >= MOST_FAILED_STARTS:
             text = (self.root / "logs" / f"worker-{member.number}.log").read_text("utf-8", "replace").strip()
-            message = f"worker {member.number} of the drill could not start: {text[-500:]}"
-            hint = "if the server did not answer in time, --lease-ms allows more"
+            message = f"worker {member.number} of the drill failed to start: {text[-500:]}"
+            hint = "if the server was too slow to respond, raise --lease-ms"
             raise PenstockError(Problem(code="drill_worker", message=message, hint=hint))
 
     def _make_token(self) -> str:
@@ -254,6 +255,9 @@ def settings_file(settings: Settings, root: Path) -> str:
     lines += [f"{name} = {json.dumps(value)}" for name, value in given.items() if value is not None]
     if settings.spark.get("spark.master", "local").startswith("local") is False:
         lines += ["[storage]", f"shared = [{json.dumps(str(root))}]"]
+    lines.append("[policy]")
+    allowed = {**settings.policy.model_dump(), "paths": [str(root), *(Policy.of(settings).paths.roots or ())]}
+    lines += [f"{name} = {json.dumps(value)}" for name, value in allowed.items()]
     lines.append("[spark]")
     lines += [f"{json.dumps(name)} = {json.dumps(value)}" for name, value in settings.spark.items()]
     return "\n".join(lines) + "\n"

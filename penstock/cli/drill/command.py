@@ -50,17 +50,20 @@ def drill(
     workers: Annotated[int, typer.Option("--workers", min=2, help="Number of workers.")] = 3,
     rounds: Annotated[int, typer.Option("--rounds", min=0, help="Number of faults.")] = 10,
     faults: Annotated[
-        str, typer.Option("--faults", help="Kinds of faults, with commas between them.")
+        str, typer.Option("--faults", help="Kinds of faults, separated by commas.")
     ] = "kill,freeze,cut",
     overlap: Annotated[
         bool,
         typer.Option(
-            "--overlap", help="Next fault as soon as two workers are ready: harder, with longer takeovers."
+            "--overlap",
+            help="Inject the next fault as soon as two workers are ready: harder, with longer takeovers.",
         ),
     ] = False,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", min=0, help="Repeats the faults of an earlier drill.", show_default=False),
+        typer.Option(
+            "--seed", min=0, help="Seed of an earlier drill, to repeat its faults.", show_default=False
+        ),
     ] = None,
     lease_ms: Annotated[
         int | None,
@@ -68,11 +71,14 @@ def drill(
     ] = None,
     directory: Annotated[
         Path | None,
-        typer.Option("--dir", help="Empty directory for all data, kept. Default: a temporary one."),
+        typer.Option(
+            "--dir",
+            help="Empty directory for all data, kept after the drill. Default: a temporary directory.",
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Kill, freeze and cut off workers of pipelines, and check that nothing was lost or repeated.
+    """Kill, freeze and isolate workers, and check that no event is lost or delivered twice.
 
     The drill has a server, workers and a data directory of its own; nothing of yours is touched. Of your
     pipelines it runs copies that keep their steps: sources are replaced by files of generated or recorded
@@ -144,7 +150,7 @@ def _subjects(
         raise Usage(Problem(code="two_inputs", message=message, path="--from"))
     if not files and not from_server:
         if events is not None:
-            message = "generated pipelines have events of their own"
+            message = "generated pipelines have their own events"
             hint = "give files or --from to drill copies of your pipelines"
             raise Usage(Problem(code="unused_events", message=message, path="--events", hint=hint))
         return generated_subjects(pipelines)
@@ -180,7 +186,10 @@ def _directory(given: Path | None) -> Iterator[Path]:
     """The directory of a drill; one that was not given is removed at the end."""
     if given is not None:
         if given.exists() and (not given.is_dir() or any(given.iterdir())):
-            message, hint = f"{given} is not an empty directory", "name one that does not exist"
+            message, hint = (
+                f"{given} is not an empty directory",
+                "choose a directory that doesn't exist or is empty",
+            )
             raise Usage(Problem(code="not_empty", message=message, path="--dir", hint=hint))
         given.mkdir(parents=True, exist_ok=True)
         yield given.resolve()

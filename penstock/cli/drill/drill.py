@@ -53,10 +53,10 @@ class Drill:
         try:
             self._run()
         except Interrupted:
-            self._say("interrupted: the drill ends without its check")
+            self._say("interrupted: the results are not checked")
         finally:
             self.report.seconds = time.monotonic() - began
-            self._say("ending the processes of the drill")
+            self._say("stopping the processes of the drill")
             self._feed.stop()
             self._cluster.stop()
 
@@ -109,7 +109,7 @@ class Drill:
         """Let all pipelines read the rest of their input, and copies of those without a model all of it."""
         self._feed.stop()
         self.report.events = sum(self._feed.written.values())
-        self._say("no more faults: the pipelines read the rest of their input")
+        self._say("no more faults: waiting for the pipelines to read the rest of their input")
         client = self._cluster.client
         for subject in self._subjects.pipelines:
             client.replace("Pipeline", subject.id, subject.document(self._root, finite=True))

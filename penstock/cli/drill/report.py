@@ -28,7 +28,7 @@ class Report:
     rounds: list[Round] = field(default_factory=list)
     events: int = 0
     verdict: Verdict | None = None
-    """None: the drill was ended before the check."""
+    """None: the drill was interrupted before the check."""
     seconds: float = 0.0
     replaced: dict[str, Sequence[str]] = field(default_factory=dict)
     load: float = field(default_factory=lambda: os.getloadavg()[0])
@@ -74,7 +74,7 @@ class Report:
     def _show_verdict(self) -> None:
         verdict = self.verdict
         if verdict is None:
-            say(("not checked", "bold yellow"), ": the drill was ended before the check")
+            say(("not checked", "bold yellow"), ": the drill was interrupted before the check")
             return
         if verdict.ok:
             rows = f"{count(verdict.expected)} rows expected of {count(self.events)} events"

@@ -155,5 +155,5 @@ def _await_end(victim: Member, cluster: Cluster, say: Callable[[str], None]) -> 
             raise Interrupted
         time.sleep(POLL_S)
     if not victim.ended:
-        say(f"worker {victim.number} has lost its lease and did not end within {END_S:.0f} s: it is killed")
+        say(f"worker {victim.number} lost its lease and did not exit within {END_S:.0f} s: killing it")
         cluster.kill(victim)

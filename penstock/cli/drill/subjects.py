@@ -118,7 +118,7 @@ def copied_subjects(found: Sequence[Found], recorded: Sequence[str]) -> Subjects
     if problems:
         raise Usage(*problems)
     if not pipelines:
-        hint = "give files with at least one, or none to drill generated pipelines"
+        hint = "pass files with at least one pipeline, or no files to drill generated pipelines"
         raise Usage(
             Problem(code="no_pipeline", message="there is no Pipeline among the documents", hint=hint)
         )
@@ -134,7 +134,7 @@ def _copy(
         source = (documents.get(("Source", derive_id(source["ref"]))) or {}).get("spec") or {}
     schema = _schema(source, documents)
     if schema is None:
-        message = f"the events of pipeline '{name}' are not known: its source has no schema"
+        message = f"no events can be generated for pipeline '{name}': its source has no schema"
         hint = "a drill generates events from the schema of a stream or file source; declare one"
         raise Invalid(Problem(code="no_schema", message=message, path="spec.source", hint=hint))
     ids = [str(sink.get("id") or sink.get("ref") or sink.get("type")) for sink in spec["sinks"]]

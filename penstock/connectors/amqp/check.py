@@ -28,7 +28,7 @@ def probe_amqp(end: AmqpEnd, *, exchange: str = "", queue: str | None = None) ->
     except PenstockError as error:
         return Probe(problems=error.problems)
     except Retryable as error:
-        hint = "look at the log of the server"
+        hint = "check the log of the server"
         return Probe(problems=[Problem(code="amqp_failed", message=str(error), path="address", hint=hint)])
     finally:
         if connection is not None:

@@ -35,7 +35,7 @@ class AmqpEnd(Component):
     address: Address = Field(description="The server, as `host:port`.")
     virtual_host: str = Field(default="/", min_length=1, description="The virtual host.")
     security: Security | None = Field(
-        default=None, description="TLS, and how to log in. Without a login the user is `guest`."
+        default=None, description="TLS and authentication. Without a login the user is `guest`."
     )
 
 
@@ -88,7 +88,7 @@ class AmqpConnection:
                 if self._error is not None:
                     raise failure_of(self._error, self.end)
                 if self._cancelled:
-                    raise Retryable("the run ended before the server has answered")
+                    raise Retryable("the run ended before the server responded")
                 if self.blocked:
                     until = time.monotonic() + seconds
                 if time.monotonic() >= until:
@@ -107,7 +107,7 @@ class AmqpConnection:
 
         self.do(lambda channel: work(channel, answered))
         if not self.wait(lambda: answers, ANSWER_S):
-            raise Retryable(f"the server has not answered within {ANSWER_S:.0f} seconds")
+            raise Retryable(f"the server did not respond within {ANSWER_S:.0f} seconds")
         return answers[0]
 
     def fail(self, error: BaseException) -> None:
@@ -178,13 +178,13 @@ def failure_of(error: BaseException, end: AmqpEnd) -> Exception:
         if isinstance(cause, known.ConnectionClosedByBroker) and code == 403:
             return refused_login("amqp", "the server")
         if isinstance(cause, known.ProbableAccessDeniedError) or code == 530:
-            message = f"there is no virtual host '{end.virtual_host}', or the user may not use it"
+            message = f"there is no virtual host '{end.virtual_host}', or the user has no access to it"
             hint = "correct virtual_host, or grant the user access to it"
             return Invalid(
                 Problem(code="unknown_virtual_host", message=message, path="virtual_host", hint=hint)
             )
         if code == 403:
-            message, hint = f"the user may not do this: {text}", "grant the user permissions for it"
+            message, hint = f"permission denied: {text}", "grant the user permissions for it"
             return Invalid(Problem(code="amqp_forbidden", message=message, path="security.login", hint=hint))
         if code == 404 and "exchange" in text:
             hint = "create the exchange, or correct its name"
@@ -195,7 +195,7 @@ def failure_of(error: BaseException, end: AmqpEnd) -> Exception:
             hint = "create the queue, or correct its name"
             return Unavailable(Problem(code="unknown_queue", message=_plain(text), path="queue", hint=hint))
         if isinstance(cause, known.IncompatibleProtocolError | known.StreamLostError):
-            closed = ConnectionError("the server has closed it")
+            closed = ConnectionError("closed by the server")
             return not_connected(closed, "amqp", [end.address], "address")
         if isinstance(cause, known.ChannelClosedByBroker):
             return Retryable(f"the server has closed the channel: {text}")

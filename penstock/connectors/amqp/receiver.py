@@ -83,7 +83,7 @@ class AmqpReceiver(Receiver):
     def _on_cancel(self, frame: Any) -> None:
         assert self._amqp is not None
         self._amqp.fail(
-            Retryable(f"the server has ended the consumer: was the queue '{self.source.queue}' deleted?")
+            Retryable(f"the server canceled the consumer: was the queue '{self.source.queue}' deleted?")
         )
 
 

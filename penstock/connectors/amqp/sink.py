@@ -53,18 +53,19 @@ class AmqpSink(AmqpEnd, MessageSink):
     exchange: str = Field(
         default="",
         max_length=127,
-        description="Name of the exchange. Empty: the default one, whose routing keys are names of queues.",
+        description="Name of the exchange. Empty: the default exchange, whose routing keys are queue names.",
     )
     routing_key: str = Field(
         default="",
-        description="Routing key of each message; `{column}` stands for the value of that column.",
+        description="Routing key of each message; `{column}` is replaced by the value of that column.",
     )
     mandatory: bool = Field(
         default=True,
-        description="Whether a message that no queue receives is a dead letter; else the server drops it.",
+        description="Whether a message that reaches no queue becomes a dead letter; otherwise the server "
+        "drops it.",
     )
     persistent: bool = Field(
-        default=True, description="Whether messages in durable queues outlive a restart of the server."
+        default=True, description="Whether messages in durable queues survive a restart of the server."
     )
     max_event_bytes: int = Field(
         default=16 * 1024 * 1024,
@@ -93,7 +94,7 @@ security:
     @model_validator(mode="after")
     def _goes_somewhere(self) -> Self:
         if not self.exchange and not self.routing_key:
-            raise ValueError("name an 'exchange', or the queue as the 'routing_key'")
+            raise ValueError("set 'exchange', or the queue as 'routing_key'")
         return self
 
     @property
@@ -177,7 +178,7 @@ class _Publisher(Connection):
             if todo:
                 self._pause()
         target = self.sink.exchange or "the default exchange"
-        reason = f"no queue receives it from {target} with this routing key"
+        reason = f"{target} routes this routing key to no queue"
         returned = sorted(names[name] for name in self._returned if name in names)
         return refused + [(n, "unroutable", f"{reason}: '{messages[n].target}'") for n in returned]
 
@@ -214,7 +215,7 @@ class _Publisher(Connection):
                     return
                 seen = self._acked
             if not self.amqp.wait(lambda seen=seen: self._acked != seen, ANSWER_S):  # type: ignore[misc]
-                raise Retryable(f"the server has not confirmed a message within {ANSWER_S:.0f} seconds")
+                raise Retryable(f"the server did not confirm a message within {ANSWER_S:.0f} seconds")
 
     def _pause(self) -> None:
         """Give a full queue time to get room; raises if the connection is lost meanwhile."""

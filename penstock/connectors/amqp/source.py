@@ -32,15 +32,15 @@ class AmqpSource(AmqpEnd, MessageSource):
     """
 
     type: Literal["amqp"] = "amqp"
-    queue: str = Field(min_length=1, max_length=255, description="Name of the queue, which must exist.")
+    queue: str = Field(min_length=1, max_length=255, description="Name of the queue. It must exist.")
     prefetch: int = Field(
         default=1000,
         ge=1,
         le=65535,
-        description="Messages that the server sends ahead of their acknowledgement.",
+        description="Prefetch: messages sent ahead of their acknowledgement.",
     )
     routing_key_header: str | None = Field(
-        default=None, min_length=1, description="Name of a header that gets the routing key of each message."
+        default=None, min_length=1, description="Name of a header for the routing key of each message."
     )
 
     guarantee: ClassVar[SourceGuarantee] = "at-least-once"

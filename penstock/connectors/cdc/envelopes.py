@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 Envelope = Literal["native", "debezium", "cloudevents"]
 
 ENVELOPES = (
-    "The form of an event. `native`: the columns `op`, `table`, `before`, `after`, `position`, `tx`, `time` "
-    "and `id`. `debezium`, `cloudevents`: one column `value` with the JSON text that Debezium writes without "
+    "Event format. `native`: the columns `op`, `table`, `before`, `after`, `position`, `tx`, `time` "
+    "and `id`. `debezium`, `cloudevents`: one column `value` with JSON as written by Debezium without "
     "schemas, or with a CloudEvent 1.0."
 )
 """The description of the field `envelope` of a source."""

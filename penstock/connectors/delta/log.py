@@ -56,7 +56,7 @@ class DeltaCommits(Commits):
         missing = set(found.protocol().reader_features or ()) - READ
         if missing or found.protocol().min_reader_version == 2:
             names = ", ".join(sorted(missing)) or "columnMapping"
-            raise Fault("unsupported_table", f"the table needs readers that support {names}")
+            raise Fault("unsupported_table", f"the table requires reader features {names}")
 
     def refresh(self) -> None:
         with explained(self.uri, self.options):
@@ -114,7 +114,7 @@ class DeltaCommits(Commits):
             with self.storage.open_input_stream(f"_delta_log/{version:020d}.json") as file:
                 lines = file.read().splitlines()
         except FileNotFoundError:
-            raise gap(f"version {version} is no longer in the table's log") from None
+            raise gap(f"version {version} is no longer in the log of the table") from None
         for line in lines:
             action = json.loads(line)
             if any(kind in action for kind in kinds):
@@ -128,7 +128,7 @@ def _added(add: Mapping[str, Any]) -> DataFile:
 
 def _file(path: str, events: int | None, size: int, values: Mapping[str, Any]) -> DataFile:
     if ABSOLUTE.match(path):
-        raise Fault("unsupported_table", "files of the table are outside of its directory")
+        raise Fault("unsupported_table", "files of the table are outside its directory")
     return DataFile(unquote(path), size // EVENT_BYTES if events is None else int(events), dict(values))
 
 

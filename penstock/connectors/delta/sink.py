@@ -125,7 +125,7 @@ class _Writer(TableWriter):
         wanted, found = self.sink.partition_by, list(table.metadata().partition_columns)
         if wanted and wanted != found:
             message = f"the table is partitioned by {found or 'nothing'}, not by {wanted}"
-            hint = "leave out partition_by to keep the table's own"
+            hint = "remove partition_by to use the partitioning of the table"
             raise Invalid(Problem(code="partitioning", message=message, path="partition_by", hint=hint))
 
     def _append(self, table: DeltaTable | None, events: pa.Table, owner: str, batch: int) -> None:

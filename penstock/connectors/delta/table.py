@@ -14,6 +14,7 @@ from penstock.connectors.file.paths import is_local, qualified
 from penstock.connectors.probe import Probe
 from penstock.errors import Invalid, PenstockError, Problem, Retryable, Unavailable
 from penstock.specs.base import Component
+from penstock.specs.reach import ClientOptions, FilePath
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -37,13 +38,13 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 class DeltaEnd(Component):
     """The place of a Delta table."""
 
-    path: str = Field(
+    path: FilePath = Field(
         min_length=1, description="The table's directory, or its URL in an object store, such as `s3://…`."
     )
-    options: dict[str, str] = Field(
+    options: ClientOptions = Field(
         default_factory=dict,
         description="Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; "
-        "write `${NAME}` to take a value from a variable.",
+        "use `${NAME}` to read a value from an environment variable.",
     )
 
     @property
@@ -72,7 +73,7 @@ def opened(uri: str, options: Mapping[str, str]) -> DeltaTable | None:
 
     if is_local(uri) and os.path.exists(uri) and not os.path.isdir(uri):
         message = f"'{uri}' is a file, not the directory of a table"
-        raise Invalid(Problem(code="not_a_directory", message=message, path="path", hint="name a directory"))
+        raise Invalid(Problem(code="not_a_directory", message=message, path="path", hint="use a directory"))
     try:
         with explained(uri, options):
             return DeltaTable(uri, storage_options=dict(options))
@@ -129,11 +130,11 @@ def explained(uri: str, options: Mapping[str, str]) -> Iterator[None]:
         yield
     except TableNotFoundError as error:
         if MISSING.search(str(error)):
-            raise _Missing("there is no table at the path any more") from None
+            raise _Missing("the table at this path no longer exists") from None
         hint = "check the path, and that the worker may write there"
         raise Invalid(_problem("path_unusable", _text(error, options), hint)) from None
     except CommitFailedError as error:
-        hint = "another writer has changed the table; it is tried again"
+        hint = "another writer changed the table; the write is retried"
         raise Unavailable(_problem("conflict", _text(error, options), hint)) from None
     except SchemaMismatchError as error:
         hint = "compare the columns of the events with those of the table"
@@ -142,7 +143,7 @@ def explained(uri: str, options: Mapping[str, str]) -> Iterator[None]:
         hint = "the table uses a feature of Delta that is not supported"
         raise Invalid(_problem("unsupported_table", _text(error, options), hint)) from None
     except (DeltaError, OSError) as error:
-        hint = "check the path and the options, and that the store can be reached from the worker"
+        hint = "check the path and the options, and that the store is reachable from the worker"
         message = f"no access to '{uri}': {_text(error, options)}"
         raise Unavailable(_problem("storage_failed", message, hint)) from None
 

@@ -26,11 +26,11 @@ def probe_reading(spark: SparkSession, path: str, store: Store | None = None) ->
         return _probe_url(spark, path, store)
     found = sorted(glob.glob(local_path(path)))
     if not found:
-        hint = "check the path; it is one of the worker's machine"
-        return _problem("path_not_found", f"there is nothing at '{path}'", hint)
+        hint = "check the path on the machine of the worker"
+        return _problem("path_not_found", f"nothing found at '{path}'", hint)
     refused = [each for each in found if not os.access(each, os.R_OK)]
     if refused:
-        return _problem("path_not_readable", f"the worker may not read '{refused[0]}'")
+        return _problem("path_not_readable", f"the worker has no permission to read '{refused[0]}'")
     files = [each for each in found if os.path.isfile(each)]
     for directory in (each for each in found if os.path.isdir(each)):
         files += [entry.path for entry in os.scandir(directory) if entry.is_file()]
@@ -47,7 +47,7 @@ def probe_writing(spark: SparkSession, path: str, store: Store | None = None) ->
     if not os.path.isdir(nearest):
         return _problem("not_a_directory", f"'{nearest}' is a file, not a directory")
     if not os.access(nearest, os.W_OK | os.X_OK):
-        return _problem("path_not_writable", f"the worker may not write into '{nearest}'")
+        return _problem("path_not_writable", f"the worker has no permission to write to '{nearest}'")
     return Probe()
 
 
@@ -65,10 +65,10 @@ def _probe_url(spark: SparkSession, path: str, store: Store | None, *, must_exis
         known = explained(error_text(error), path, store)
         if known is not None:
             return Probe(problems=known.problems)
-        hint = "check the path, and that the worker may use it"
-        return _problem("path_not_readable", f"'{path}' cannot be reached: {_first_line(error)}", hint)
+        hint = "check the path and the permissions of the worker"
+        return _problem("path_not_readable", f"can't access '{path}': {_first_line(error)}", hint)
     if must_exist and not exists:
-        return _problem("path_not_found", f"there is nothing at '{path}'", "check the bucket and the path")
+        return _problem("path_not_found", f"nothing found at '{path}'", "check the bucket and the path")
     return Probe(offers={"files": sorted(found)[:OFFERED]} if must_exist else {})
 
 

@@ -68,10 +68,10 @@ NO_FORM_IN_ORC = (*NO_FORM, "timestamp")
 
 
 UNHELD = {
-    "csv": "it is null, and a record of one empty field is an empty line",
-    "text": "it is null or has a line end",
+    "csv": "the value is null, and a record with one empty field would be an empty line",
+    "text": "the value is null or contains a line break",
 }
-"""By format: which values of a single column it cannot hold."""
+"""By format: which values of a single column it can't hold."""
 
 
 def in_form(df: DataFrame, file_format: Format) -> DataFrame:
@@ -93,7 +93,7 @@ def columns_in_form(fields: Sequence[StructField], file_format: Format) -> list[
 
 
 def unheld(names: Sequence[str], file_format: Format) -> Column | None:
-    """A condition for events with these columns that the format cannot hold; None: it holds all.
+    """A condition for events with these columns that the format can't hold; None: it holds all.
 
     A line end in a text would make two lines of it, and an empty record is an empty line, which readers skip.
     """

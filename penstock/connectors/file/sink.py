@@ -34,6 +34,7 @@ from penstock.connectors.probe import Probe
 from penstock.errors import Problem, did_you_mean
 from penstock.frames.site import Site
 from penstock.spark.driver import error_text, java_errors
+from penstock.specs.reach import ClientOptions, FilePath
 from penstock.sql.names import quote
 from penstock.sql.rows import to_json
 
@@ -66,18 +67,18 @@ class FileSink(Sink):
     """
 
     type: Literal["file"] = "file"
-    path: str = Field(min_length=1, description="The directory; any URL that Spark can write to.")
+    path: FilePath = Field(min_length=1, description="Directory, or any URL that Spark can write to.")
     format: Format = Field(description="`json` is one JSON object per line.")
     partition_by: list[str] = Field(
-        default_factory=list, description="Columns that become directories below each batch."
+        default_factory=list, description="Partition columns: each value becomes a directory below the batch."
     )
     max_file_bytes: int | None = Field(
         default=None, ge=1, description="Roll to a new file at about this size; absent: one file per task."
     )
-    options: dict[str, str] = Field(
-        default_factory=dict, description="Further options of Spark's writer, such as `compression`."
+    options: ClientOptions = Field(
+        default_factory=dict, description="Additional options of Spark's writer, such as `compression`."
     )
-    store: Store | None = Field(default=None, description="Access to the object store of `path`.")
+    store: Store | None = Field(default=None, description="Access settings for the object store of `path`.")
 
     guarantee: ClassVar = "exactly-once"
     tested: ClassVar = "local files, S3 (versitygw 1.8.0)"
@@ -106,13 +107,11 @@ max_file_bytes: 134217728
                 )
         rest = [field for field in schema.fields if field.name not in self.partition_by]
         if not rest:
-            yield Problem(
-                code="no_columns", message="no column is left for the files themselves", path="partition_by"
-            )
+            yield Problem(code="no_columns", message="no columns remain for the files", path="partition_by")
         if BATCH in schema.names:
             yield Problem(
                 code="reserved_column",
-                message=f"the column '{BATCH}' would hide the partition column of the sink",
+                message=f"the column '{BATCH}' conflicts with the partition column of the sink",
                 path="path",
                 hint="drop or rename it in a processor",
             )
@@ -145,7 +144,7 @@ max_file_bytes: 134217728
 
 
 def has_no_form(kind: DataType, file_format: Format) -> bool:
-    """Whether the format cannot hold a type, or one inside it."""
+    """Whether the format can't hold a type, or one inside it."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(kind, ArrayType):
@@ -161,7 +160,7 @@ def has_no_form(kind: DataType, file_format: Format) -> bool:
 
 
 def _only_one_object(field: str) -> Problem:
-    message = "a batch in an object store is one object, so that it appears at once"
+    message = "a batch in an object store is a single object, so that it becomes visible atomically"
     hints = {
         "partition_by": "remove it, or write a table with the sink delta or iceberg",
         "max_file_bytes": "remove it, and limit the size of a batch with batch.max_bytes",
@@ -170,7 +169,7 @@ def _only_one_object(field: str) -> Problem:
 
 
 def _cannot_hold(file_format: Format, field: StructField, hint: str) -> Problem:
-    message = f"{file_format} cannot hold '{field.name}', a {field.dataType.simpleString()}"
+    message = f"{file_format} can't hold '{field.name}', a {field.dataType.simpleString()}"
     return Problem(code="unsupported_type", message=message, path="format", hint=hint)
 
 
@@ -233,7 +232,7 @@ class _Writer(SinkWriter):
         if bad is None:
             return df, ()
         rows = df.filter(bad).select(to_json(*map(df.__getitem__, map(quote, df.columns))))
-        message = f"{self.sink.format} has no form for the value of '{names[0]}': {UNHELD[self.sink.format]}"
+        message = f"{self.sink.format} can't represent the value of '{names[0]}': {UNHELD[self.sink.format]}"
         return df.filter(~bad), (Rejected(row[0], "no_form", message) for row in rows.toLocalIterator())
 
     def _read(self, like: DataFrame, path: str) -> DataFrame:

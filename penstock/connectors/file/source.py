@@ -24,6 +24,7 @@ from penstock.frames.known import event_from
 from penstock.frames.site import Site
 from penstock.spark.driver import error_text, java_errors
 from penstock.specs.policies import Batch
+from penstock.specs.reach import ClientOptions, FilesPath
 from penstock.specs.stream import TIMESTAMPS, Timestamps
 from penstock.sql.names import quote
 from penstock.sql.schemas import parse_schema
@@ -73,25 +74,30 @@ class FileSource(Source):
     """
 
     type: Literal["file"] = "file"
-    path: str = Field(min_length=1, description="A file, a directory or a glob; any URL that Spark can read.")
+    path: FilesPath = Field(
+        min_length=1, description="File, directory or glob, or any URL that Spark can read."
+    )
     format: Format = Field(description="`json` is one JSON object per line.")
     schema_: str | None = Field(
         default=None,
         alias="schema",
-        description="Columns as Spark DDL, also of directories `name=value`; absent: inferred and pinned.",
+        description="Columns as Spark DDL, including those of directories `name=value`; absent: inferred "
+        "and pinned.",
     )
-    finite: bool = Field(default=False, description="End as `completed` when all files there are were read.")
+    finite: bool = Field(
+        default=False, description="Stop as `completed` when all existing files have been read."
+    )
     malformed: Literal["dead_letter", "fail", "nulls"] = Field(
         default="dead_letter",
-        description="A record that does not fit: keep it as a dead letter, fail the pipeline, or read it as "
-        "nulls.",
+        description="Handling of a record that doesn't match the schema: keep it as a dead letter, fail the "
+        "pipeline, or read it as nulls.",
     )
     timestamps: Timestamps = Field(default="iso", description=TIMESTAMPS)
-    poll_ms: int = Field(default=1_000, ge=10, description="How often to look for new files.")
-    options: dict[str, str] = Field(
-        default_factory=dict, description="Further options of Spark's reader, such as `sep` for csv."
+    poll_ms: int = Field(default=1_000, ge=10, description="Interval between checks for new files.")
+    options: ClientOptions = Field(
+        default_factory=dict, description="Additional options of Spark's reader, such as `sep` for csv."
     )
-    store: Store | None = Field(default=None, description="Access to the object store of `path`.")
+    store: Store | None = Field(default=None, description="Access settings for the object store of `path`.")
 
     guarantee: ClassVar = "exactly-once"
     position_fields: ClassVar = ("type", "path")
@@ -120,7 +126,7 @@ schema: id BIGINT, customer STRING, amount DOUBLE
 
         declared(self.schema_ or "")
         if name := next((name for name in self.options if name.lower() in IGNORED[self.format]), None):
-            message = f"'{name}' would have no effect: {self.format} is decoded as streams decode it"
+            message = f"'{name}' has no effect: {self.format} is decoded by Penstock, as for streams"
             hint = "read the column as STRING and convert it in a processor, or use format: text and decode"
             problem = Problem(code="unsupported_option", message=message, path=f"options.{name}", hint=hint)
             raise Invalid(problem)
@@ -220,7 +226,7 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         if glob.has_magic(path) or self._is_directory(spark, path, access):
             return path
         if self.finite and not storage_for(path, spark, access).exists(path):
-            message, hint = f"there is nothing at '{self.path}'", "check the path, or put a file there first"
+            message, hint = f"nothing found at '{self.path}'", "check the path, or add a file first"
             raise Invalid(Problem(code="path_not_found", message=message, path="path", hint=hint))
         return re.sub(r"(\w)(\W*)$", r"[\1]\2", path)
 
@@ -251,15 +257,15 @@ schema: id BIGINT, customer STRING, amount DOUBLE
             raise Invalid(self._cannot_infer(str(error).splitlines()[0])) from None
         fields = [f for f in schema.fields if f.name != "_corrupt_record"]
         if not fields:
-            raise Invalid(self._cannot_infer("the files hold no column"))
+            raise Invalid(self._cannot_infer("the files have no columns"))
         return type(schema)(fields).toDDL()
 
     def _cannot_infer(self, why: str) -> Problem:
         return Problem(
             code="schema_unknown",
-            message=f"no schema can be inferred from '{self.path}': {why}",
+            message=f"can't infer a schema from '{self.path}': {why}",
             path="schema",
-            hint="declare 'schema', or put a file there first",
+            hint="declare 'schema', or add a file first",
         )
 
     def _local_bytes(self) -> int:

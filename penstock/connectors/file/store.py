@@ -18,6 +18,7 @@ from penstock.spark.driver import file_system_class
 from penstock.spark.jars import use_jars
 from penstock.spark.java_classes import java_class
 from penstock.specs.base import Spec
+from penstock.specs.reach import ClientOptions, ServerUrl
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +53,7 @@ AMAZON = "s3.amazonaws.com"
 class Store(Spec):
     """Access to an object store. Fields are those of S3; another store is set up with `options`."""
 
-    endpoint: str | None = Field(
+    endpoint: ServerUrl | None = Field(
         default=None,
         pattern=r"^(https?://[^\s/]+/?|.*\$\{.*)$",
         description="URL of a store other than Amazon's, such as `http://minio.example:9000`.",
@@ -61,29 +62,29 @@ class Store(Spec):
     access_key: str | None = Field(
         default=None,
         min_length=1,
-        description="ID of the access key. Absent: the credentials of the worker's environment or machine.",
+        description="Access key id. Absent: the credentials of the worker's environment or machine.",
     )
     secret_key: str | None = Field(
-        default=None, description="Its secret; write `${NAME}` to take it from a variable."
+        default=None, description="Secret access key; use `${NAME}` to read it from an environment variable."
     )
     session_token: str | None = Field(
-        default=None, description="Token of temporary credentials; write `${NAME}`."
+        default=None, description="Token of temporary credentials; use `${NAME}`."
     )
     path_style: bool | None = Field(
         default=None,
-        description="Whether the bucket is part of the URL's path rather than of its host. Absent: with "
-        "`endpoint` only.",
+        description="Whether the bucket is part of the URL path instead of the host. Absent: only with "
+        "`endpoint`.",
     )
-    options: dict[str, str] = Field(
+    options: ClientOptions = Field(
         default_factory=dict,
-        description="Further settings of Hadoop's file system, such as `fs.azure.account.key`; write "
+        description="Additional settings of the Hadoop file system, such as `fs.azure.account.key`; use "
         "`${NAME}` for secrets.",
     )
 
     @model_validator(mode="after")
     def _has_both(self) -> Store:
         if (self.access_key is None) != (self.secret_key is None):
-            raise ValueError("access_key and secret_key belong together")
+            raise ValueError("access_key and secret_key must be set together")
         if self.session_token is not None and self.access_key is None:
             raise ValueError("session_token needs access_key and secret_key")
         return self
@@ -129,10 +130,10 @@ def misplaced(path: str, store: Store | None) -> list[Problem]:
     if store is None:
         return []
     if not scheme:
-        message = "'store' is for object stores, and the path is a local one"
+        message = "'store' is only for object stores, but the path is local"
         return [Problem(code="not_an_object_store", message=message, path="store", hint="remove 'store'")]
     if scheme != "s3a" and (set_ := store.model_fields_set - {"options"}):
-        message = f"'{min(set_)}' is a setting of s3a://, and the path is {scheme}://"
+        message = f"'{min(set_)}' is a setting of s3a://, but the path is {scheme}://"
         hint = "use 'options' with the settings of that file system"
         return [Problem(code="not_an_object_store", message=message, path=f"store.{min(set_)}", hint=hint)]
     return []
@@ -212,10 +213,13 @@ def explained(text: str, path: str, store: Store | None) -> PenstockError | None
         message, hint = f"there is no bucket '{place}' at {where}", "check the name, or create the bucket"
         return Invalid(Problem(code=code, message=message, path="path", hint=hint))
     if code == "store_login":
-        message = f"{where} refuses access to '{place}'"
-        hint = "check access_key and secret_key, and what the user may do with the bucket"
+        message = f"{where} denies access to '{place}'"
+        hint = "check access_key and secret_key, and the permissions of the user on the bucket"
         return Invalid(Problem(code=code, message=message, path="store", hint=hint))
-    message, hint = f"no answer from {where}", "check the endpoint, and that the worker can reach it"
+    message, hint = (
+        f"no response from {where}",
+        "check the endpoint, and that it is reachable from the worker",
+    )
     return Unavailable(Problem(code=code, message=message, path="store.endpoint", hint=hint))
 
 

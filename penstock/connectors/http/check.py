@@ -12,6 +12,7 @@ from penstock.connectors.probe import Probe
 from penstock.errors import Backpressure, PenstockError, Problem
 from penstock.frames.http.answers import shown
 from penstock.frames.http.clients import client_of
+from penstock.policy import Policy
 from penstock.specs.templates import columns_of, filled
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ NO_OPTIONS = 501
 """The status of a service that does not know the method OPTIONS."""
 
 
-def probe_sink(sink: HttpSink) -> Probe:
+def probe_sink(sink: HttpSink, policy: Policy) -> Probe:
     """The result of the test of an `http` sink: one OPTIONS request, which changes nothing."""
     known, whole = _known_part(sink.url)
     if not known.partition("://")[2].partition("/")[1]:  # the host is a column
@@ -36,7 +37,7 @@ def probe_sink(sink: HttpSink) -> Probe:
     timeout_s = min(PATIENCE_S, sink.timeout_ms / 1000)
     fixed = {name: filled(text, {}) for name, text in sink.headers.items() if name not in sink.by_event}
     try:
-        with client_of(sink.auth, sink.tls, timeout_s, 1) as client:
+        with client_of(policy, sink.auth, sink.tls, timeout_s, 1) as client:
             answer = exchange(client, "OPTIONS", known, fixed, None, timeout_s)
     except PenstockError as error:
         return Probe(problems=error.problems)
@@ -63,7 +64,7 @@ def _known_part(template: str) -> tuple[str, bool]:
 def _problem(answer: Answer, where: str, *, whole: bool) -> Problem | None:
     status = answer.status
     if status >= 500 and status != NO_OPTIONS:
-        message, hint = f"{where} answered {status}", "see the log of the service"
+        message, hint = f"{where} responded with {status}", "see the log of the service"
         return Problem(code="http_failed", message=message, path="url", hint=hint)
     # A service may not have OPTIONS (405), and says nothing about an address that is only a part of one.
     if status not in SETTINGS or status in (405, 415) or (status in BY_ADDRESS and not whole):
@@ -71,18 +72,18 @@ def _problem(answer: Answer, where: str, *, whole: bool) -> Problem | None:
     return setting(answer, where)
 
 
-def probe_poll(source: HttpPollSource) -> Probe:
+def probe_poll(source: HttpPollSource, policy: Policy) -> Probe:
     """The result of the test of an `http_poll` source: its first page."""
     from penstock.connectors.http.poller import Poller
 
     timeout_ms = min(int(PATIENCE_S * 1000), source.timeout_ms)
-    poller = Poller(source.model_copy(update={"timeout_ms": timeout_ms}))
+    poller = Poller(source.model_copy(update={"timeout_ms": timeout_ms}), policy)
     try:
         items = poller.sample()
     except PenstockError as error:
         return Probe(problems=error.problems)
     except Backpressure as error:
-        hint = f"it asks to wait for {error.retry_after:g} s"
+        hint = f"the service asks to wait {error.retry_after:g} s"
         return Probe(problems=[Problem(code="http_busy", message=str(error), path="url", hint=hint)])
     finally:
         poller.close()

@@ -72,14 +72,14 @@ def exchange(
     except httpx.TimeoutException:
         raise _late(url, timeout_s) from None
     except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError) as error:
-        message, hint = f"the request cannot be made: {error}", "check the URL and the headers"
+        message, hint = f"invalid request: {error}", "check the URL and the headers"
         raise Invalid(Problem(code="http_request", message=message, path="url", hint=hint)) from None
     except httpx.RequestError as error:
         raise connection_error(url, error) from None
 
 
 def _late(url: str, timeout_s: float) -> Unavailable:
-    message = f"{shown(url)} did not answer within {timeout_s * 1000:.0f} ms"
+    message = f"{shown(url)} did not respond within {timeout_s * 1000:.0f} ms"
     hint = "check the service, or raise timeout_ms"
     return Unavailable(Problem(code="http_timeout", message=message, path="url", hint=hint))
 
@@ -89,18 +89,18 @@ def connection_error(url: str, error: Exception) -> PenstockError:
     causes = list(_causes(error))
     where = shown(url)
     if any(isinstance(cause, socket.gaierror) for cause in causes):
-        message, hint = f"there is no host for {where}", "check the name of the host"
+        message, hint = f"the host of {where} can't be resolved", "check the host name"
         return Unavailable(Problem(code="unknown_host", message=message, path="url", hint=hint))
     for cause in causes:
         if isinstance(cause, ssl.SSLError):
             reason = getattr(cause, "verify_message", None) or cause.reason or str(cause)
             message = f"no encrypted connection to {where}: {reason}"
-            hint = "check tls.ca_file, the name in the certificate, and whether the server encrypts"
+            hint = "check tls.ca_file, the name in the certificate, and whether the server supports TLS"
             return Invalid(Problem(code="http_tls", message=message, path="tls", hint=hint))
     system = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
     reason = (system[-1] if system else str(error) or "the connection was lost").rstrip(".").lower()
-    message = f"no answer from {where}: {reason}"
-    hint = "check the address, and that the service runs and can be reached from the worker"
+    message = f"no response from {where}: {reason}"
+    hint = "check the address, and that the service is running and reachable from the worker"
     return Unavailable(Problem(code="http_unreachable", message=message, path="url", hint=hint))
 
 

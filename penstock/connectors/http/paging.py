@@ -35,11 +35,11 @@ class Paging(Spec):
     """How an answer goes on in further pages."""
 
     type: Literal["link", "cursor", "page", "offset"] = Field(
-        description="`link`: the header `Link` names the next page. `cursor`: the body has a cursor, or an "
-        "address, for it. `page`: pages have numbers. `offset`: a page begins at the number of an item."
+        description="`link`: the `Link` header has the next page. `cursor`: the body has a cursor or URL of "
+        "the next page. `page`: numbered pages. `offset`: pages by item offset."
     )
     path: JsonPath | None = Field(
-        default=None, description="`cursor`: where the body has it, such as `meta.next_cursor`."
+        default=None, description="`cursor`: path of the cursor in the body, such as `meta.next_cursor`."
     )
     param: str | None = Field(
         default=None,
@@ -50,24 +50,24 @@ class Paging(Spec):
     size: int | None = Field(
         default=None,
         ge=1,
-        description="Items of a page, sent as `size_param`. `page` and `offset`: a page with fewer is the "
-        "last one. Absent: an empty one is.",
+        description="Page size, sent as `size_param`. `page` and `offset`: a page with fewer items is the "
+        "last one. Absent: an empty page is the last one.",
     )
     size_param: str = Field(default="limit", min_length=1, description="Parameter for `size`.")
     resume: bool = Field(
         default=False,
-        description="Whether a poll goes on at the page where the last one ended, behind the items it has "
-        "read: for lists to which items are only appended. Otherwise each poll begins with the first page.",
+        description="Whether a poll continues at the page where the last poll ended, after the items "
+        "already read: for append-only lists. Otherwise each poll starts with the first page.",
     )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if (self.type == "cursor") != (self.path is not None):
-            raise ValueError("'path' goes with type 'cursor', and type 'cursor' needs it")
+            raise ValueError("type 'cursor' needs 'path', and other types can't have it")
         if self.type == "link" and self.param is not None:
-            raise ValueError("'param' has no meaning with type 'link'")
+            raise ValueError("'param' can't be used with type 'link'")
         if self.type != "page" and "first" in self.model_fields_set:
-            raise ValueError("'first' has no meaning without type 'page'")
+            raise ValueError("'first' can only be used with type 'page'")
         if self.type == "page" and self.resume and self.size is None:
             # A page that is not full, followed by an empty one, would be left for good.
             raise ValueError("'resume' with type 'page' needs the 'size' of a page")
@@ -103,8 +103,8 @@ class Paging(Spec):
         following = Page(urljoin(url, target))
         if shown(following.url or "") != shown(url):
             # The login would be sent there.
-            message = f"the next page is at another host, {shown(following.url or '')}"
-            hint = "pages of one host are read only: check 'paging', and the address in the answer"
+            message = f"the next page is on another host, {shown(following.url or '')}"
+            hint = "only pages of the same host are read: check 'paging' and the URL in the response"
             raise Invalid(Problem(code="http_foreign_page", message=message, path="paging", hint=hint))
         return None if following.url == url else following
 

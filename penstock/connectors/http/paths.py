@@ -27,7 +27,7 @@ def steps_of(path: str) -> Steps:
     while at < len(text):
         match = STEP.match(text, at)
         if match is None or (at > 0 and match[1] and text[at] != "."):
-            raise ValueError(f"'{path}' is no path: write names with dots between them, such as data.items")
+            raise ValueError(f"'{path}' is not a valid path: use names separated by dots, such as data.items")
         name, index, quoted = match.groups()
         found.append(name if name else int(index) if index else json.loads(quoted))
         at = match.end()

@@ -26,11 +26,11 @@ class Cursor(Spec):
 
     field: JsonPath = Field(
         min_length=1,
-        description="Field of an item, such as `id` or `updated_at`. Items have to come in its order.",
+        description="Field of an item, such as `id` or `updated_at`. Items must be sorted by it.",
     )
     param: str = Field(
         min_length=1,
-        description="Parameter that asks for items after a value, or from it on, such as `since`.",
+        description="Query parameter that selects items after, or from, a value, such as `since`.",
     )
     start: str | int | None = Field(
         default=None, description="Value for the first poll. Absent: no parameter."
@@ -49,31 +49,35 @@ class HttpPollSource(MessageSource):
     """
 
     type: Literal["http_poll"] = "http_poll"
-    url: Url = Field(min_length=1, description="Address to ask.")
+    url: Url = Field(min_length=1, description="URL to request.")
     method: Literal["GET", "POST"] = Field(
         default="GET",
         description="With POST, parameters of `cursor` and `paging` become members of the JSON body.",
     )
-    params: dict[str, str] = Field(default_factory=dict, description="Parameters of the query.")
+    params: dict[str, str] = Field(default_factory=dict, description="Query parameters.")
     headers: Headers = Field(default_factory=dict, description="Headers of each request.")
     body: dict[str, Any] = Field(default_factory=dict, description="`POST`: the body, a JSON object.")
-    auth: Auth | None = Field(default=None, description="How requests log in.")
-    tls: Tls | None = Field(default=None, description="Certificates, if those of the machine do not do.")
+    auth: Auth | None = Field(default=None, description="Authentication of requests.")
+    tls: Tls | None = Field(
+        default=None, description="TLS settings. Default: the certificates of the system."
+    )
     poll_ms: int = Field(default=10_000, ge=1, description="Wait between the end of a poll and the next one.")
     items: JsonPath | None = Field(
         default=None,
         min_length=1,
-        description="Path to the list of items, such as `data.items`. Absent: the answer is the list, or one "
-        "item.",
+        description="Path to the list of items, such as `data.items`. Absent: the response is the list, or "
+        "one item.",
     )
     key: JsonPath | None = Field(
         default=None, min_length=1, description="Field of an item that becomes the key of its event."
     )
-    cursor: Cursor | None = Field(default=None, description="Ask only for items after the last one.")
-    paging: Paging | None = Field(default=None, description="Read further pages. Absent: there is only one.")
-    once: bool = Field(default=False, description="End as `completed` after one poll.")
-    timeout_ms: int = Field(default=10_000, ge=1, description="How long to wait for an answer.")
-    max_body_bytes: int = Field(default=64 * 1024 * 1024, ge=1, description="A larger answer stops the flow.")
+    cursor: Cursor | None = Field(default=None, description="Request only items after the last one.")
+    paging: Paging | None = Field(default=None, description="Pagination. Absent: there is only one page.")
+    once: bool = Field(default=False, description="Stop as `completed` after one poll.")
+    timeout_ms: int = Field(default=10_000, ge=1, description="Timeout of a response.")
+    max_body_bytes: int = Field(
+        default=64 * 1024 * 1024, ge=1, description="Maximum size of a response; a larger one fails the flow."
+    )
 
     guarantee: ClassVar = "at-least-once"
     tested: ClassVar = "HTTP/1.1"
@@ -93,9 +97,9 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         if self.method == "GET" and self.body:
             raise ValueError("a GET has no body: use POST")
         if self.auth is not None and "authorization" in (name.lower() for name in self.headers):
-            raise ValueError("name either 'auth' or the header 'Authorization'")
+            raise ValueError("set either 'auth' or the header 'Authorization'")
         if self.paging is not None and self.paging.resume and self.cursor is not None:
-            raise ValueError("name either a 'cursor' or paging that resumes: both say where a poll begins")
+            raise ValueError("set either 'cursor' or paging with 'resume': both set the start of a poll")
         return self
 
     @property
@@ -110,9 +114,9 @@ schema: id BIGINT, customer STRING, amount DOUBLE
     def receiver(self, site: Site) -> Receiver:
         from penstock.connectors.http.poller import Poller
 
-        return Poller(self)
+        return Poller(self, site.policy)
 
     def probe(self, spark: SparkSession, site: Site) -> Probe:
         from penstock.connectors.http.check import probe_poll
 
-        return probe_poll(self)
+        return probe_poll(self, site.policy)

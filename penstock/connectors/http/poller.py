@@ -20,6 +20,7 @@ from penstock.connectors.received import Ended, Received, Receiver
 from penstock.errors import Backpressure, Invalid, Problem, Unavailable
 from penstock.frames.http.answers import shown
 from penstock.frames.http.clients import client_of
+from penstock.policy import Policy
 
 if TYPE_CHECKING:
     from penstock.connectors.http.poll import HttpPollSource
@@ -40,8 +41,8 @@ class Asking(NamedTuple):
 class Poller(Receiver):
     """Reads the pages of an answer, waits, and begins again."""
 
-    def __init__(self, source: HttpPollSource) -> None:
-        self.source = source
+    def __init__(self, source: HttpPollSource, policy: Policy) -> None:
+        self.source, self.policy = source, policy
         self.position = Position(source.identity)
         self._items = steps_of(source.items or "")
         self._key = None if source.key is None else steps_of(source.key)
@@ -164,7 +165,7 @@ class Poller(Receiver):
     def _answer(self, asking: Asking, headers: dict[str, str]) -> Answer:
         source = self.source
         if self._client is None:
-            self._client = client_of(source.auth, source.tls, source.timeout_ms / 1000, 1)
+            self._client = client_of(self.policy, source.auth, source.tls, source.timeout_ms / 1000, 1)
         sent = {"Accept": "application/json", **source.headers, **headers}
         if asking.body is not None:
             sent.setdefault("Content-Type", "application/json")
@@ -175,12 +176,12 @@ class Poller(Receiver):
         where = shown(asking.url)
         judge(answer, where)
         if answer.status >= 400:
-            message = f"{where} answered {answer.status}: {answer.text or 'no reason'}"
+            message = f"{where} responded with {answer.status}: {answer.text or 'no reason'}"
             hint = "check the URL and the parameters"
             raise Invalid(Problem(code="http_refused", message=message, path="url", hint=hint))
         if not answer.whole:
-            message = f"{where} answered more than {source.max_body_bytes} bytes"
-            hint = "ask for smaller pages, or raise max_body_bytes"
+            message = f"{where} responded with more than {source.max_body_bytes} bytes"
+            hint = "request smaller pages, or raise max_body_bytes"
             raise Invalid(Problem(code="too_large", message=message, path="max_body_bytes", hint=hint))
         return answer
 
@@ -190,8 +191,8 @@ class Poller(Receiver):
             text = answer.body.decode("utf-8-sig")
             json.loads(text or "null")
         except ValueError:
-            message = f"{shown(self.source.url)} answered no JSON: {answer.text[:100]!r}"
-            hint = "check that the URL is that of the API, and not of a page for people"
+            message = f"{shown(self.source.url)} did not respond with JSON: {answer.text[:100]!r}"
+            hint = "check that the URL is an API endpoint, not a web page"
             raise Unavailable(Problem(code="not_json", message=message, path="url", hint=hint)) from None
         return text or "null"
 
@@ -200,8 +201,8 @@ class Poller(Receiver):
             return []
         found = text_at(body, self._items)
         if found is None:
-            message = f"the answer of {shown(self.source.url)} has no '{self.source.items}'"
-            hint = "write the path to the list of items, such as data.items"
+            message = f"the response of {shown(self.source.url)} has no '{self.source.items}'"
+            hint = "set the path to the list of items, such as data.items"
             raise Unavailable(Problem(code="no_items", message=message, path="items", hint=hint))
         return elements(found)
 

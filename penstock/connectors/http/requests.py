@@ -119,12 +119,12 @@ def unfit(message: Message, body: Body) -> tuple[str, str] | None:
         return None
     if body == "lines":
         if b"\n" in message.value or b"\r" in message.value:
-            return "multiple_lines", "the value has a line break, and each line of the body is an event"
+            return "multiple_lines", "the value contains a line break, but each line of the body is an event"
         return None
     try:
         orjson.loads(message.value)
     except orjson.JSONDecodeError as error:
-        return "not_json", f"the value cannot be in a JSON array: {error}"
+        return "not_json", f"the value can't be part of a JSON array: {error}"
     return None
 
 

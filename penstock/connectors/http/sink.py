@@ -36,18 +36,18 @@ class Signature(Spec):
     """An HMAC-SHA256 of each request, by which the receiver recognizes the sender."""
 
     secret: str = Field(
-        min_length=1, description="Secret that both sides know; write `${NAME}` to take it from a variable."
+        min_length=1, description="Shared secret; use `${NAME}` to read it from an environment variable."
     )
-    header: HeaderName = Field(default="X-Signature", description="Header that has the signature.")
+    header: HeaderName = Field(default="X-Signature", description="Header for the signature.")
     format: Literal["stripe", "github"] = Field(
         default="stripe",
         description="`stripe`: `t=TIME,v1=HEX` over the time in seconds, a dot and the body, so that an old "
-        "request can't be sent again. `github`: `sha256=HEX` over the body.",
+        "request can't be replayed. `github`: `sha256=HEX` over the body.",
     )
 
 
 class HttpSink(MessageSink):
-    """Sends events to an HTTP service: each by itself, or several as a JSON array or as JSON lines.
+    """Sends events to an HTTP service, one per request or several as a JSON array or as JSON lines.
 
     Delivery is at-least-once: a batch that is repeated after a crash is sent again, with the same idempotency
     keys, by which a service can recognize what it has. Requests are sent one after the other, or up to
@@ -66,45 +66,54 @@ class HttpSink(MessageSink):
     type: Literal["http"] = "http"
     url: Url = Field(
         min_length=1,
-        description="Address, with `{column}` for the value of a column, which is percent-encoded.",
+        description="URL; `{column}` is replaced by the percent-encoded value of that column.",
     )
     method: Literal["POST", "PUT", "PATCH", "DELETE"] = Field(
-        default="POST", description="Method of the requests. A DELETE has no body."
+        default="POST", description="HTTP method. A DELETE has no body."
     )
     body: Body = Field(
         default="event",
-        description="What a request holds: one `event`, a JSON `array` of events, or JSON `lines`. Events "
-        "that share a request have the same URL and headers.",
+        description="Body of a request: one `event`, a JSON `array` of events, or JSON `lines`. Events in "
+        "one request have the same URL and headers.",
     )
     max_events: int | None = Field(
-        default=None, ge=1, le=100_000, description="Events of a request. Default: 500; with `event` one."
+        default=None,
+        ge=1,
+        le=100_000,
+        description="Maximum number of events per request. Default: 500; with `event` one.",
     )
     max_bytes: int = Field(
         default=4 * 1024 * 1024,
         ge=1,
         le=1024**3,
-        description="Bytes of a request's body. An event that is larger goes to the dead letters.",
+        description="Maximum size of a request body in bytes. Larger events go to the dead letters.",
     )
     headers: Headers = Field(
         default_factory=dict,
-        description="Headers of each request, with `{column}` for the value of a column. One whose column is "
-        "NULL is left out.",
+        description="Headers of each request, with `{column}` for the value of a column. A header whose "
+        "column is NULL is omitted.",
     )
-    auth: Auth | None = Field(default=None, description="How requests log in.")
+    auth: Auth | None = Field(default=None, description="Authentication of requests.")
     signature: Signature | None = Field(default=None, description="Sign each request.")
     idempotency_key: HeaderName | None = Field(
         default="Idempotency-Key",
-        description="Header with a key that a repeated request has again. `null`: none.",
+        description="Header with the idempotency key, which is the same when a request is repeated. `null`: "
+        "none.",
     )
-    tls: Tls | None = Field(default=None, description="Certificates, if those of the machine do not do.")
-    timeout_ms: int = Field(default=10_000, ge=1, description="How long to wait for an answer.")
+    tls: Tls | None = Field(
+        default=None, description="TLS settings. Default: the certificates of the system."
+    )
+    timeout_ms: int = Field(default=10_000, ge=1, description="Timeout of a response.")
     concurrency: int = Field(
-        default=1, ge=1, le=64, description="Requests at once. Those of a key are never sent at once."
+        default=1,
+        ge=1,
+        le=64,
+        description="Maximum number of concurrent requests. Requests with the same key are never concurrent.",
     )
     retry_statuses: list[int] = Field(
         default=[408, 425],
-        description="Statuses from 400 to 499 after which a request is repeated, beside 429. A service that "
-        "knows idempotency keys may answer 409 while it still works on the first request.",
+        description="Status codes from 400 to 499 that are retried, in addition to 429. A service with "
+        "idempotency keys may respond with 409 while it still processes the first request.",
     )
 
     guarantee: ClassVar[Guarantee] = "at-least-once"
@@ -134,20 +143,20 @@ auth: {bearer: '${API_TOKEN:-none}'}
     @classmethod
     def _are_refusals(cls, value: list[int]) -> list[int]:
         if any(not 400 <= status < 500 for status in value):
-            raise ValueError("statuses from 400 to 499; all from 500 on are repeated anyway")
+            raise ValueError("use status codes from 400 to 499; codes from 500 on are always retried")
         return value
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.body == "event" and self.max_events not in (None, 1):
-            raise ValueError("'max_events' has no meaning with body 'event': choose 'array' or 'lines'")
+            raise ValueError("'max_events' can't be used with body 'event': choose 'array' or 'lines'")
         if self.method == "DELETE" and self.body != "event":
-            raise ValueError("a DELETE has no body: only 'event' goes with it")
+            raise ValueError("a DELETE has no body: only 'event' can be used with it")
         names = [name.lower() for name in self.headers]
         if self.auth is not None and "authorization" in names:
-            raise ValueError("name either 'auth' or the header 'Authorization'")
+            raise ValueError("set either 'auth' or the header 'Authorization'")
         if len(set(names)) < len(names):
-            raise ValueError("the same header is there twice")
+            raise ValueError("duplicate header")
         return self
 
     @property
@@ -181,12 +190,12 @@ auth: {bearer: '${API_TOKEN:-none}'}
     def probe(self, spark: SparkSession, site: Site) -> Probe:
         from penstock.connectors.http.check import probe_sink
 
-        return probe_sink(self)
+        return probe_sink(self, site.policy)
 
     def open(self, site: Site) -> SinkWriter:
         from penstock.connectors.http.writer import HttpWriter
 
-        return HttpWriter(self)
+        return HttpWriter(self, site.policy)
 
     def done(self, delivery: DeliveryId) -> Done:
         """The requests of a batch that this run has acknowledged.

@@ -18,18 +18,18 @@ _LOGIN = "check 'auth', and whether the token or the password is still valid"
 _ADDRESS = "check the URL"
 
 SETTINGS = {
-    401: ("http_unauthorized", "does not accept the login", "auth", _LOGIN),
+    401: ("http_unauthorized", "rejects the credentials", "auth", _LOGIN),
     403: (
         "http_forbidden",
-        "does not allow this",
+        "denies access",
         "auth",
         "grant the user access, or check 'auth' and the URL",
     ),
-    404: ("http_not_found", "has nothing at this address", "url", _ADDRESS),
-    405: ("http_method", "does not accept this method here", "method", "check 'method' and the URL"),
-    407: ("http_proxy", "asks for a login at a proxy", "url", "check HTTPS_PROXY of the worker"),
-    410: ("http_gone", "has nothing at this address any more", "url", _ADDRESS),
-    415: ("http_media_type", "does not accept this content type", "headers", "check 'headers' and 'body'"),
+    404: ("http_not_found", "has no resource at this URL", "url", _ADDRESS),
+    405: ("http_method", "doesn't support this method", "method", "check 'method' and the URL"),
+    407: ("http_proxy", "requires authentication at a proxy", "url", "check HTTPS_PROXY of the worker"),
+    410: ("http_gone", "no longer has this resource", "url", _ADDRESS),
+    415: ("http_media_type", "doesn't accept this content type", "headers", "check 'headers' and 'body'"),
 }
 """Statuses that every request would get until a setting is changed."""
 
@@ -45,14 +45,14 @@ def judge(answer: Answer, where: str, *, again: Collection[int] = AGAIN) -> None
     """
     status, wait = answer.status, retry_after(answer.headers)
     if status == 429 or (status == 503 and wait is not None):
-        raise Backpressure(f"{where} asks to wait: {status}", PAUSE_S if wait is None else wait)
+        raise Backpressure(f"{where} asks to slow down: {status}", PAUSE_S if wait is None else wait)
     if status >= 500 or status in again:
-        message = _told(f"{where} answered {status}", answer)
-        hint = "see the log of the service; the request is repeated"
+        message = _told(f"{where} responded with {status}", answer)
+        hint = "check the log of the service; the request is retried"
         raise Unavailable(Problem(code="http_failed", message=message, path="url", hint=hint))
     if 300 <= status < 400 and status != 304:
-        message = f"{where} answered {status}, a redirect"
-        hint = "redirects are not followed: write the address it leads to"
+        message = f"{where} responded with {status}, a redirect"
+        hint = "redirects are not followed: use the target URL"
         raise Invalid(Problem(code="http_redirect", message=message, path="url", hint=hint))
     if status in SETTINGS:
         raise Invalid(setting(answer, where))

@@ -17,6 +17,7 @@ from penstock.connectors.messages.sink import Message, MessageWriter
 from penstock.errors import Backpressure, Invalid, Retryable
 from penstock.frames.http.answers import shown
 from penstock.frames.http.clients import client_of
+from penstock.policy import Policy
 from penstock.specs.templates import columns_of, filled
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ ENDED = "the run ended before all requests were sent"
 class HttpWriter(MessageWriter):
     """Sends the requests of a batch, those of each lane one after the other."""
 
-    def __init__(self, sink: HttpSink) -> None:
+    def __init__(self, sink: HttpSink, policy: Policy) -> None:
         self.sink = sink
         self.timeout_s = sink.timeout_ms / 1000
         self.plan = Plan(
@@ -49,7 +50,7 @@ class HttpWriter(MessageWriter):
         fixed = {name: filled(text, {}) for name, text in sink.headers.items() if name not in sink.by_event}
         self.headers = merged(_content_type(sink), fixed)
         self.by_address = BY_ADDRESS if any(columns_of(sink.url)) else frozenset()
-        self.client = client_of(sink.auth, sink.tls, self.timeout_s, sink.concurrency)
+        self.client = client_of(policy, sink.auth, sink.tls, self.timeout_s, sink.concurrency)
         self._pool = ThreadPoolExecutor(sink.concurrency, "http sink")
         self._cancelled = threading.Event()
         self._accepted_at = 0.0
@@ -144,7 +145,7 @@ class HttpWriter(MessageWriter):
         self._accepted_at = time.monotonic()
         if answer.status < 300:
             return None
-        reason = f"{where} answered {answer.status}: {answer.text or 'no reason'}"
+        reason = f"{where} responded with {answer.status}: {answer.text or 'no reason'}"
         return _Refused(f"http_{answer.status}", reason)
 
     def _lost_address(self, answer: Answer, where: str) -> _Refused:
@@ -152,7 +153,7 @@ class HttpWriter(MessageWriter):
         problem = setting(answer, where)
         self._lost += 1
         if self._lost >= IN_A_ROW:
-            message = f"{problem.message}; {IN_A_ROW} requests in a row were refused for their address"
+            message = f"{problem.message}; {IN_A_ROW} consecutive requests were rejected because of their URL"
             raise Invalid(problem.model_copy(update={"message": message, "path": "url"}))
         return _Refused(f"http_{answer.status}", problem.message, whole=True)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
 from penstock.connectors.probe import Probe, unreachable
 from penstock.errors import Fatal, Invalid, PenstockError, Problem, Retryable, Unavailable, did_you_mean
 from penstock.specs.base import Component, Spec
+from penstock.specs.reach import ClientOptions, DatabaseUrl, Reach
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,27 +39,27 @@ class CatalogSpec(Spec):
     """The catalog that knows where the current state of a table is."""
 
     type: Literal["rest", "sql"] = Field(
-        description="A server that speaks Iceberg's REST protocol, or tables of a database."
+        description="Type of the catalog: a server with the Iceberg REST protocol, or tables in a database."
     )
-    uri: str = Field(
+    uri: DatabaseUrl = Field(
         min_length=1,
         description="URL of the server, or of the database, such as `sqlite:////var/lib/lake.db` or "
         "`postgresql+psycopg://user:${PASSWORD}@host/lake`.",
     )
-    warehouse: str | None = Field(
+    warehouse: Annotated[str | None, Reach("options")] = Field(
         default=None,
         min_length=1,
-        description="Where new tables are: a directory as `file:///…`, a place in an object store such as "
-        "`s3://…`, or what the server calls a warehouse.",
+        description="Location of new tables: a directory as `file:///…`, a location in an object store such "
+        "as `s3://…`, or the warehouse name of the server.",
     )
     name: str = Field(
         default="default",
         min_length=1,
-        description="`sql`: name of the catalog in the database, which may hold several.",
+        description="`sql`: name of the catalog in the database, which may have several.",
     )
-    options: dict[str, str] = Field(
+    options: ClientOptions = Field(
         default_factory=dict,
-        description="Further properties of PyIceberg's catalog and its storage, such as `credential`, "
+        description="Additional properties of the PyIceberg catalog and its storage, such as `credential`, "
         "`token` or `s3.endpoint`.",
     )
 
@@ -73,7 +74,9 @@ class IcebergEnd(Component):
     @classmethod
     def _is_name(cls, value: str) -> str:
         if not NAME.fullmatch(value):
-            raise ValueError(f"'{value}' is no name of a table: write namespace.table, such as sales.orders")
+            raise ValueError(
+                f"'{value}' is not a valid table name: use namespace.table, such as sales.orders"
+            )
         return value
 
     @property
@@ -209,13 +212,13 @@ def explained(properties: dict[str, str]) -> Iterator[None]:
         hint = "check the catalog's properties and the columns of the table"
         raise Invalid(problem("unsupported_table", error, "table", hint)) from None
     except Exception as error:  # of requests, SQLAlchemy and file systems
-        hint = "check the catalog's URI and options, and that it can be reached from the worker"
+        hint = "check the catalog's URI and options, and that it is reachable from the worker"
         raise Unavailable(problem("catalog_failed", error, "catalog.uri", hint)) from None
 
 
 def _text(error: Exception, properties: dict[str, Any]) -> str:
     """What an error says, on one line, without the values of secret properties."""
-    lines = str(error).split("(Background on this error")[0].splitlines() or ["no answer"]
+    lines = str(error).split("(Background on this error")[0].splitlines() or ["no response"]
     text = PASSWORD.sub("***@", CLASS.sub("", " ".join(lines[:2]))).strip()
     for name, value in properties.items():
         if name not in ("name", "type", "uri", "warehouse") and len(value) > 3:

@@ -94,8 +94,8 @@ class _Writer(TableWriter):
                     return self._deliver(events, owner, batch)
             except CommitFailedException as error:  # another writer was faster: look at the table again
                 reason = str(error).splitlines()[0]
-        message = f"other writers keep changing '{self.sink.table}': {reason}"
-        hint = "it is tried again; fewer and larger commits of the other writers would help"
+        message = f"concurrent writers keep changing '{self.sink.table}': {reason}"
+        hint = "the commit is retried; fewer and larger commits by other writers help"
         raise Unavailable(Problem(code="conflict", message=message, path="table", hint=hint))
 
     def close(self) -> None:
@@ -162,7 +162,7 @@ class _Writer(TableWriter):
         found = [names.get(field.source_id, field.name) for field in table.spec().fields]
         if wanted and wanted != found:
             message = f"the table is partitioned by {found or 'nothing'}, not by {wanted}"
-            hint = "leave out partition_by to keep the table's own"
+            hint = "remove partition_by to use the partitioning of the table"
             raise Invalid(Problem(code="partitioning", message=message, path="partition_by", hint=hint))
         return table
 

@@ -67,7 +67,7 @@ def _missing(
             message = f"there is no topic '{name}'"
             yield Problem(code="unknown_topic", message=message, path=path, hint=hint)
     if pattern is not None and not any(_matches(pattern, name) for name in found):
-        message, hint = "no topic matches the pattern now", "topics that match later are read, too"
+        message, hint = "no topic currently matches the pattern", "topics that match later are read as well"
         yield Problem(code="unknown_topic", message=message, path="pattern", hint=hint)
 
 

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 
 from penstock.connectors.remote import ADDRESS
 from penstock.specs.base import Component, Spec
+from penstock.specs.reach import ClientOptions, FilePath, ServerAddress
 from penstock.specs.tls import Tls as AnyTls
 from penstock.streams.kafka.cluster import jaas
 
@@ -27,29 +28,32 @@ NAME = re.compile(r"[a-z][a-z0-9._]*")
 class Sasl(Spec):
     """A user of the cluster."""
 
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(description="How it logs in.")
-    username: str = Field(min_length=1, description="Name of the user.")
-    password: str = Field(description="Its password; write `${NAME}` to take it from a variable.")
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(description="SASL mechanism.")
+    username: str = Field(min_length=1, description="User name.")
+    password: str = Field(description="Password; use `${NAME}` to read it from an environment variable.")
 
 
 class KafkaTls(AnyTls):
     """Encrypted connections. Files are read where the flow runs."""
 
-    ca_file: str | None = Field(
-        default=None, min_length=1, description="PEM file of trusted authorities. Absent: those of Java."
-    )
-    certificate_file: str | None = Field(
+    ca_file: FilePath | None = Field(
         default=None,
         min_length=1,
-        description="PEM file with the client's private key (PKCS #8) and certificates, if brokers ask.",
+        description="PEM file of trusted certificate authorities. Absent: those of Java.",
+    )
+    certificate_file: FilePath | None = Field(
+        default=None,
+        min_length=1,
+        description="PEM file with the client's private key (PKCS #8) and certificates, if brokers require "
+        "a client certificate.",
     )
 
 
 class KafkaSecurity(Spec):
     """How connections are encrypted and authenticated. Absent: neither."""
 
-    tls: KafkaTls | None = Field(default=None, description="Encrypt; `{}` trusts what Java trusts.")
-    sasl: Sasl | None = Field(default=None, description="Log in with a name and a password.")
+    tls: KafkaTls | None = Field(default=None, description="Use TLS; `{}` uses the trust store of Java.")
+    sasl: Sasl | None = Field(default=None, description="Authentication with a user name and a password.")
 
     def settings(self) -> dict[str, str]:
         """The settings of Kafka's client."""
@@ -72,15 +76,14 @@ class KafkaSecurity(Spec):
 class KafkaEnd(Component):
     """A connection to a Kafka cluster."""
 
-    brokers: list[str] = Field(
+    brokers: list[ServerAddress] = Field(
         min_length=1,
-        description="Brokers to begin with, as `host:port`; the others are found through them. An entry may "
-        "name several, separated by commas.",
+        description="Bootstrap servers as `host:port`. An entry may have several, separated by commas.",
     )
-    security: KafkaSecurity | None = Field(default=None, description="TLS, and how to log in.")
-    options: dict[str, str] = Field(
+    security: KafkaSecurity | None = Field(default=None, description="TLS and authentication.")
+    options: ClientOptions = Field(
         default_factory=dict,
-        description="Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.",
+        description="Additional Kafka client settings, such as `fetch.max.bytes`.",
     )
 
     @field_validator("brokers")
@@ -88,7 +91,7 @@ class KafkaEnd(Component):
     def _are_addresses(cls, value: list[str]) -> list[str]:
         for address in _split(value):
             if "${" not in address and not ADDRESS.fullmatch(address):
-                raise ValueError(f"'{address}' is no address: write host:port, such as localhost:9092")
+                raise ValueError(f"'{address}' is not a valid address: use host:port, such as localhost:9092")
         return value
 
     @field_validator("options")
@@ -96,9 +99,11 @@ class KafkaEnd(Component):
     def _are_free(cls, value: dict[str, str]) -> dict[str, str]:
         for name in value:
             if OWNED.fullmatch(name):
-                raise ValueError(f"'{name}' cannot be set here: other fields of the connector decide it")
+                raise ValueError(
+                    f"'{name}' can't be set here: it is determined by other fields of the connector"
+                )
             if not NAME.fullmatch(name):
-                raise ValueError(f"'{name}' is no setting of Kafka's client")
+                raise ValueError(f"'{name}' is not a Kafka client setting")
         return value
 
     @property

@@ -17,7 +17,7 @@ ENDS = {"earliest": -2, "latest": -1}
 
 def _checked(text: str) -> str:
     if parse_position(text).kind == "offset":
-        raise ValueError("a topic has an offset for each partition: write {topic: {0: 42, 1: earliest}}")
+        raise ValueError("offsets are per partition: use {topic: {0: 42, 1: earliest}}")
     return text
 
 

@@ -13,7 +13,7 @@ from penstock.connectors.kafka.client import JARS, KafkaEnd
 from penstock.connectors.kafka.problems import explained
 from penstock.connectors.messages.rejected import rejected_in
 from penstock.connectors.messages.shape import REFUSAL, TARGET, Limits, message_of, misfits
-from penstock.connectors.messages.template import columns_of
+from penstock.connectors.messages.template import columns_of, text_of
 from penstock.connectors.probe import Probe
 from penstock.errors import Problem
 from penstock.frames.site import Site
@@ -64,18 +64,19 @@ class KafkaSink(KafkaEnd, Sink):
 
     type: Literal["kafka"] = "kafka"
     topic: str = Field(
-        min_length=1, description="Name of the topic; `{column}` stands for the value of that column."
+        min_length=1, description="Name of the topic; `{column}` is replaced by the value of that column."
     )
     max_event_bytes: int = Field(
         default=1024 * 1024 - OVERHEAD,
         ge=1,
         le=1024**3,
-        description="Larger events go to the dead letters. A topic has a limit too (`max.message.bytes`).",
+        description="Larger events go to the dead letters. Topics also have a limit (`max.message.bytes`).",
     )
     ordered: bool = Field(
         default=True,
-        description="Send the events of a batch in their order, by one task. `false`: by all tasks at once; "
-        "the order per key is then kept only where all events of a key are in one task, as those from Kafka.",
+        description="Send the events of a batch in order, with one task. `false`: with all tasks in "
+        "parallel; the order per key is then kept only if all events of a key are in one task, as with "
+        "events from Kafka.",
     )
 
     guarantee: ClassVar[Guarantee] = "at-least-once"
@@ -96,7 +97,9 @@ options: {compression.type: zstd}
         return value
 
     def shape(self, df: DataFrame, site: Site) -> DataFrame:
-        return message_of(df, self.topic, Limits(self.max_event_bytes, valid=VALID, overhead=MOST_OVERHEAD))
+        limits = Limits(self.max_event_bytes, valid=VALID, overhead=MOST_OVERHEAD)
+        # Spark sends the messages itself, to the topics in the frame.
+        return message_of(df, self.topic, limits, lambda topic: text_of(topic, literal=str))
 
     def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
         yield from misfits(schema, self.topic, "topic")

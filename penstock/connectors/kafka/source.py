@@ -58,33 +58,33 @@ class KafkaSource(KafkaEnd, Source):
     pattern: str | None = Field(
         default=None,
         min_length=1,
-        description="Instead of `topics`: a regular expression of Java. Topics that match it later are read "
-        "from their beginning.",
+        description="Instead of `topics`: a Java regular expression. Topics that match later are read from "
+        "the beginning.",
     )
     position: KafkaPosition = Field(
         default="earliest",
-        description="Where it begins: earliest, latest, time:ISO 8601, or an offset, earliest or latest for "
+        description="Start position: earliest, latest, time:ISO 8601, or an offset, earliest or latest for "
         "each partition, as in `{orders: {0: 42, 1: earliest}}`.",
     )
-    format: ValueFormat = Field(default="json", description="What the value of a record is.")
+    format: ValueFormat = Field(default="json", description="Format of the value of a record.")
     schema_: str | None = Field(default=None, alias="schema", description="`json`: columns as Spark DDL.")
     malformed: Literal["dead_letter", "fail", "nulls"] = Field(
         default="dead_letter",
-        description="`json`: a record that does not fit: keep it as a dead letter, fail the pipeline, or "
-        "read it as nulls.",
+        description="`json`: handling of a record that doesn't match the schema: keep it as a dead letter, "
+        "fail the pipeline, or read it as nulls.",
     )
     timestamps: Timestamps = Field(default="iso", description=f"`json`. {TIMESTAMPS}")
     gap: Literal["skip", "fail"] = Field(
         default="fail",
-        description="Events that Kafka removed before they were read: fail the pipeline, or go on with the "
-        "oldest that is left. Kafka does not tell how many they were.",
+        description="Handling of events that Kafka removed before they were read: fail the pipeline, or "
+        "continue with the oldest one available. Kafka doesn't report how many.",
     )
     metadata: bool = Field(
         default=False,
         description="Add `_topic`, `_partition`, `_offset`, `_time`, and for `json` `_key` and `_headers`.",
     )
     finite: bool = Field(
-        default=False, description="End as `completed` when all is read that is there at the start."
+        default=False, description="Stop as `completed` when everything present at the start has been read."
     )
 
     jars: ClassVar = JARS
@@ -105,13 +105,13 @@ security:
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if (self.topics is None) == (self.pattern is None):
-            raise ValueError("name either 'topics' or a 'pattern'")
+            raise ValueError("set either 'topics' or 'pattern'")
         if self.format == "json" and self.schema_ is None:
-            raise ValueError("format 'json' needs a 'schema'; 'text' and 'bytes' do without")
+            raise ValueError("format 'json' needs a 'schema'; 'text' and 'bytes' don't")
         given = self.model_fields_set & {"schema_", "schema", "malformed", "timestamps"}
         if self.format != "json" and given:
             names = ", ".join(f"'{name.rstrip('_')}'" for name in sorted(given))
-            raise ValueError(f"{names} has no meaning with format '{self.format}'")
+            raise ValueError(f"{names} can't be used with format '{self.format}'")
         return self
 
     def position_of(self, site: Site) -> dict[str, Any]:

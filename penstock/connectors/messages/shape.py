@@ -92,22 +92,22 @@ def misfits(schema: StructType, template: str, path: str) -> Iterator[Problem]:
     for target, name in beside.items():
         wanted = "a MAP<STRING, STRING>" if target == HEADERS else "a STRING or BINARY"
         if schema[name].dataType.simpleString() not in _TYPES[target]:
-            message = f"'{name}' must be {wanted} to go with the event"
+            message = f"'{name}' must be {wanted} to be sent with the event"
             yield Problem(code="wrong_type", message=message, path=path, hint="cast it in a processor")
     if _has_value(schema):
         for name in names:
             if name != VALUE and name not in beside.values() and name not in columns_of(template):
                 hint = "drop it, or rename 'value' to send the whole event as JSON"
-                message = f"beside 'value' there is no place for the column '{name}' in a message"
+                message = f"the column '{name}' can't be sent next to 'value' in a message"
                 yield Problem(code="extra_column", message=message, path=path, hint=hint)
         return
     payload = _payload(schema)
     if not payload:
-        yield Problem(code="no_columns", message="no column is left for the value", path=path)
+        yield Problem(code="no_columns", message="no columns remain for the value", path=path)
     for name in payload:
         if has_no_form(schema[name].dataType, "json"):
             kind = schema[name].dataType.simpleString()
-            message = f"JSON cannot hold '{name}', a {kind}"
+            message = f"JSON can't hold '{name}', a {kind}"
             yield Problem(code="unsupported_type", message=message, path=path, hint="cast it to STRING")
 
 
@@ -178,16 +178,16 @@ def _refusal(target: Column, size: Column, limits: Limits) -> Column:
         return f.struct(f.lit(code).alias("code"), message.alias("message"))
 
     large = f.concat(
-        f.lit("the event has up to "),
+        f.lit("the event takes up to "),
         size.cast("string"),
-        f.lit(f" bytes as a message, and {limits.max_bytes} are allowed"),
+        f.lit(f" bytes as a message; the limit is {limits.max_bytes}"),
     )
     unnamed = f.lit(f"the event has no valid {limits.target.replace('_', ' ')}: a column of it may be NULL")
     named = (
         unnamed
         if limits.secret
         else f.concat(
-            f.lit(f"this can't be the name of a {limits.target.replace('_', ' ')}: '"),
+            f.lit(f"not a valid {limits.target.replace('_', ' ')}: '"),
             f.coalesce(target, f.lit("NULL")),
             f.lit("'"),
         )

@@ -14,6 +14,7 @@ from penstock.connectors.messages.shape import REFUSAL, ROW, TARGET, VALUE, Limi
 from penstock.errors import Problem
 from penstock.frames.hidden import EVENT
 from penstock.frames.site import Site
+from penstock.redaction import unveiled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,7 +87,9 @@ def _parted(table: pa.Table) -> tuple[list[Message], list[Rejected]]:
     bad = pc.is_valid(table[REFUSAL])
     good = table.filter(pc.invert(bad)).select([TARGET, VALUE, "key", "headers"]).to_pydict()
     columns = (good[TARGET], good[VALUE], good["key"], good["headers"])
-    messages = [Message(to, value, key, dict(h or ())) for to, value, key, h in zip(*columns, strict=True)]
+    messages = [
+        Message(unveiled(to), value, key, dict(h or ())) for to, value, key, h in zip(*columns, strict=True)
+    ]
     rows = table.filter(bad).select([REFUSAL, ROW, EVENT]).to_pylist()
     return messages, [rejected(row) for row in rows]
 

@@ -35,12 +35,12 @@ class MessageSource(ReceivedSource):
     column and the value. `text` and `bytes` give `value`, `key` and `headers`.
     """
 
-    format: ValueFormat = Field(default="json", description="What the value of a message is.")
+    format: ValueFormat = Field(default="json", description="Format of the value of a message.")
     schema_: str | None = Field(default=None, alias="schema", description="`json`: columns as Spark DDL.")
     malformed: Literal["dead_letter", "fail", "nulls"] = Field(
         default="dead_letter",
-        description="`json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or "
-        "read it as nulls.",
+        description="`json`: handling of a message that doesn't match the schema: keep it as a dead letter, "
+        "fail the pipeline, or read it as nulls.",
     )
     timestamps: Timestamps = Field(default="iso", description=f"`json`. {TIMESTAMPS}")
     metadata: bool = Field(
@@ -52,11 +52,11 @@ class MessageSource(ReceivedSource):
     @model_validator(mode="after")
     def _value_fits(self) -> Self:
         if self.format == "json" and self.schema_ is None:
-            raise ValueError("format 'json' needs a 'schema'; 'text' and 'bytes' do without")
+            raise ValueError("format 'json' needs a 'schema'; 'text' and 'bytes' don't")
         given = self.model_fields_set & {"schema_", "schema", "malformed", "timestamps"}
         if self.format != "json" and given:
             names = ", ".join(f"'{name.rstrip('_')}'" for name in sorted(given))
-            raise ValueError(f"{names} has no meaning with format '{self.format}'")
+            raise ValueError(f"{names} can't be used with format '{self.format}'")
         return self
 
     def pinned(self, spark: SparkSession, site: Site) -> Self:

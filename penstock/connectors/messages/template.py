@@ -6,6 +6,7 @@ import string
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from penstock.redaction import veiled
 from penstock.specs import templates
 from penstock.sql.names import quote
 
@@ -18,12 +19,19 @@ def columns_of(template: str) -> list[str]:
     return list(templates.columns_of(template))
 
 
-def text_of(template: str, escape: Callable[[Column], Column] = lambda value: value) -> Column:
-    """The text of a template for each event, with each value escaped; NULL if a column of it is."""
+def text_of(
+    template: str,
+    escape: Callable[[Column], Column] = lambda value: value,
+    literal: Callable[[str], str] = veiled,
+) -> Column:
+    """The text of a template for each event, with each value escaped; NULL if a column of it is.
+
+    Secrets in the template are veiled, unless `literal` is another function: `unveiled` shows them again.
+    """
     from pyspark.sql import functions as f
 
     parts: list[Column] = []
     for text, name, _, _ in string.Formatter().parse(template):
-        parts += [f.lit(text)] if text else []
+        parts += [f.lit(literal(text))] if text else []
         parts += [escape(f.col(quote(name)).cast("string"))] if name else []
     return f.concat(*parts)

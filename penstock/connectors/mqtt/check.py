@@ -16,6 +16,6 @@ def probe_mqtt(end: MqttEnd) -> Probe:
     except PenstockError as error:
         return Probe(problems=error.problems)
     except Retryable as error:
-        hint = "look at the broker's log"
+        hint = "check the broker's log"
         return Probe(problems=[Problem(code="mqtt_failed", message=str(error), path="address", hint=hint)])
     return Probe()

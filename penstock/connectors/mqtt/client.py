@@ -41,9 +41,9 @@ class MqttEnd(Component):
 
     address: Address = Field(description="The broker, as `host:port`.")
     version: Version = Field(
-        default="5", description="Version of the protocol. Messages have headers in version 5 only."
+        default="5", description="MQTT version. Only messages of version 5 have headers."
     )
-    security: Security | None = Field(default=None, description="TLS, and how to log in.")
+    security: Security | None = Field(default=None, description="TLS and authentication.")
 
 
 class MqttConnection:
@@ -113,7 +113,7 @@ class MqttConnection:
                 if self._error is not None:
                     raise self._error
                 if self._cancelled:
-                    raise Retryable("the run ended before the broker has answered")
+                    raise Retryable("the run ended before the broker responded")
                 if time.monotonic() >= until:
                     return False
                 self.changed.wait(min(1.0, max(0.0, until - time.monotonic())))
@@ -155,8 +155,8 @@ class MqttConnection:
         if reason.value in LOGIN_REFUSED:
             return refused_login("mqtt", "the broker")
         message, hint = (
-            f"the broker refuses the connection: {str(reason).lower()}",
-            "look at the broker's log",
+            f"the broker rejects the connection: {str(reason).lower()}",
+            "check the broker's log",
         )
         problem = Problem(code="mqtt_refused", message=message, path="address", hint=hint)
         if "version" in str(reason).lower():
@@ -165,7 +165,7 @@ class MqttConnection:
         return Unavailable(problem)
 
     def _silent(self) -> Exception:
-        return not_connected(ConnectionError("no answer"), "mqtt", [self.end.address], "address")
+        return not_connected(ConnectionError("no response"), "mqtt", [self.end.address], "address")
 
 
 def _connect_properties(session_s: int | None, receive_maximum: int | None) -> Any:

@@ -85,18 +85,18 @@ class MqttReceiver(Receiver):
         for number, reason in enumerate(self._ask(mid)):
             topic, path = self.source.topics[number], f"topics[{number}]"
             if reason.is_failure:
-                message = f"the broker refuses the subscription to '{topic}': {str(reason).lower()}"
+                message = f"the broker rejects the subscription to '{topic}': {str(reason).lower()}"
                 hint = "allow the user to read this topic, or correct it"
                 raise Invalid(Problem(code="mqtt_forbidden", message=message, path=path, hint=hint))
             if reason.value < QOS:
-                message = f"the broker grants quality of service {reason.value} to '{topic}', and 1 is needed"
+                message = f"the broker grants only QoS {reason.value} for '{topic}', but 1 is required"
                 raise Invalid(Problem(code="mqtt_qos", message=message, path=path, hint="use another broker"))
 
     def _ask(self, mid: int) -> Any:
         """The answer to a packet."""
         assert self._mqtt is not None
         if not self._mqtt.wait(lambda: mid in self._answers, ANSWER_S):
-            raise Retryable(f"the broker has not answered within {ANSWER_S:.0f} seconds")
+            raise Retryable(f"the broker did not respond within {ANSWER_S:.0f} seconds")
         return self._answers.pop(mid)
 
     # In the thread of the client library

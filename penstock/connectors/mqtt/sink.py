@@ -58,9 +58,9 @@ class MqttSink(MqttEnd, MessageSink):
 
     type: Literal["mqtt"] = "mqtt"
     topic: str = Field(
-        min_length=1, description="Topic of each message; `{column}` stands for the value of that column."
+        min_length=1, description="Topic of each message; `{column}` is replaced by the value of that column."
     )
-    qos: Literal[0, 1, 2] = Field(default=1, description="Quality of service.")
+    qos: Literal[0, 1, 2] = Field(default=1, description="Quality of service (QoS).")
     retain: bool = Field(
         default=False, description="Whether the broker keeps the last message of a topic for new subscribers."
     )
@@ -68,7 +68,7 @@ class MqttSink(MqttEnd, MessageSink):
         default=1024 * 1024,
         ge=1,
         le=256 * 1024 * 1024 - LONGEST,
-        description="Larger events go to the dead letters. A broker may have a limit, too.",
+        description="Larger events go to the dead letters. A broker may also have a limit.",
     )
 
     guarantee: ClassVar[Guarantee] = "at-least-once"
@@ -198,12 +198,12 @@ class _Publisher(Connection):
                     return
                 seen = self._acked
             if not self.mqtt.wait(lambda seen=seen: self._acked != seen, ANSWER_S):  # type: ignore[misc]
-                raise Retryable(f"the broker has not acknowledged a message within {ANSWER_S:.0f} seconds")
+                raise Retryable(f"the broker did not acknowledge a message within {ANSWER_S:.0f} seconds")
 
     def _misfit(self, message: Message) -> tuple[str, str] | None:
         topic = len(message.target.encode())
         if topic > LONGEST:
-            return "invalid_topic", f"the topic has {topic} bytes, and {LONGEST} are allowed"
+            return "invalid_topic", f"the topic has {topic} bytes; the limit is {LONGEST}"
         headers = sum(len(n.encode()) + len((v or "").encode()) + 5 for n, v in message.headers.items())
         size = topic + len(message.value or b"") + len(message.key or b"") + headers + OVERHEAD
         if size > self.max_packet:
@@ -221,7 +221,7 @@ class _Publisher(Connection):
             headers = [(name, value) for name, value in headers if name != KEY_HEADER] + [(KEY_HEADER, key)]
         for pair in headers:
             if any("\0" in text or len(text.encode()) > LONGEST for text in pair):
-                raise ValueError(f"the header '{pair[0][:50]}' is too long or has a NUL in it")
+                raise ValueError(f"the header '{pair[0][:50]}' is too long or contains a NUL")
         made = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
         if headers:
             made.UserProperty = headers
@@ -229,7 +229,7 @@ class _Publisher(Connection):
 
     def _judged(self, number: int, reason: Any, messages: Sequence[Message]) -> Refused:
         """A message that is refused for good; raises if it may be taken later."""
-        text = f"the broker refuses the message to '{messages[number].target}': {str(reason).lower()}"
+        text = f"the broker rejects the message to '{messages[number].target}': {str(reason).lower()}"
         code = FINAL.get(reason.value)
         if code is None:
             raise Retryable(text)
@@ -265,8 +265,8 @@ def _check(sink: MqttSink, granted: dict[str, Any]) -> None:
     """Raises `Invalid` if the broker cannot do what the sink is set to."""
     most = int(granted.get("MaximumQoS", 2))
     if sink.qos > most:
-        message, hint = f"the broker offers qos {most} at most", f"set qos: {most}"
+        message, hint = f"the broker supports at most QoS {most}", f"set qos: {most}"
         raise Invalid(Problem(code="mqtt_qos", message=message, path="qos", hint=hint))
     if sink.retain and not granted.get("RetainAvailable", 1):
-        message, hint = "the broker keeps no messages", "set retain: false"
+        message, hint = "the broker doesn't support retained messages", "set retain: false"
         raise Invalid(Problem(code="mqtt_retain", message=message, path="retain", hint=hint))

@@ -39,22 +39,22 @@ class MqttSource(MqttEnd, MessageSource):
     client_id: str | None = Field(
         default=None,
         min_length=1,
-        description="Name of the session in the broker. Absent: made from the name of the pipeline.",
+        description="Client id of the session. Absent: derived from the name of the pipeline.",
     )
     session_s: int = Field(
         default=7 * 24 * 3600,
         ge=1,
         le=2**32 - 2,
-        description="Seconds for which the broker keeps the session of a pipeline that is not connected.",
+        description="How long the broker keeps the session of a disconnected pipeline, in seconds.",
     )
     prefetch: int = Field(
         default=1000,
         ge=1,
         le=65535,
-        description="Messages that the broker sends ahead of their acknowledgement (version 5).",
+        description="Receive maximum: messages sent ahead of their acknowledgement (version 5).",
     )
     topic_header: str | None = Field(
-        default=None, min_length=1, description="Name of a header that gets the topic of each message."
+        default=None, min_length=1, description="Name of a header for the topic of each message."
     )
 
     guarantee: ClassVar[SourceGuarantee] = "at-least-once"
@@ -76,7 +76,9 @@ topic_header: topic
                 "#" in level and (level != "#" or i < len(levels) - 1) for i, level in enumerate(levels)
             )
             if not topic or "\0" in topic or misplaced or any("+" in each and each != "+" for each in levels):
-                raise ValueError(f"'{topic}' is no filter: '+' is a whole level, and '#' the last one")
+                raise ValueError(
+                    f"'{topic}' is not a valid filter: '+' must be a whole level, and '#' the last one"
+                )
         return value
 
     def receiver(self, site: Site) -> Receiver:

@@ -167,7 +167,7 @@ class Catalog:
 
 def no_log(path: str | None) -> Problem:
     """The problem of a server without a binary log."""
-    message = "the server writes no binary log"
+    message = "binary logging is disabled on the server"
     return Problem(code="no_binlog", message=message, path=path, hint=NO_LOG)
 
 
@@ -215,7 +215,7 @@ def _gtid(text: Any) -> str | None:
 def _unknown_type(table: str, column: str, kind: str) -> Problem:
     return Problem(
         code="unsupported_type",
-        message=f"column '{column}' of '{table}' has the type {kind}, which is not known",
+        message=f"column '{column}' of '{table}' has the unsupported type {kind}",
         path="tables",
-        hint="change the type of the column, or leave the table out",
+        hint="change the type of the column, or exclude the table",
     )

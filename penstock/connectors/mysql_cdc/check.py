@@ -27,15 +27,15 @@ SAMPLE, SHOWN = 5, 500
 """Rows of a sample, and the characters of a value that are shown."""
 
 WANTED = {
-    "binlog_format": ("ROW", "the log has statements, not rows"),
-    "binlog_row_image": ("FULL", "the log does not have all columns of a row"),
-    "binlog_row_metadata": ("FULL", "the log does not have the names of columns"),
+    "binlog_format": ("ROW", "the binary log contains statements, not rows"),
+    "binlog_row_image": ("FULL", "the binary log doesn't contain all columns of a row"),
+    "binlog_row_metadata": ("FULL", "the binary log doesn't contain column names"),
 }
 """Settings of a server, with the value they need and what is wrong otherwise."""
 
 WANTED_OF_MYSQL = {
-    "binlog_row_value_options": ("", "the log has parts of JSON documents"),
-    "binlog_transaction_compression": ("OFF", "the log has compressed transactions"),
+    "binlog_row_value_options": ("", "the binary log contains partial JSON documents"),
+    "binlog_transaction_compression": ("OFF", "the binary log contains compressed transactions"),
 }
 
 MAY_READ = re.compile(r"\bALL PRIVILEGES\b.* ON \*\.\*|\bREPLICATION (SLAVE|REPLICA)\b", re.IGNORECASE)
@@ -50,7 +50,7 @@ def requirements(catalog: Catalog, path: str) -> Iterator[Problem]:
     for name, (value, why) in wanted.items():
         found = catalog.variable(name)
         if found is None and name == "binlog_row_metadata":
-            hint = "MariaDB has them from 10.5 on, MySQL from 8.0.1 on"
+            hint = "use MariaDB 10.5 or newer, or MySQL 8.0.1 or newer"
             message = f"{why}, and the server is too old to write them"
             yield Problem(code="server_too_old", message=message, path=path, hint=hint)
         elif found is not None and found.upper() != value:
@@ -69,7 +69,7 @@ def _permission(catalog: Catalog, path: str) -> Iterator[Problem]:
     if not roles and not any(MAY_READ.search(grant) for grant in grants):
         yield Problem(
             code="permission_denied",
-            message="the user may not read the binary log",
+            message="the user has no permission to read the binary log",
             path=path,
             hint="GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO the user",
         )
@@ -123,9 +123,9 @@ def _position(source: MySqlCdcSource, catalog: Catalog) -> Iterator[Problem]:
     if file not in files:
         yield Problem(
             code="position_gone",
-            message=f"the server has no file '{file}' of its log (any more)",
+            message=f"the server doesn't have the binary log file '{file}'",
             path="position",
-            hint=f"its files are {files[0]} to {files[-1]}; leave the position out for a new snapshot",
+            hint=f"its files are {files[0]} to {files[-1]}; remove 'position' to take a new snapshot",
         )
 
 

@@ -129,8 +129,8 @@ class Encoder:
 def _changed(form: RowForm, kind: pa.StructType) -> str:
     columns = zip(form.names, form.kinds, strict=True)
     found = [
-        f"'{name}' was {column.ddl} in the table, and is {kind.field(at).type} in the pipeline"
+        f"'{name}' was {column.ddl} in the table, but is {kind.field(at).type} in the pipeline"
         for name, column in columns
         if (at := kind.get_field_index(name)) >= 0 and column.arrow([]).type != kind.field(at).type
     ]
-    return f"a value does not fit: {', '.join(found)}"
+    return f"a value doesn't match its type: {', '.join(found)}"

@@ -186,7 +186,7 @@ class Feed:
     def _refuse(self, packet: bytes) -> None:
         """Raise the error that a server has sent in place of an event."""
         if packet[0] == 0xFE:
-            raise Retryable("the server has ended the stream of events")
+            raise Retryable("the server ended the stream of events")
         text = packet[9:] if packet[3:4] == b"#" else packet[3:]
         raise Refused(int.from_bytes(packet[1:3], "little"), text.decode(errors="replace"))
 
@@ -198,7 +198,7 @@ class Feed:
             while len(pieces) == 1 or missing > 0:
                 piece = self._socket.recv(max(PIECE, min(missing, LARGEST)))
                 if not piece:
-                    raise Retryable("the server has closed the connection")
+                    raise Retryable("the server closed the connection")
                 pieces.append(piece)
                 missing -= len(piece)
                 self._heard = time.monotonic()

@@ -34,7 +34,7 @@ def check_schema(ddl: str) -> None:
         raise Invalid(
             Problem(
                 code="required_column",
-                message=f"the column '{required}' cannot be NOT NULL: old events may not have it",
+                message=f"the column '{required}' can't be NOT NULL: old events may not have it",
                 path="schema",
                 hint=f"declare '{required}' without NOT NULL",
             )

@@ -187,7 +187,10 @@ class Log:
         except PartialRow:
             raise partial_row(name, self._where()) from None
         if REPLACED[0] != replaced:
-            text = f"{name}: a text has bytes that are none in its character set; they are read as U+FFFD"
+            text = (
+                f"{name}: a text contains bytes that are invalid in its character set; they are read as "
+                "U+FFFD"
+            )
             self._say(text, code="undecodable_text", place=self._where())
         self.part.bytes += len(body)
         number = self.counts.get(name, 0)
@@ -296,7 +299,7 @@ class Log:
 
 
 UNSUPPORTED = {
-    events.PARTIAL_UPDATE: "parts of JSON documents (binlog_row_value_options = '')",
+    events.PARTIAL_UPDATE: "partial JSON documents (binlog_row_value_options = '')",
     events.PAYLOAD: "compressed transactions (binlog_transaction_compression = OFF)",
     events.TAGGED_GTID: "GTIDs with tags",
 }
@@ -311,7 +314,7 @@ def _uuid(raw: bytes) -> str:
 def _unsupported(what: str, where: str) -> Problem:
     return Problem(
         code="unsupported_log",
-        message=f"the log has what this source cannot read, at {where}: {what}",
+        message=f"unsupported content in the binary log at {where}: {what}",
         path="tables",
         hint="change the setting of the server, and start over",
     )
@@ -320,8 +323,8 @@ def _unsupported(what: str, where: str) -> Problem:
 def _xa(where: str) -> Problem:
     return Problem(
         code="xa_transaction",
-        message=f"the transaction at {where} was prepared with XA PREPARE: whether it was committed is not "
-        "known at that place of the log",
+        message=f"the transaction at {where} was prepared with XA PREPARE: at that point of the log it is "
+        "unknown whether it was committed",
         path="tables",
         hint="write to these tables without XA, or with XA COMMIT … ONE PHASE, and start over",
     )
@@ -330,7 +333,8 @@ def _xa(where: str) -> Problem:
 def _rolled_back(where: str) -> Problem:
     return Problem(
         code="rolled_back",
-        message=f"the transaction that ends at {where} was rolled back after changes of tables that cannot",
+        message=f"the transaction that ends at {where} was rolled back after changes to tables that can't "
+        "be rolled back",
         path="tables",
         hint="use InnoDB for all tables of a transaction, and start over",
     )

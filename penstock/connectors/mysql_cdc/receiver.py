@@ -254,7 +254,7 @@ class BinlogReceiver(Receiver):
         assert self._catalog is not None
         wanted = [field.name for field in self._encoder.schema.field("after").type]
         if more := [name for name in names if name not in wanted]:
-            text = f"the pipeline does not read new columns of {table} until it is saved: {', '.join(more)}"
+            text = f"new columns of {table} are not read until the pipeline is saved again: {', '.join(more)}"
             self._say(text, code="column_added", table=table)
         if gone := [name for name in wanted if name not in names]:
             now = self._catalog.table(table)
@@ -286,7 +286,7 @@ class BinlogReceiver(Receiver):
 def _removed(table: str, names: list[str]) -> Problem:
     return Problem(
         code="column_removed",
-        message=f"'{table}' has no column {', '.join(map(repr, names))} any more",
+        message=f"'{table}' no longer has the columns {', '.join(map(repr, names))}",
         path="schema",
-        hint="save the pipeline again to read the columns of the table anew",
+        hint="save the pipeline again to refresh the columns of the table",
     )

@@ -102,7 +102,7 @@ def partial_row(table: str, where: str) -> Invalid:
     return Invalid(
         Problem(
             code="partial_row_image",
-            message=f"the change of '{table}' at {where} does not have all columns of the row",
+            message=f"the change of '{table}' at {where} doesn't contain all columns of the row",
             path="tables",
             hint="set binlog_row_image = FULL, also in the sessions that write, and start over",
         )

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from penstock.errors import Invalid, PenstockError, Problem, Unavailable
 from penstock.specs.base import Component, Spec
+from penstock.specs.reach import DatabaseUrl, FilePath, ServerAddress
 
 if TYPE_CHECKING:
     import pymysql
@@ -31,13 +32,13 @@ GONE = 1236
 class MySqlTls(Spec):
     """Encrypted connections. Files are read where the flow runs."""
 
-    ca_file: str | None = Field(
+    ca_file: FilePath | None = Field(
         default=None,
         min_length=1,
-        description="PEM file of trusted authorities. Absent: those of the system.",
+        description="PEM file of trusted certificate authorities. Absent: those of the system.",
     )
     verify_hostname: bool = Field(
-        default=True, description="Whether the name in the server's certificate must be that of its address."
+        default=True, description="Whether the server's certificate must match its host name."
     )
 
     def context(self) -> ssl.SSLContext:
@@ -50,34 +51,36 @@ class MySqlTls(Spec):
 class MySqlServer(Component):
     """A server of MySQL or MariaDB."""
 
-    url: str | None = Field(
+    url: DatabaseUrl | None = Field(
         default=None,
         min_length=1,
-        description="Address of the server, such as `mysql://reader:${PASSWORD}@db.example:3306`. Characters "
-        "of the password that have a meaning in a URL are written as `%40`. A database at its end is that of "
-        "`tables` without one. Or name `host` and the others.",
+        description="Address of the server, such as `mysql://reader:${PASSWORD}@db.example:3306`. "
+        "Percent-encode special characters in the password, such as `%40`. A database at the end applies "
+        "to `tables` without one. Alternatively, set `host` and the fields after it.",
     )
-    host: str | None = Field(default=None, min_length=1, description="Instead of `url`: name of the host.")
-    port: int | None = Field(default=None, ge=1, le=65535, description="Its port; absent: 3306.")
-    user: str | None = Field(default=None, min_length=1, description="Name of the user.")
+    host: ServerAddress | None = Field(default=None, min_length=1, description="Instead of `url`: host name.")
+    port: int | None = Field(default=None, ge=1, le=65535, description="Port; absent: 3306.")
+    user: str | None = Field(default=None, min_length=1, description="User name.")
     password: str | None = Field(
-        default=None, description="Password of the user; write `${NAME}` to take it from a variable."
+        default=None, description="Password; use `${NAME}` to read it from an environment variable."
     )
-    tls: MySqlTls | None = Field(default=None, description="Encrypt; `{}` trusts what the system trusts.")
+    tls: MySqlTls | None = Field(
+        default=None, description="Use TLS; `{}` uses the trust store of the system."
+    )
 
     @model_validator(mode="after")
     def _has_one_address(self) -> Self:
         if (self.url is None) == (self.host is None):
-            raise ValueError("name either a 'url' or a 'host'")
+            raise ValueError("set either 'url' or 'host'")
         others = [name for name in ("port", "user", "password") if getattr(self, name) is not None]
         if self.url is not None and others:
-            raise ValueError(f"'{others[0]}' belongs into the 'url', or name a 'host' instead of it")
+            raise ValueError(f"put '{others[0]}' into 'url', or set 'host' instead of 'url'")
         if self.url is not None and "${" not in self.url:
             parts = urlsplit(self.url)
             if parts.scheme not in ("mysql", "mariadb") or not parts.hostname:
-                raise ValueError("the 'url' is no address: write mysql://user:password@host:3306")
+                raise ValueError("'url' is not a valid address: use mysql://user:password@host:3306")
             if parts.query or parts.path.count("/") > 1:
-                raise ValueError("the 'url' ends with the port, or with the name of a database")
+                raise ValueError("'url' must end with the port or the name of a database")
         return self
 
     @property
@@ -157,22 +160,22 @@ def explained(error: BaseException, server: MySqlServer) -> PenstockError:
         return Invalid(
             Problem(
                 code="login_failed",
-                message=f"{host}:{port} refuses the user or the password",
+                message=f"{host}:{port} rejects the user or the password",
                 path=server.place,
-                hint="check the user, the password, and from which hosts the user may connect",
+                hint="check the user, the password, and the hosts the user may connect from",
             )
         )
     if code in DENIED:
         return Invalid(
             Problem(
                 code="permission_denied",
-                message=f"the user may not do that: {text}",
+                message=f"permission denied: {text}",
                 path=server.place,
                 hint="GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO the user; on MariaDB "
                 "from 10.5 on also BINLOG MONITOR",
             )
         )
-    hint = "check the port, and that the server runs and can be reached from the worker"
+    hint = "check the port, and that the server is running and reachable from the worker"
     return Unavailable(
         Problem(
             code="unreachable",
@@ -190,13 +193,13 @@ def refused(code: int, text: str, server: MySqlServer) -> PenstockError:
     if "same server" in text:
         problem = Problem(
             code="server_id_taken",
-            message=f"another replica has the same server_id: {text}",
+            message=f"another replica uses the same server_id: {text}",
             path="server_id",
-            hint="give each reader of a server, replicas included, a server_id of its own",
+            hint="use a unique server_id for each reader of a server, including replicas",
         )
         return Unavailable(problem)
     if "max_allowed_packet" in text:
-        hint = "raise max_allowed_packet at the server"
+        hint = "raise max_allowed_packet on the server"
         return Invalid(Problem(code="event_too_large", message=text, path=server.place, hint=hint))
     return Invalid(_gone(text))
 
@@ -204,9 +207,9 @@ def refused(code: int, text: str, server: MySqlServer) -> PenstockError:
 def _gone(text: str) -> Problem:
     return Problem(
         code="position_gone",
-        message=f"the server cannot send its log from the stored position on: {text}",
+        message=f"the server can't send its log from the stored position: {text}",
         path="position",
-        hint="changes were lost, as the binary log was purged or reset: start the pipeline over, which takes "
+        hint="changes were lost because the binary log was purged or reset: start the pipeline over to take "
         "a new snapshot, and keep logs longer (binlog_expire_logs_seconds)",
     )
 

@@ -67,7 +67,7 @@ class Snapshot:
         """The rows of a table after a key. Raises `Invalid` if the table cannot be read in chunks."""
         table = self._catalog.table(name)
         if table is None:
-            raise Invalid(_unreadable(name, "is not there any more", "leave the table out"))
+            raise Invalid(_unreadable(name, "no longer exists", "exclude the table"))
         check(table)
         with self._transaction(name) as (file, pos):
             (now,) = self._catalog.rows("SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)")
@@ -156,7 +156,7 @@ def _text(value: Any) -> str:
 def _unreadable(table: str, why: str, hint: str) -> Problem:
     return Problem(
         code="no_snapshot",
-        message=f"'{table}' cannot be read by a snapshot: it {why}",
+        message=f"'{table}' can't be read by a snapshot: it {why}",
         path="snapshot",
         hint=hint,
     )

@@ -43,7 +43,7 @@ class MySqlCdcSource(MySqlServer, ReceivedSource):
     tables: list[str] = Field(
         min_length=1,
         description="Tables as `database.table`, or patterns such as `shop.order_*`. Tables can be added at "
-        "any time: the snapshot reads them, too.",
+        "any time and are then read by a snapshot, too.",
     )
     schema_: str | None = Field(
         default=None,
@@ -53,23 +53,22 @@ class MySqlCdcSource(MySqlServer, ReceivedSource):
     )
     snapshot: Literal["initial", "never", "only"] = Field(
         default="initial",
-        description="Rows that are there at the start: read them before the changes, never, or read them "
-        "and end as `completed`.",
+        description="Existing rows: read them before the changes, never, or read them and stop as "
+        "`completed`.",
     )
-    snapshot_chunk_rows: int = Field(
-        default=20_000, ge=1, le=1_000_000, description="Rows of a table that are read at once."
-    )
+    snapshot_chunk_rows: int = Field(default=20_000, ge=1, le=1_000_000, description="Rows read per query.")
     position: StartText = Field(
         default="latest",
-        description="`snapshot: never`: where changes begin: earliest, latest, gtid:SET or file:NAME:POS.",
+        description="`snapshot: never`: start position of the changes: earliest, latest, gtid:SET or "
+        "file:NAME:POS.",
     )
     envelope: Envelope = Field(default="native", description=ENVELOPES)
     server_id: int | None = Field(
         default=None,
         ge=1,
         le=4_294_967_295,
-        description="Id under which the server knows this reader; each of its readers and replicas needs "
-        "another one. Absent: made from the name of the pipeline.",
+        description="Server id of this reader; must be unique among the readers and replicas of the server. "
+        "Absent: derived from the name of the pipeline.",
     )
 
     guarantee: ClassVar[SourceGuarantee] = "exactly-once"
@@ -84,11 +83,11 @@ tables: [shop.orders]
     def _fits_together(self) -> Self:
         for name in self.tables:
             if "." not in name and self.database is None and "${" not in name + (self.url or ""):
-                raise ValueError(f"'{name}' has no database: write database.{name}")
+                raise ValueError(f"'{name}' has no database: use database.{name}")
         if self.schema_ is not None and not self.typed:
             raise ValueError("'schema' needs exactly one table and the envelope 'native'")
         if self.snapshot != "never" and self.position != "latest":
-            raise ValueError("a snapshot begins now: a 'position' needs snapshot 'never'")
+            raise ValueError("'position' can only be used with snapshot 'never'")
         return self
 
     @property

@@ -17,7 +17,8 @@ _PATTERN = r"^(earliest|latest|gtid:[0-9A-Fa-f:,\-]*|file:[^:]+:[0-9]+)$"
 def _checked(text: str) -> str:
     if "${" not in text and not re.match(_PATTERN, text):
         raise ValueError(
-            f"'{text}' is no position: write earliest, latest, gtid:0-1-42 or file:mysql-bin.000003:4711"
+            f"'{text}' is not a valid position: use earliest, latest, gtid:0-1-42 or "
+            "file:mysql-bin.000003:4711"
         )
     return text
 

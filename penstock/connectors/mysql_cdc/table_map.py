@@ -297,19 +297,19 @@ def _collations(columns: Sequence[int], data: bytes, default: bool) -> dict[int,
 def _no_names(table: str, where: str) -> Problem:
     return Problem(
         code="row_metadata_missing",
-        message=f"the change of '{table}' at {where} carries no names of columns",
+        message=f"the change of '{table}' at {where} contains no column names",
         path="tables",
-        hint="SET GLOBAL binlog_row_metadata = FULL on the server, then start over: changes that were "
-        "written before cannot be read",
+        hint="SET GLOBAL binlog_row_metadata = FULL on the server, then start over: changes written before "
+        "that can't be read",
     )
 
 
 def _unknown_type(table: str, column: str, code: int) -> Problem:
     return Problem(
         code="unsupported_type",
-        message=f"column '{column}' of '{table}' has a type that is not known (number {code} in the log)",
+        message=f"column '{column}' of '{table}' has an unsupported type (number {code} in the log)",
         path="tables",
-        hint="change the type of the column, or leave the table out",
+        hint="change the type of the column, or exclude the table",
     )
 
 
@@ -317,7 +317,7 @@ def unknown_charset(column: str, charset: str) -> Problem:
     """The problem of a column whose text cannot be decoded."""
     return Problem(
         code="unsupported_charset",
-        message=f"column '{column}' has the character set {charset}, which cannot be decoded",
+        message=f"column '{column}' has the unsupported character set {charset}",
         path="tables",
-        hint="convert the column to utf8mb4, or leave the table out",
+        hint="convert the column to utf8mb4, or exclude the table",
     )

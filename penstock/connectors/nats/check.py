@@ -29,8 +29,8 @@ def probe_nats(end: NatsEnd, *, subject: str | None = None, stream: str | None =
     except PenstockError as error:
         return Probe(problems=error.problems)
     except (Retryable, Refusal, TimeoutError, CancelledError) as error:
-        message = str(error) or "JetStream does not answer"
-        hint = "check that the user may use JetStream's API"
+        message = str(error) or "JetStream is not responding"
+        hint = "check that the user has access to the JetStream API"
         return Probe(problems=[Problem(code="nats_failed", message=message, path="servers", hint=hint)])
     finally:
         nats.close()
@@ -46,7 +46,7 @@ async def _found(nats: NatsConnection, subject: str | None, stream: str | None) 
     elif subject is not None:
         within = [config for config in configs if stream is None or config["name"] == stream]
         if not any(covers(each, subject) for config in within for each in config.get("subjects") or ()):
-            message = f"no stream takes the subject '{subject}'"
+            message = f"no stream captures the subject '{subject}'"
             problems.append(unknown_stream(message, "subject", names))
     subjects = sorted({each for config in configs for each in config.get("subjects") or ()})
     offers = {"streams": names, "subjects": subjects}

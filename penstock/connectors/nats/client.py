@@ -43,9 +43,9 @@ class NatsEnd(Component):
     """A connection to NATS servers."""
 
     servers: list[Address] = Field(
-        min_length=1, description="Servers of one cluster, as `host:port`; the first that answers is used."
+        min_length=1, description="Servers of one cluster, as `host:port`; the first that responds is used."
     )
-    security: Security | None = Field(default=None, description="TLS, and how to log in.")
+    security: Security | None = Field(default=None, description="TLS and authentication.")
 
 
 class NatsConnection:
@@ -93,12 +93,15 @@ class NatsConnection:
             given = json.dumps(body).encode() if body else b""
             answer = await self.client.request(f"{API}.{subject}", given, timeout=ANSWER_S)
         except NoRespondersError:
-            message, hint = "the server has no JetStream", "enable jetstream in the server's configuration"
+            message, hint = (
+                "JetStream is not enabled on the server",
+                "enable jetstream in the server's configuration",
+            )
             raise Unavailable(
                 Problem(code="no_jetstream", message=message, path="servers", hint=hint)
             ) from None
         except (Error, OSError) as error:
-            raise Retryable(f"NATS does not answer: {error}") from None
+            raise Retryable(f"NATS is not responding: {error}") from None
         found: dict[str, Any] = json.loads(answer.data)
         if "error" in found:
             raise Refusal(found["error"])
@@ -173,7 +176,7 @@ class Refusal(Fatal):
     def __init__(self, error: dict[str, Any]) -> None:
         self.number = int(error.get("err_code") or 0)
         self.reason = str(error.get("description") or "no reason given")
-        super().__init__(f"JetStream refuses: {self.reason}")
+        super().__init__(f"JetStream error: {self.reason}")
 
 
 NO_STREAM, NO_CONSUMER, TOO_LARGE = 10059, 10014, 10054

@@ -83,9 +83,9 @@ class NatsReceiver(Receiver):
         try:
             self._nats.call(self._begin(position), 4 * ANSWER_S)
         except TimeoutError:
-            raise Retryable("NATS does not answer") from None
+            raise Retryable("NATS is not responding") from None
         except Refusal as refusal:
-            hint = "check what the user may do, and the limits of the account"
+            hint = "check the permissions of the user and the limits of the account"
             raise Unavailable(
                 Problem(code="nats_refused", message=str(refusal), path="jetstream", hint=hint)
             ) from None
@@ -159,21 +159,21 @@ class NatsReceiver(Receiver):
     def _require_continuity(self, position: int, state: dict[str, Any]) -> None:
         """Raise `Invalid` if the stream is another one, or has removed messages that were not read."""
         if position > int(state["last_seq"]):
-            message = f"the stream ends before message {position}, which was read: it was made anew"
+            message = f"the stream ends before message {position}, which was already read: it was recreated"
             hint = "start the pipeline over"
             raise Invalid(Problem(code="other_stream", message=message, path="jetstream", hint=hint))
         first = int(state["first_seq"])
         # With a subject, the messages in between may be those of others.
         if first > position + 1 and self.source.subject is None and self.source.gap == "fail":
             message = f"messages {position + 1} to {first - 1} were removed before they were read"
-            hint = "set gap: skip to go on with the oldest message that is left, or start over"
+            hint = "set gap: skip to continue with the oldest available message, or start over"
             raise Invalid(Problem(code="gap", message=message, path="gap", hint=hint))
 
     def _start(self, position: str | None) -> dict[str, Any]:
         """Where a new consumer begins."""
         if self._single:
             if self.source.position != "earliest":
-                message = "messages of a stream with the retention policy 'workqueue' can't be passed over"
+                message = "messages of a stream with the retention policy 'workqueue' can't be skipped"
                 hint = "set position: earliest"
                 raise Invalid(Problem(code="workqueue_position", message=message, path="position", hint=hint))
             return {"deliver_policy": "all"}
@@ -201,7 +201,7 @@ class NatsReceiver(Receiver):
         stream = self.source.jetstream
         config: dict[str, Any] = {
             "durable_name": self._consumer,
-            "description": "made by Penstock",
+            "description": "created by Penstock",
             "ack_policy": "explicit" if self._single else "all",
             "ack_wait": ACK_WAIT_S * 10**9,
             "max_ack_pending": 20_000,
@@ -243,7 +243,7 @@ class NatsReceiver(Receiver):
         until = loop.time() + wait_s
         while not (taken := self._arrivals()) and self._wanted > 0:
             if loop.time() - self._heard_at > SILENCE_S:
-                raise Retryable(f"NATS has not answered for {SILENCE_S} seconds")
+                raise Retryable(f"NATS did not respond for {SILENCE_S} seconds")
             if not await nats.wait_for(self._changed, until - loop.time()):
                 break
         await self._acknowledge(self._repeats)  # they were kept, and their acknowledgement was lost
@@ -275,11 +275,11 @@ class NatsReceiver(Receiver):
             if status == "409" and any(word in about.lower() for word in ("exceeds", "completed")):
                 self._wanted = 0
                 return False
-            raise Retryable(f"NATS has ended the request for messages: {about}")
+            raise Retryable(f"NATS ended the request for messages: {about}")
         self._wanted -= 1
         sequence = message.metadata.sequence
         if sequence.consumer != self._delivered + 1:
-            raise Retryable("a message was lost on its way; messages are fetched again")
+            raise Retryable("a message was lost in transit; messages are fetched again")
         self._delivered = sequence.consumer
         if sequence.stream <= self._last:
             self._repeats.append(message.reply)

@@ -69,13 +69,14 @@ class NatsSink(NatsEnd, MessageSink):
 
     type: Literal["nats"] = "nats"
     subject: str = Field(
-        min_length=1, description="Subject of each message; `{column}` stands for the value of that column."
+        min_length=1,
+        description="Subject of each message; `{column}` is replaced by the value of that column.",
     )
     max_event_bytes: int = Field(
         default=1024 * 1024 - OVERHEAD,
         ge=1,
         le=64 * 1024 * 1024,
-        description="Larger events go to the dead letters. The server and a stream have limits, too.",
+        description="Larger events go to the dead letters. The server and the stream also have limits.",
     )
 
     guarantee: ClassVar[Guarantee] = "at-least-once"
@@ -167,7 +168,7 @@ class _Batch:
                 continue
             headers["Nats-Msg-Id"] = ids.of(message)
             if (size := _size(message, headers)) > self.nats.max_payload:
-                reason = f"the message has {size} bytes, and the server takes {self.nats.max_payload}"
+                reason = f"the message has {size} bytes; the limit of the server is {self.nats.max_payload}"
                 refused.append((number, "too_large", reason))
                 continue
             await self._room(WINDOW)
@@ -188,7 +189,7 @@ class _Batch:
         """Wait until fewer messages than `most` wait for their acknowledgement."""
         while len(self.waiting) >= most:
             if not await self.nats.wait_for(self.changed, ANSWER_S):
-                raise Retryable(f"JetStream has not acknowledged a message within {ANSWER_S:.0f} seconds")
+                raise Retryable(f"JetStream did not acknowledge a message within {ANSWER_S:.0f} seconds")
 
     async def _judged(self, number: int, msg: Msg, messages: Sequence[Message]) -> Refused:
         """A message that is refused for good; raises if it may be taken later."""
@@ -196,9 +197,9 @@ class _Batch:
         if not msg.data:  # no answer: there is no stream, or it has no leader now
             streams = [each["config"] for each in await self.nats.streams()]
             if any(covers(each, subject) for stream in streams for each in stream.get("subjects") or ()):
-                raise Retryable(f"the stream of '{subject}' does not answer")
+                raise Retryable(f"the stream of '{subject}' is not responding")
             names = [stream["name"] for stream in streams]
-            problem = unknown_stream(f"no stream takes the subject '{subject}'", "subject", names)
+            problem = unknown_stream(f"no stream captures the subject '{subject}'", "subject", names)
             if self.fixed:
                 raise Unavailable(problem)
             return number, problem.code, problem.message
@@ -221,9 +222,9 @@ def _headers(message: Message) -> dict[str, str]:
         headers[KEY_HEADER] = key
     for name, value in headers.items():
         if not HEADER.fullmatch(name):
-            raise ValueError(f"NATS has no place for a header called '{name}'")
+            raise ValueError(f"NATS doesn't support a header named '{name}'")
         if value != value.strip() or any(sign in value for sign in "\r\n"):
-            raise ValueError(f"the header '{name}' has spaces around its value, or line breaks in it")
+            raise ValueError(f"the header '{name}' has a value with line breaks or surrounding spaces")
     return headers
 
 

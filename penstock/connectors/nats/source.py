@@ -39,22 +39,23 @@ class NatsSource(NatsEnd, MessageSource):
     subject: str | None = Field(
         default=None,
         min_length=1,
-        description="Read only messages with this subject, which may have the wildcards `*` and `>`.",
+        description="Read only messages with this subject. The wildcards `*` and `>` are supported.",
     )
     position: PositionText = Field(
         default="earliest",
-        description="Where it begins: earliest, latest, offset:N (a sequence number) or time:ISO 8601.",
+        description="Start position: earliest, latest, offset:N (a sequence number) or time:ISO 8601.",
     )
     gap: Literal["skip", "fail"] = Field(
         default="fail",
-        description="Messages that the stream removed while the pipeline was not connected: fail the "
-        "pipeline, or go on with the oldest that is left. With a `subject` this can't be noticed.",
+        description="Handling of messages that the stream removed while the pipeline was not connected: "
+        "fail the pipeline, or continue with the oldest one available. With a `subject` such gaps can't be "
+        "detected.",
     )
     subject_header: str | None = Field(
-        default=None, min_length=1, description="Name of a header that gets the subject of each message."
+        default=None, min_length=1, description="Name of a header for the subject of each message."
     )
     prefetch: int = Field(
-        default=1000, ge=1, le=10_000, description="Messages that are fetched ahead, and kept with one write."
+        default=1000, ge=1, le=10_000, description="Number of messages fetched ahead and stored in one write."
     )
 
     guarantee: ClassVar[SourceGuarantee] = "exactly-once"

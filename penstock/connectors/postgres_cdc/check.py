@@ -60,21 +60,21 @@ def _of_server(catalogue: Catalogue, slot: str) -> Iterator[Problem]:
     if level != "logical":
         yield Problem(
             code="wal_level",
-            message=f"the server has wal_level = {level}, and logical replication needs 'logical'",
+            message=f"the server has wal_level = {level}, but logical replication needs 'logical'",
             path="url",
             hint="set wal_level = logical in postgresql.conf, and restart the server",
         )
     if encoding == "SQL_ASCII":
         yield Problem(
             code="encoding",
-            message="the database has the encoding SQL_ASCII, so its texts may be in any",
+            message="the database has the encoding SQL_ASCII, so the encoding of its texts is unknown",
             path="url",
             hint="use a database in UTF8, or another encoding that PostgreSQL can convert",
         )
     if not permitted:
         yield Problem(
             code="replication_forbidden",
-            message=f"the user '{user}' may not replicate",
+            message=f"the user '{user}' has no REPLICATION privilege",
             path="url",
             hint=f"run: ALTER ROLE {quoted(user)} REPLICATION, or grant the replication role of the provider",
         )
@@ -83,7 +83,7 @@ def _of_server(catalogue: Catalogue, slot: str) -> Iterator[Problem]:
             code="no_free_slot",
             message="all replication slots of the server are in use",
             path="slot",
-            hint="drop a slot that is not needed, or raise max_replication_slots, and restart the server",
+            hint="drop an unused slot, or raise max_replication_slots, and restart the server",
         )
 
 
@@ -101,7 +101,7 @@ def _of_table(catalogue: Catalogue, table: TableInfo, snapshot: str) -> Iterator
     if row is not None and not row[0] and snapshot != "never":
         yield Problem(
             code="postgres_forbidden",
-            message=f"the user may not read the table '{table.table}'",
+            message=f"the user has no permission to read the table '{table.table}'",
             path=path,
             hint=f"run: GRANT SELECT ON {table.quoted} TO the user",
         )

@@ -17,7 +17,7 @@ def inferred(server: Server, table: str) -> str:
         raise Invalid(
             Problem(
                 code="schema_unknown",
-                message=f"the columns of '{table}' are not known: {problem.message}",
+                message=f"the columns of '{table}' are unknown: {problem.message}",
                 path="schema",
                 hint=f"declare the columns in 'schema', or {problem.hint}",
             )
@@ -48,7 +48,7 @@ def check_schema(schema: str) -> None:
         raise Invalid(
             Problem(
                 code="required_column",
-                message=f"the column '{required}' cannot be NOT NULL: 'before' may have the key only",
+                message=f"the column '{required}' can't be NOT NULL: 'before' may have only the key",
                 path="schema",
                 hint=f"declare '{required}' without NOT NULL",
             )

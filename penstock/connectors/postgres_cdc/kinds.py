@@ -1,6 +1,6 @@
 """PostgreSQL's types: the columns they become, and the conversion of the texts that PostgreSQL writes.
 
-A column of texts is converted as a whole. Values that a column cannot hold, such as `infinity` in a date,
+A column of texts is converted as a whole. Values that a column can't hold, such as `infinity` in a date,
 are reported by row and never changed.
 """
 

@@ -163,9 +163,9 @@ class PostgresReceiver(Receiver):
             raise Invalid(
                 Problem(
                     code="table_renamed",
-                    message=f"the table '{info.table}' is called '{relation.table}' now",
+                    message=f"the table '{info.table}' is now called '{relation.table}'",
                     path="tables",
-                    hint=f"write '{relation.table}' in 'tables', and save the pipeline",
+                    hint=f"use '{relation.table}' in 'tables', and save the pipeline",
                 )
             )
         current = self._known.tables().get(relation.table)
@@ -184,7 +184,7 @@ class PostgresReceiver(Receiver):
         kinds = tuple(self._known.kinds.kind(column.type, column.modifier) for column in relation.columns)
         if info.key and set(info.key) <= set(names):
             keys = tuple(names.index(name) for name in info.key)
-        elif relation.identity == "f":  # the whole row, which is no key
+        elif relation.identity == "f":  # the whole row, which can't be a key
             keys = ()
         else:
             keys = tuple(i for i, column in enumerate(relation.columns) if column.identity)
@@ -194,7 +194,7 @@ class PostgresReceiver(Receiver):
                 if name not in self._warned:
                     self._warned.add(name)
                     self.warn(
-                        f"the column '{name}' of the table '{table.name}' is not in 'schema': it is left out"
+                        f"the column '{name}' of the table '{table.name}' is not in 'schema' and is ignored"
                     )
         return table
 
@@ -219,7 +219,7 @@ class PostgresReceiver(Receiver):
                     Problem(
                         code="table_dropped",
                         message=f"the table '{table.table}' was dropped"
-                        + ("" if current is None else " and created again: it is read anew"),
+                        + ("" if current is None else " and created again: it is read from the start"),
                         path="tables",
                         hint="remove it from 'tables', or create it again",
                     )
@@ -314,8 +314,9 @@ def _checked(position: Position | None, origin: str) -> Position | None:
     raise Invalid(
         Problem(
             code="other_database",
-            message=f"the pipeline has read '{position.origin}' so far, and now it would read '{origin}'",
+            message=f"the pipeline has been reading '{position.origin}', but is now configured for "
+            f"'{origin}'",
             path="url",
-            hint="go back to the database and the slot it had, or start the pipeline over",
+            hint="use the previous database and slot, or start the pipeline over",
         )
     )

@@ -142,7 +142,7 @@ RULES = (
         r"could not translate host name",
         "unknown_host",
         "there is no host '{host}'",
-        "check the name of the host",
+        "check the host name",
         "url",
         fatal=False,
     ),
@@ -150,14 +150,14 @@ RULES = (
         r"password authentication failed|no password supplied|role \"[^\"]*\" does not exist"
         r"|authentication failed",
         "postgres_login",
-        "PostgreSQL refuses the login of '{user}'",
+        "PostgreSQL rejects the login of '{user}'",
         "check the user and the password",
         "url",
     ),
     _rule(
         r"no pg_hba\.conf entry",
         "postgres_login",
-        "pg_hba.conf of the server does not let '{user}' in from here: {0}",
+        "pg_hba.conf of the server doesn't allow '{user}' to connect from here: {0}",
         "add a line for the user, the database and the address of the worker, and reload",
         "url",
     ),
@@ -171,7 +171,7 @@ RULES = (
     _rule(
         r"invalid (?:connection option|sslmode value|port number)[^\n]*",
         "postgres_setting",
-        "the client does not accept a setting: {0}",
+        "the client rejects a setting: {0}",
         "check 'options'",
         "options",
     ),
@@ -185,14 +185,14 @@ RULES = (
     _rule(
         r"must be superuser or replication role|permission denied to (?:start WAL|use replication)",
         "replication_forbidden",
-        "the user '{user}' may not replicate",
+        "the user '{user}' has no REPLICATION privilege",
         "run: ALTER ROLE {user} REPLICATION",
         "url",
     ),
     _rule(
         r"wal_level",
         "wal_level",
-        "the server does not write what logical replication needs",
+        "logical replication is not enabled on the server",
         "set wal_level = logical in postgresql.conf, and restart the server",
         "url",
     ),
@@ -200,14 +200,14 @@ RULES = (
         r"all replication slots are in use",
         "no_free_slot",
         "all replication slots of the server are in use",
-        "drop a slot that is not needed, or raise max_replication_slots, and restart the server",
+        "drop an unused slot, or raise max_replication_slots, and restart the server",
         "slot",
         fatal=False,
     ),
     _rule(
         r"number of requested standby connections exceeds max_wal_senders",
         "no_free_sender",
-        "all connections for replication of the server are in use",
+        "all replication connections of the server are in use",
         "raise max_wal_senders, and restart the server",
         "slot",
         fatal=False,
@@ -216,7 +216,7 @@ RULES = (
         r"requested WAL segment \S+ has already been removed|can no longer (?:get changes|access) [^\n]*slot"
         r"|slot [^\n]* has been invalidated",
         "slot_lost",
-        "the server has removed changes that were not read: its slot was invalidated",
+        "the server removed unread changes: the slot was invalidated",
         "drop the slot with pg_drop_replication_slot, start the pipeline over, and raise "
         "max_slot_wal_keep_size",
         "slot",
@@ -225,16 +225,16 @@ RULES = (
         r"replication slot \"([^\"]*)\" is active for PID",
         "slot_active",
         "the slot '{0}' is being read by another connection",
-        "a slot has one reader: give each pipeline a slot of its own",
+        "a slot has only one reader: use a separate slot for each pipeline",
         "slot",
         fatal=False,
     ),
     _rule(
         r"permission denied for ([^\n]*)|must be owner of ([^\n]*)",
         "postgres_forbidden",
-        "the user '{user}' may not do this: {0}",
+        "permission denied for user '{user}': {0}",
         "grant SELECT on the tables; to create a publication a user must own its tables: create it as their "
-        "owner, and name it in 'publication'",
+        "owner, and set it in 'publication'",
         "tables",
     ),
     _rule(
@@ -265,7 +265,7 @@ def explained(error: Exception, server: Server) -> PenstockError:
         message = f"PostgreSQL reports: {first}"
         return Unavailable(Problem(code="postgres_failed", message=message, path="url", hint=hint))
     message = f"no connection to {server.address}: {first}" if first else f"no connection to {server.address}"
-    hint = "check the address, and that the server runs and can be reached from the worker"
+    hint = "check the address, and that the server is running and reachable from the worker"
     return Unavailable(Problem(code="postgres_unreachable", message=message, path="url", hint=hint))
 
 

@@ -109,9 +109,10 @@ def find_slot(catalogue: Catalogue, names: Names, database: str, *, begun: bool)
             raise Invalid(
                 Problem(
                     code="slot_missing",
-                    message=f"the slot '{names.slot}' is gone, and the changes since it was read",
+                    message=f"the slot '{names.slot}' no longer exists, and changes since the last read are "
+                    "lost",
                     path="slot",
-                    hint="start the pipeline over, which reads the tables again",
+                    hint="start the pipeline over to read the tables again",
                 )
             )
         return None
@@ -129,7 +130,7 @@ def find_slot(catalogue: Catalogue, names: Names, database: str, *, begun: bool)
         raise Invalid(
             Problem(
                 code="slot_lost",
-                message=f"the server has removed changes before the slot '{names.slot}' was read",
+                message=f"the server removed changes before they were read from the slot '{names.slot}'",
                 path="slot",
                 hint="drop the slot with pg_drop_replication_slot, and start the pipeline over; raise "
                 "max_slot_wal_keep_size",

@@ -17,6 +17,7 @@ from penstock.connectors.probe import Probe
 from penstock.connectors.received import ReceivedSource, Receiver
 from penstock.frames.site import Site
 from penstock.specs.policies import Batch
+from penstock.specs.reach import ClientOptions, DatabaseUrl, ServerAddress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,31 +49,31 @@ class PostgresCdcSource(ReceivedSource):
     """
 
     type: Literal["postgres_cdc"] = "postgres_cdc"
-    url: str | None = Field(
+    url: DatabaseUrl | None = Field(
         default=None,
-        description="Address of the database: postgresql://user:password@host:5432/database. Or give `host` "
-        "and the fields after it.",
+        description="Address of the database: postgresql://user:password@host:5432/database. Alternatively, "
+        "set `host` and the fields after it.",
     )
-    host: str | None = Field(default=None, min_length=1, description="Host of the server.")
+    host: ServerAddress | None = Field(default=None, min_length=1, description="Host of the server.")
     port: int = Field(default=5432, ge=1, le=65535, description="Port of the server.")
     database: str = Field(default="postgres", min_length=1, description="Name of the database.")
-    user: str | None = Field(default=None, min_length=1, description="Name of the user.")
+    user: str | None = Field(default=None, min_length=1, description="User name.")
     password: str | None = Field(
-        default=None, description="Its password; write `${NAME}` to take it from a variable."
+        default=None, description="Password; use `${NAME}` to read it from an environment variable."
     )
-    options: dict[str, str] = Field(
+    options: ClientOptions = Field(
         default_factory=dict,
-        description="Further parameters of the connection by libpq's names, such as `sslmode`.",
+        description="Additional libpq connection parameters, such as `sslmode`.",
     )
     tables: list[str] = Field(
         default_factory=list,
         description="Tables as `schema.table`, or patterns such as `public.order_*`. Tables that match a "
-        "pattern later are added when the pipeline starts the next time. Tables can be added at any time.",
+        "pattern later are added at the next start of the pipeline. Tables can be added at any time.",
     )
     messages: list[str] = Field(
         default_factory=list,
-        description="Prefixes of messages to read that were written with `pg_logical_emit_message`, or "
-        "patterns. They have `op` m, and `message.prefix` and `message.content`.",
+        description="Prefixes, or patterns, of messages written with `pg_logical_emit_message`. Their "
+        "events have `op` m, `message.prefix` and `message.content`.",
     )
     schema_: str | None = Field(
         default=None,
@@ -82,37 +83,37 @@ class PostgresCdcSource(ReceivedSource):
     )
     snapshot: Literal["initial", "never", "only"] = Field(
         default="initial",
-        description="Rows that are there at the start: read them before the changes, never, or read them "
-        "and end as `completed`.",
+        description="Existing rows: read them before the changes, never, or read them and stop as "
+        "`completed`.",
     )
     snapshot_chunk_rows: int = Field(
         default=20_000,
         ge=1,
         le=1_000_000,
-        description="Rows of a table that are read at once. They have to fit into memory.",
+        description="Rows read per query. They must fit into memory.",
     )
     envelope: Literal["native", "debezium", "cloudevents"] = Field(
         default="native",
-        description="Form of the events: the columns above, or one JSON document in `value`, as Debezium "
-        "writes it or as a CloudEvent.",
+        description="Event format: the columns above, or one JSON document in `value`, as written by "
+        "Debezium or as a CloudEvent.",
     )
     publication: str | None = Field(
         default=None,
         min_length=1,
         max_length=63,
-        description="Name of the publication; created if it does not exist. Absent: one for this pipeline, "
-        "which Penstock creates and keeps up to date.",
+        description="Name of the publication; created if it does not exist. Absent: a publication for this "
+        "pipeline, created and maintained by Penstock.",
     )
     slot: str | None = Field(
         default=None,
-        description="Name of the replication slot; created if it does not exist. Absent: one for this "
+        description="Name of the replication slot; created if it does not exist. Absent: a slot for this "
         "pipeline. Penstock never drops a slot.",
     )
     heartbeat_ms: int = Field(
         default=10_000,
         ge=100,
         description="How often the slot is confirmed while there are no changes for the pipeline, so that "
-        "the server can remove its log.",
+        "the server can remove old WAL.",
     )
 
     guarantee: ClassVar = "exactly-once"
@@ -133,28 +134,28 @@ tables: [public.orders]
                 return value
         except ValueError:  # the port is no number
             pass
-        raise ValueError("write postgresql://user:password@host:5432/database")
+        raise ValueError("use postgresql://user:password@host:5432/database")
 
     @field_validator("slot")
     @classmethod
     def _is_slot(cls, value: str | None) -> str | None:
         if value is not None and "${" not in value and not SLOT.fullmatch(value):
-            raise ValueError("the name of a slot has lower case letters, digits and '_', at most 63")
+            raise ValueError("a slot name must have 1 to 63 lower-case letters, digits or '_'")
         return value
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if (self.url is None) == (self.host is None):
-            raise ValueError("give either 'url' or 'host'")
+            raise ValueError("set either 'url' or 'host'")
         fields = type(self).model_fields
         parts = ("port", "database", "user", "password")
         given = [name for name in parts if getattr(self, name) != fields[name].default]
         if self.url is not None and given:
             raise ValueError(f"'{given[0]}' is part of 'url'")
         if not self.tables and not self.messages:
-            raise ValueError("name 'tables', 'messages' or both")
+            raise ValueError("set 'tables', 'messages' or both")
         if self.snapshot == "only" and (self.messages or not self.tables):
-            raise ValueError("a snapshot has no messages: name 'tables' only")
+            raise ValueError("a snapshot has no messages: set only 'tables'")
         if self.schema_ is not None and not self.typed:
             raise ValueError("'schema' needs exactly one table and envelope 'native'")
         return self

@@ -106,7 +106,7 @@ def _misfit(table: str, field: pa.Field, kinds: dict[str, Kind]) -> Iterator[Pro
     if kind is None:
         yield Problem(
             code="column_dropped",
-            message=f"the column '{field.name}' of the table '{table}' is gone",
+            message=f"the column '{field.name}' of the table '{table}' no longer exists",
             path="schema",
             hint="remove the column from 'schema', and save the pipeline",
         )
@@ -116,8 +116,8 @@ def _misfit(table: str, field: pa.Field, kinds: dict[str, Kind]) -> Iterator[Pro
     if not number and not is_wider(have, field.type):
         yield Problem(
             code="column_changed",
-            message=f"the column '{field.name}' of the table '{table}' is {kind.ddl} now, which does not fit "
-            f"its declared type {field.type}",
+            message=f"the column '{field.name}' of the table '{table}' is now {kind.ddl}, which doesn't "
+            f"match its declared type {field.type}",
             path="schema",
             hint=f"declare the column as {kind.ddl}; if events with the old type are stored, start over",
         )

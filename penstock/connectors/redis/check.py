@@ -35,7 +35,7 @@ def probe_redis(end: RedisEnd, stream: str | None, *, must_exist: bool = False) 
         failure = failure_of(error, end)
         if isinstance(failure, PenstockError):
             return Probe(problems=failure.problems)
-        hint = "look at the log of the server"
+        hint = "check the log of the server"
         return Probe(problems=[Problem(code="redis_failed", message=str(failure), path="address", hint=hint)])
     finally:
         client.close()
@@ -48,7 +48,7 @@ def _found(client: Redis, stream: str | None, *, must_exist: bool) -> Probe:
     kind: Any = client.type(stream)
     problems = []
     if kind == b"none" and must_exist:
-        hint = f"one of: {', '.join(names)}" if names else "it is read as soon as somebody adds an entry"
+        hint = f"one of: {', '.join(names)}" if names else "it is read once it has an entry"
         message = f"there is no stream '{stream}'"
         problems = [Problem(code="unknown_stream", message=message, path="key", hint=hint)]
     elif kind not in (b"none", b"stream"):

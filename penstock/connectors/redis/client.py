@@ -41,7 +41,7 @@ class RedisEnd(Component):
     database: int = Field(default=0, ge=0, description="Number of the database.")
     security: Security | None = Field(
         default=None,
-        description="TLS, and how to log in. A server with only a password has the user `default`.",
+        description="TLS and authentication. For a server with only a password, the user is `default`.",
     )
 
     def connect(self) -> Redis:
@@ -94,16 +94,19 @@ def failure_of(error: Exception, end: RedisEnd) -> Exception:
     if isinstance(error, known.AuthenticationError | known.AuthenticationWrongNumberOfArgsError):
         return refused_login("redis", "Redis")
     if isinstance(error, known.NoPermissionError):
-        hint = "grant the user the commands and the keys (ACL SETUSER)"
-        message = f"the user may not do this: {text}"
+        hint = "grant the user access to the commands and keys (ACL SETUSER)"
+        message = f"permission denied: {text}"
         return Invalid(Problem(code="redis_forbidden", message=message, path="security.login", hint=hint))
     if isinstance(error, known.MovedError | known.ClusterError | known.AskError) or "CROSSSLOT" in text:
-        message, hint = "the server is part of a Redis Cluster", "name a Redis that is no cluster"
+        message, hint = (
+            "the server is part of a Redis Cluster",
+            "use a Redis server that is not part of a cluster",
+        )
         return Invalid(Problem(code="redis_cluster", message=message, path="address", hint=hint))
     if isinstance(error, known.OutOfMemoryError):
-        return Backpressure(f"Redis has no memory left: {text}", PAUSE_S)
+        return Backpressure(f"Redis is out of memory: {text}", PAUSE_S)
     if isinstance(error, known.ReadOnlyError):
-        message, hint = "the server is a replica and takes no writes", "name the primary server"
+        message, hint = "the server is a read-only replica", "use the primary server"
         return Unavailable(Problem(code="redis_read_only", message=message, path="address", hint=hint))
     if isinstance(error, known.BusyLoadingError):
         return Retryable("Redis is loading its data")
@@ -115,7 +118,7 @@ def failure_of(error: Exception, end: RedisEnd) -> Exception:
             "see 'databases' in the server's configuration",
         )
         return Invalid(Problem(code="unknown_database", message=message, path="database", hint=hint))
-    return Retryable(f"Redis refuses: {text}")
+    return Retryable(f"Redis error: {text}")
 
 
 def wrong_type(stream: str, kind: str) -> Problem:

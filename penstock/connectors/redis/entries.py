@@ -26,7 +26,7 @@ def parse_id(text: str) -> Id:
     """The id in a text such as `1526919030474-55`; ValueError if there is none."""
     found = _ID.fullmatch(text)
     if found is None:
-        raise ValueError(f"'{text}' is no id of an entry: write one such as 1526919030474-55")
+        raise ValueError(f"'{text}' is not a valid entry id: use an id such as 1526919030474-55")
     return int(found[1]), int(found[2] or 0)
 
 
@@ -48,12 +48,12 @@ def parse_start(text: str) -> Id | None:
     if text.startswith("id:"):
         return before(parse_id(text[3:]))
     if text.startswith("offset:"):
-        raise ValueError("entries have ids: write id:1526919030474-55")
+        raise ValueError("entries have ids: use id:1526919030474-55")
     try:
         start = parse_position(text)
     except ValueError:
         raise ValueError(
-            f"'{text}' is no position: write earliest, latest, id:ID or time:2026-01-31T12:00:00Z"
+            f"'{text}' is not a valid position: use earliest, latest, id:ID or time:2026-01-31T12:00:00Z"
         ) from None
     if start.kind == "latest":
         return None

@@ -151,9 +151,9 @@ class RedisReceiver(Receiver):
             anew = False  # the stream is still to come
         if (anew or lost) and self.source.gap == "fail":
             message = "entries were removed from the stream before they were read"
-            hint = "set gap: skip to go on with the oldest entry that is left, or start over"
+            hint = "set gap: skip to continue with the oldest available entry, or start over"
             if anew:
-                message = f"the stream has no entry {id_text(self._last)} any more: it was made anew"
+                message = f"the stream no longer has entry {id_text(self._last)}: it was recreated"
             raise Invalid(Problem(code="gap", message=message, path="gap", hint=hint))
         if anew or lost:
             self._last = BEGINNING if self._last > state.last else self._last

@@ -41,7 +41,7 @@ class RedisSink(RedisEnd, MessageSink):
 
     type: Literal["redis"] = "redis"
     key: str = Field(
-        min_length=1, description="Key of the stream; `{column}` stands for the value of that column."
+        min_length=1, description="Key of the stream; `{column}` is replaced by the value of that column."
     )
     max_length: int | None = Field(
         default=None,
@@ -111,7 +111,7 @@ class _Adder(Connection):
             return self._add(messages, delivery)
         except WatchError:  # also raised for a connection that was lost meanwhile
             raise Retryable(
-                "the transaction was not carried out: its connection or its marker changed"
+                "the transaction was not executed: its connection or its marker changed"
             ) from None
         except RedisError as error:
             raise failure_of(error, self.sink) from None

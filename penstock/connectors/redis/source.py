@@ -45,18 +45,18 @@ class RedisSource(RedisEnd, MessageSource):
     )
     position: Annotated[str, AfterValidator(_is_start)] = Field(
         default="earliest",
-        description="Where it begins: earliest, latest, id:ID (with this entry) or time:ISO 8601.",
+        description="Start position: earliest, latest, id:ID (with this entry) or time:ISO 8601.",
     )
     gap: Literal["skip", "fail"] = Field(
         default="fail",
-        description="Entries that were trimmed or deleted before they were read: fail the pipeline, or go on "
-        "with the oldest that is left. Redis before version 7 does not tell.",
+        description="Handling of entries that were trimmed or deleted before they were read: fail the "
+        "pipeline, or continue with the oldest one available. Redis before version 7 doesn't report this.",
     )
     prefetch: int = Field(
         default=1000,
         ge=1,
         le=10_000,
-        description="Entries that are fetched at a time, and kept with one write.",
+        description="Number of entries fetched at a time and stored in one write.",
     )
 
     guarantee: ClassVar[SourceGuarantee] = "exactly-once"

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from penstock.specs.base import Component
+from penstock.specs.reach import DatabaseUrl
 
 Engine = Literal["postgresql", "mysql", "sqlite"]
 
@@ -80,26 +81,26 @@ def place_of(url: str, password: str | None = None) -> Place:
     scheme, separator, _ = url.partition("://")
     engine = SCHEMES.get(scheme.partition("+")[0].lower())
     if not separator or engine is None:
-        raise ValueError("it begins with postgresql://, mysql://, mariadb:// or sqlite://")
+        raise ValueError("must begin with postgresql://, mysql://, mariadb:// or sqlite://")
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     if engine == "sqlite":
         path = unquote(parts.path)
         if parts.netloc or len(path) < 2 or ":memory:" in path:
-            raise ValueError("name a file: sqlite:///relative/path.db or sqlite:////absolute/path.db")
+            raise ValueError("use a file: sqlite:///relative/path.db or sqlite:////absolute/path.db")
         if options or password is not None:
-            raise ValueError("a file of SQLite has no login and no options")
+            raise ValueError("SQLite files have no user, password or options")
         return Place(engine, path[1:])
     try:
         port = parts.port or PORTS[engine]
     except ValueError:
-        raise ValueError("the port is no number from 0 to 65535") from None
+        raise ValueError("the port must be a number from 0 to 65535") from None
     database = unquote(parts.path.removeprefix("/"))
     if not parts.hostname or not database or "/" in database:
-        raise ValueError(f"name a host and a database: {scheme}://user@host:{PORTS[engine]}/database")
+        raise ValueError(f"set a host and a database: {scheme}://user@host:{PORTS[engine]}/database")
     own = unquote(parts.password) if parts.password is not None else None
     if own is not None and password is not None:
-        raise ValueError("the password is there twice: in 'url' and in 'password'")
+        raise ValueError("the password is set both in 'url' and in 'password'")
     user = unquote(parts.username) if parts.username else None
     secret = own if password is None else password
     return Place(engine, database, parts.hostname, port, user, secret, options)
@@ -108,21 +109,21 @@ def place_of(url: str, password: str | None = None) -> Place:
 class SqlEnd(Component):
     """How a database is reached."""
 
-    url: str = Field(
+    url: DatabaseUrl = Field(
         min_length=1,
         description="Address of the database: `postgresql://user@host/database`, `mysql://…`, `mariadb://…` "
         "or `sqlite:///path`. Options of the client follow a `?`, such as `?sslmode=require`.",
     )
     password: str | None = Field(
         default=None,
-        description="Password of the user, as it is; in `url` it would have to be percent-encoded. Write "
-        "`${NAME}` to take it from a variable.",
+        description="Password in plain text; in `url` it would need percent-encoding. Use `${NAME}` to read "
+        "it from an environment variable.",
     )
     connect_timeout_ms: int = Field(
         default=10_000,
         ge=1000,
         le=300_000,
-        description="How long a connection may take; with SQLite, how long to wait for a locked file.",
+        description="Connection timeout; with SQLite, how long to wait for a locked file.",
     )
 
     @model_validator(mode="after")
@@ -163,7 +164,7 @@ class TableEnd(SqlEnd):
 def table_text(value: str) -> str:
     """The text itself, if it can be the name of a table; else raises `ValueError`."""
     if not re.fullmatch(TABLE, value):
-        raise ValueError("it is the name of a table, or schema.table")
+        raise ValueError("must be the name of a table, or schema.table")
     return value
 
 

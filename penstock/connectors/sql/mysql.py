@@ -307,7 +307,7 @@ def _options(place: Place) -> dict[str, Any]:
         if name == "charset":
             continue
         if name not in OPTIONS:
-            raise error_of(OPTION, f"'{name}' is none of {', '.join(sorted(OPTIONS))}", place)
+            raise error_of(OPTION, f"'{name}' is not one of {', '.join(sorted(OPTIONS))}", place)
         made[name] = value.lower() in ("1", "true", "yes") if OPTIONS[name] is bool else value
     return made
 

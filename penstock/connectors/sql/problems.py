@@ -30,16 +30,16 @@ class Rule:
     fatal: bool = True
 
 
-UNKNOWN_HOST = Rule("unknown_host", "there is no host '{host}'", "check the name of the host", fatal=False)
+UNKNOWN_HOST = Rule("unknown_host", "there is no host '{host}'", "check the host name", fatal=False)
 UNREACHABLE = Rule(
     "sql_unreachable",
     "no connection to {address}: {0}",
-    "check the address, and that the database runs and can be reached from here",
+    "check the address, and that the database is running and reachable from here",
     fatal=False,
 )
 LOGIN = Rule(
     "sql_login",
-    "the database refuses the login of {user}: {0}",
+    "the database rejects the login of {user}: {0}",
     "check the user and the password in 'url', or in 'password'",
 )
 UNKNOWN_DATABASE = Rule(
@@ -49,20 +49,22 @@ UNKNOWN_DATABASE = Rule(
 )
 FORBIDDEN = Rule(
     "sql_forbidden",
-    "{user} may not do this: {0}",
-    "grant the user the right to read and write the table, and to create what is to be created",
+    "permission denied for {user}: {0}",
+    "grant the user the privileges to read, write and, if needed, create the table",
     "table",
 )
-BUSY = Rule("sql_busy", "the database cannot do this now: {0}", "it is tried again by itself", fatal=False)
-OPTION = Rule("sql_option", "the client does not accept an option: {0}", "check what follows '?' in 'url'")
+BUSY = Rule(
+    "sql_busy", "the database is temporarily unavailable: {0}", "it is retried automatically", fatal=False
+)
+OPTION = Rule("sql_option", "the client rejects an option: {0}", "check what follows '?' in 'url'")
 NO_UNIQUE_KEY = Rule(
     "no_unique_key",
     "the table has no unique index for 'key': {0}",
-    "create a primary key or a unique index of exactly these columns",
+    "create a primary key or a unique index on exactly these columns",
     "key",
 )
 FAILED = Rule("sql_failed", "the database reports: {0}", "correct the statement or the table", "table")
-FAILING = Rule("sql_failed", "the database reports: {0}", "it is tried again by itself", "table", fatal=False)
+FAILING = Rule("sql_failed", "the database reports: {0}", "it is retried automatically", "table", fatal=False)
 
 
 def error_of(rule: Rule, said: str, place: Place) -> PenstockError:
@@ -95,6 +97,6 @@ def unknown_table(table: TableName, found: Iterable[str], *, creatable: bool = T
 
 def missing_client(extra: str, name: str) -> Invalid:
     """The error of a client library that is not installed."""
-    message = f"the client of {name} is not installed"
+    message = f"the {name} client is not installed"
     hint = f"pip install 'penstock[{extra}]'"
     return Invalid(Problem(code="missing_client", message=message, path="url", hint=hint))

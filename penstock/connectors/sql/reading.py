@@ -69,8 +69,8 @@ def layout_of(database: Database, source: SqlSource) -> Layout:
     for column in order:
         if column.kind in ("float", "double", "json"):
             path = "column" if column.name == source.column else "key"
-            message = f"'{column.name}' is {column.type}, whose values cannot be a position"
-            hint = "name an integer, a time or a text; in a 'query', cast it to one"
+            message = f"'{column.name}' is {column.type}, which can't be used as a position"
+            hint = "use an integer, timestamp or text column; in a 'query', cast it to one"
             raise Invalid(Problem(code="wrong_type", message=message, path=path, hint=hint))
     return Layout(columns, order)
 
@@ -83,8 +83,8 @@ def _key(database: Database, source: SqlSource) -> Sequence[str]:
     if any(set(key) == {source.column} for key in keys):
         return ()
     if not keys:
-        message = f"'{source.table}' has no unique index that tells its rows apart"
-        hint = "name columns in 'key' that do, or create a primary key"
+        message = f"'{source.table}' has no unique index"
+        hint = "set unique columns in 'key', or create a primary key"
         raise Invalid(Problem(code="no_unique_key", message=message, path="key", hint=hint))
     return keys[0]
 
@@ -150,7 +150,7 @@ class SqlReceiver(Receiver):
         try:
             yield self._database
         except Unfit as error:
-            hint = "declare the column in 'schema' with a type that holds it, or cast it in a 'query'"
+            hint = "declare the column in 'schema' with a larger type, or cast it in a 'query'"
             raise Invalid(Problem(code="wrong_value", message=str(error), path="schema", hint=hint)) from None
         except self._database.errors as error:
             raise in_query(self._database.explained(error), self.source) from None

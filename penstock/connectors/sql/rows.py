@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Unfit(Exception):
-    """A value of a database that its column in the schema cannot hold."""
+    """A value of a database that its column in the schema can't hold."""
 
     def __init__(self, column: str, value: object, wanted: str) -> None:
-        super().__init__(f"'{column}' has the value {str(value)[:100]!r}, which is no {wanted}")
+        super().__init__(f"'{column}' has the value {str(value)[:100]!r}, which is not a valid {wanted}")
 
 
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:

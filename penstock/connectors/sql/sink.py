@@ -27,9 +27,11 @@ BESIDE = ("_key", "_headers")
 class Operation(Spec):
     """The column that says what has happened to a row."""
 
-    column: str = Field(min_length=1, description="Its name. It is not written to the table.")
+    column: str = Field(min_length=1, description="Name of the column. It is not written to the table.")
     delete: list[str] = Field(
-        default=["d", "delete"], min_length=1, description="Values that delete the row; all others upsert it."
+        default=["d", "delete"],
+        min_length=1,
+        description="Values that delete the row; all other values upsert it.",
     )
 
 
@@ -49,14 +51,14 @@ class SqlSink(TableEnd, Sink):
     mode: Literal["insert", "upsert", "sync"] = Field(
         default="insert",
         description="`insert` adds a row for each event. `upsert` replaces the row with the same `key`. "
-        "`sync` does so too, and deletes the row if `op` says so.",
+        "`sync` does the same, and deletes the row if `op` says so.",
     )
     key: list[str] | None = Field(
         default=None,
         min_length=1,
-        description="`upsert`, `sync`: the columns that name a row; the table has a unique index of them.",
+        description="`upsert`, `sync`: columns that identify a row. The table needs a unique index on them.",
     )
-    op: Operation | None = Field(default=None, description="`sync`: how events say that a row is deleted.")
+    op: Operation | None = Field(default=None, description="`sync`: column that marks deletes.")
     create: Create = Field(
         default="never",
         description="`if_missing` creates the table from the columns of the events, `evolve` also adds "
@@ -65,8 +67,8 @@ class SqlSink(TableEnd, Sink):
     deliveries: str = Field(
         default="penstock_deliveries",
         min_length=1,
-        description="The table of batches that were delivered; in the schema of `table` unless it names one. "
-        "It is created if it is missing.",
+        description="Table that records delivered batches; in the schema of `table` by default. It is "
+        "created if missing.",
     )
 
     guarantee: ClassVar[Guarantee] = "exactly-once"
@@ -90,15 +92,15 @@ key: [id]
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if (self.key is not None) != (self.mode != "insert"):
-            needs = "needs a 'key'" if self.key is None else "has no use for a 'key'"
+            needs = "needs a 'key'" if self.key is None else "can't have a 'key'"
             raise ValueError(f"mode '{self.mode}' {needs}")
         if self.key is not None and len(set(self.key)) != len(self.key):
-            raise ValueError("'key' names a column twice")
+            raise ValueError("'key' has a duplicate column")
         if (self.op is not None) != (self.mode == "sync"):
-            needs = "needs an 'op'" if self.op is None else "has no use for an 'op'"
+            needs = "needs an 'op'" if self.op is None else "can't have an 'op'"
             raise ValueError(f"mode '{self.mode}' {needs}")
         if self.op is not None and self.op.column in (self.key or ()):
-            raise ValueError("the column of 'op' is not written, so that it cannot be part of 'key'")
+            raise ValueError("the column of 'op' is not written, so it can't be part of 'key'")
         return self
 
     def shape(self, df: DataFrame, site: Site) -> DataFrame:
@@ -124,9 +126,9 @@ key: [id]
                 yield _missing(name, names, f"key[{i}]")
             elif is_nested(schema[name].dataType):
                 message = (
-                    f"'{name}' is a {schema[name].dataType.simpleString()}, which cannot be part of a key"
+                    f"'{name}' is a {schema[name].dataType.simpleString()}, which can't be part of a key"
                 )
-                hint = "take a field out of it in a processor"
+                hint = "extract a field in a processor"
                 yield Problem(code="wrong_type", message=message, path=f"key[{i}]", hint=hint)
         if self.op is not None:
             if self.op.column not in names:
@@ -137,10 +139,10 @@ key: [id]
                 yield Problem(code="wrong_type", message=message, path="op.column", hint=hint)
         own = [name for name in names if self.op is None or name != self.op.column]
         if not own:
-            yield Problem(code="no_columns", message="no column is left for the table", path="table")
+            yield Problem(code="no_columns", message="no columns remain for the table", path="table")
         for name in own:
             if has_no_column(schema[name].dataType):
-                message = f"a table cannot hold '{name}', a {schema[name].dataType.simpleString()}"
+                message = f"a table can't hold '{name}', a {schema[name].dataType.simpleString()}"
                 hint = "cast it to STRING, or drop it"
                 yield Problem(code="unsupported_type", message=message, path="table", hint=hint)
 

@@ -42,17 +42,18 @@ class SqlSource(SqlEnd, ReceivedSource):
     )
     query: str | None = Field(default=None, min_length=1, description="Instead of `table`: a SELECT.")
     mode: Literal["incremental", "snapshot"] = Field(
-        default="incremental", description="Go on with new rows for ever, or read all rows once and complete."
+        default="incremental",
+        description="`incremental` keeps reading new rows; `snapshot` reads all rows once and completes.",
     )
     column: str | None = Field(
         default=None,
         min_length=1,
-        description="`incremental`: the column that grows with each new row, such as an id or the time of "
-        "the last change. It should have an index. Rows with NULL in it are not read.",
+        description="`incremental`: a column that increases with each new row, such as an id or the time of "
+        "the last change. It should be indexed. Rows with NULL in this column are not read.",
     )
     key: list[str] | None = Field(
         default=None,
-        description="Columns that tell rows with the same value of `column` apart. Absent: the primary key "
+        description="Columns that distinguish rows with the same value of `column`. Absent: the primary key "
         "of the table. A `query` needs it; `[]` says that `column` is unique.",
     )
     schema_: str | None = Field(
@@ -61,14 +62,18 @@ class SqlSource(SqlEnd, ReceivedSource):
         description="Columns to read, as Spark DDL; absent: all, with types inferred and pinned.",
     )
     poll_ms: int = Field(
-        default=1000, ge=10, description="How often to ask for new rows, if there were less than a page."
+        default=1000,
+        ge=10,
+        description="Interval between queries for new rows, if the last query returned "
+        "less than a full page.",
     )
-    page: int = Field(default=10_000, ge=1, le=1_000_000, description="The most rows of one question.")
+    page: int = Field(default=10_000, ge=1, le=1_000_000, description="Maximum number of rows per query.")
     lag_ms: int = Field(
         default=1000,
         ge=0,
-        description="`incremental`: how long to wait before rows are read. Transactions end in another order "
-        "than they take numbers or times; one that takes longer than this may be missed.",
+        description="`incremental`: how long to wait before new rows are read. Transactions may commit in a "
+        "different order than they get ids or times; rows of a transaction that takes longer than this may "
+        "be missed.",
     )
 
     guarantee: ClassVar[SourceGuarantee] = "exactly-once"
@@ -94,9 +99,9 @@ column: updated_at
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if (self.table is None) == (self.query is None):
-            raise ValueError("name either a 'table' or a 'query'")
+            raise ValueError("set either 'table' or 'query'")
         if (self.column is not None) != (self.mode == "incremental"):
-            needs = "needs a 'column'" if self.column is None else "has no use for a 'column'"
+            needs = "needs a 'column'" if self.column is None else "can't have a 'column'"
             raise ValueError(f"mode '{self.mode}' {needs}")
         if self.query is not None and self.key is None:
             raise ValueError("a 'query' needs a 'key'; `key: []` if its column is unique")
@@ -105,7 +110,7 @@ column: updated_at
         given = self.model_fields_set & {"poll_ms", "lag_ms"}
         if self.mode == "snapshot" and given:
             names = ", ".join(f"'{name}'" for name in sorted(given))
-            raise ValueError(f"{names} has no meaning with mode 'snapshot'")
+            raise ValueError(f"{names} can't be used with mode 'snapshot'")
         return self
 
     @classmethod
@@ -121,8 +126,8 @@ column: updated_at
             return self.model_copy(update={"schema_": self.inferred()})
         except Unavailable as error:
             (problem, *_) = error.problems
-            hint = f"{problem.hint}; or write the columns into 'schema'"
-            message = f"the columns cannot be inferred: {problem.message}"
+            hint = f"{problem.hint}; or declare the columns in 'schema'"
+            message = f"the columns can't be inferred: {problem.message}"
             raise Invalid(
                 Problem(code="schema_unknown", message=message, path=problem.path, hint=hint)
             ) from None

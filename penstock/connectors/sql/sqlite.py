@@ -38,9 +38,9 @@ FLAWS = {
 MISSING = Rule(
     "unknown_database",
     "cannot open the file {address}: {0}",
-    "create its directory, or correct the URL; the path is that of the machine where the flow runs",
+    "create its directory, or correct the URL; the path is on the machine where the flow runs",
 )
-NO_DATABASE = Rule("unknown_database", "{address} is no database of SQLite: {0}", "correct the URL")
+NO_DATABASE = Rule("unknown_database", "{address} is not an SQLite database: {0}", "correct the URL")
 
 AFFINITIES: tuple[tuple[str, Kind], ...] = (
     (r"BOOL", "boolean"), (r"JSON", "json"), (r"DATETIME|TIMESTAMP", "timestamp"), (r"DATE", "date"),
@@ -79,6 +79,8 @@ class SQLite(Database):
                 check_same_thread=False,
                 uri=True,
             )
+            # ATTACH in a user's query would open any other file.
+            self._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
             self.run("PRAGMA foreign_keys = ON")
             self.rows("SELECT count(*) FROM sqlite_master")
         except sqlite3.Error as error:

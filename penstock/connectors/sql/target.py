@@ -80,7 +80,7 @@ def key_problems(database: Database, table: TableName, key: Sequence[str]) -> It
             code="no_unique_key",
             message=f"the table '{table}' has no primary key or unique index of ({', '.join(key)}){has}",
             path="key",
-            hint="create one, or name its columns in 'key'",
+            hint="create one, or set 'key' to the columns of an existing one",
         )
 
 
@@ -90,7 +90,7 @@ def engine_problems(database: Database, table: TableName) -> Iterator[Problem]:
     engine = engine_of(table) if engine_of is not None else ""
     if engine not in TRANSACTIONAL:
         hint = f"ALTER TABLE {table} ENGINE=InnoDB"
-        message = f"the table '{table}' has the engine {engine}, which knows no transactions"
+        message = f"the table '{table}' has the engine {engine}, which doesn't support transactions"
         yield Problem(code="no_transactions", message=message, path="table", hint=hint)
 
 
@@ -137,7 +137,7 @@ def _unknown(
         elif not database.holds(field.type, column):
             yield Problem(
                 code="wrong_type",
-                message=f"'{column.name}' is {column.type}, which cannot hold {_named(field.type)}",
+                message=f"'{column.name}' is {column.type}, which can't hold {_named(field.type)}",
                 path="table",
                 hint="cast it in a processor, or change the column",
             )

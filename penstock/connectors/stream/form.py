@@ -84,7 +84,7 @@ def misfits(schema: StructType, ddl: str | None) -> Iterator[Problem]:
     wanted = payload_schema(ddl)
     for name in visible(schema.names):
         if name not in used:
-            raw = "a raw stream takes 'value', 'key' and 'headers' only, or columns without a 'value'"
+            raw = "a raw stream accepts only 'value', 'key' and 'headers', or columns without a 'value'"
             hint = raw if ddl is None else did_you_mean(name, wanted.names)
             yield _misfit("extra_column", f"the stream has no column '{name}'", hint)
     types = _arrow(schema, {*form.beside.values(), *(form.payload.values() if ddl is not None else ())})
@@ -92,14 +92,14 @@ def misfits(schema: StructType, ddl: str | None) -> Iterator[Problem]:
         to = META.field(target).type
         if not is_wider(types.field(source).type, to):
             what = "a MAP<STRING, STRING>" if target == HEADERS else "a STRING or BINARY"
-            yield _misfit("wrong_type", f"'{source}' must be {what} to go with the event")
+            yield _misfit("wrong_type", f"'{source}' must be {what} to be stored with the event")
     if ddl is not None:
         yield from _typed_misfits(form, types, wanted)
 
 
 def _typed_misfits(form: Form, have: pa.Schema, wanted: pa.Schema) -> Iterator[Problem]:
     if not form.payload:
-        yield _misfit("missing_column", "none of the columns of the stream is there")
+        yield _misfit("missing_column", "none of the columns of the stream are present")
     for field in wanted:
         source = form.payload.get(field.name)
         if source is None:
@@ -108,7 +108,7 @@ def _typed_misfits(form: Form, have: pa.Schema, wanted: pa.Schema) -> Iterator[P
         elif not is_wider(have.field(source).type, field.type):
             yield _misfit(
                 "wrong_type",
-                f"the stream has '{field.name}' as {field.type}, which cannot hold {have.field(source).type}",
+                f"the stream has '{field.name}' as {field.type}, which can't hold {have.field(source).type}",
                 "cast it in a processor",
             )
 

@@ -46,14 +46,14 @@ class StreamSource(Source):
     type: Literal["stream"] = "stream"
     stream: str = Field(min_length=1, description="Id of the Stream.")
     position: PositionText = Field(
-        default="earliest", description="Where it begins: earliest, latest, offset:N or time:ISO 8601."
+        default="earliest", description="Start position: earliest, latest, offset:N or time:ISO 8601."
     )
     until: PositionText | None = Field(
         default=None,
-        description="Where it ends, itself not included: a position as above; absent: it never ends.",
+        description="End position, exclusive; absent: the source never ends.",
     )
     gap: Gap = Field(
-        default="skip", description="Events that are gone: skip and count them, or fail the pipeline."
+        default="skip", description="Handling of missing events: skip and count them, or fail the pipeline."
     )
     metadata: bool = Field(
         default=False, description="Add `_offset` and `_time`, and for typed streams `_key` and `_headers`."

@@ -62,10 +62,10 @@ def _new(found: re.Match[str], whole: str) -> dict[str, Any]:
         try:
             event["time"] = _iso(moment, UTC)
         except ValueError:
-            return {"message": whole, "malformed": f"'{moment[:40]}' is no time"}
+            return {"message": whole, "malformed": f"'{moment[:40]}' is not a valid time"}
     end, data = _data(found[6])
     if end is None:
-        return {**event, "message": found[6], "malformed": "the structured data has no end or a wrong form"}
+        return {**event, "message": found[6], "malformed": "the structured data is malformed"}
     text = found[6][end:].removeprefix(" ").removeprefix(BOM)
     return {**event, "data": data, "message": text}
 
@@ -91,12 +91,12 @@ def _old(text: str, zone: tzinfo, now: datetime) -> dict[str, Any]:
         try:
             moment = _dated(stamp, zone, now)
         except ValueError:
-            return {"message": text, "malformed": f"'{stamp[0].strip()}' is no time"}
+            return {"message": text, "malformed": f"'{stamp[0].strip()}' is not a valid time"}
     elif (stamp := _ISO_TIME.match(text)) is not None:
         try:
             moment = _iso(stamp[1], zone)
         except ValueError:
-            return {"message": text, "malformed": f"'{stamp[1][:40]}' is no time"}
+            return {"message": text, "malformed": f"'{stamp[1][:40]}' is not a valid time"}
     else:
         return {"message": text, "malformed": "no time"}
     rest = text[stamp.end() :]
@@ -118,7 +118,7 @@ def _dated(found: re.Match[str], zone: tzinfo, now: datetime) -> datetime:
             continue
         if moment <= latest:
             return moment
-    raise ValueError("there is no such day")
+    raise ValueError("the date doesn't exist")
 
 
 def _iso(text: str, zone: tzinfo) -> datetime:

@@ -6,7 +6,7 @@ import errno
 import ssl
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
@@ -21,6 +21,7 @@ from penstock.errors import Invalid, PenstockError, Problem, Unavailable
 from penstock.frames.logs import LOGS, place_of
 from penstock.frames.site import Site
 from penstock.specs.base import Spec
+from penstock.specs.reach import FilePath, Reach
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,14 +33,15 @@ MOST = 1000
 class ServerTls(Spec):
     """The identity of the server. Files are read where the flow runs."""
 
-    certificate_file: str = Field(
+    certificate_file: FilePath = Field(
         min_length=1, description="PEM file with the server's private key and certificates."
     )
     key_password: str | None = Field(default=None, description="Password of the private key.")
-    client_ca_file: str | None = Field(
+    client_ca_file: FilePath | None = Field(
         default=None,
         min_length=1,
-        description="PEM file of authorities: senders must have a certificate of one. Absent: need none.",
+        description="PEM file of certificate authorities: senders need a certificate signed by one of them. "
+        "Absent: senders need none.",
     )
 
     def context(self) -> ssl.SSLContext:
@@ -57,7 +59,7 @@ class ServerTls(Spec):
                 made.verify_mode = ssl.CERT_REQUIRED
         except (OSError, ssl.SSLError) as error:
             message = f"can't use '{file}': {getattr(error, 'strerror', None) or error}"
-            hint = "check that the file is on the worker, is PEM, and that key_password is right"
+            hint = "check that the file is on the worker, is PEM, and that key_password is correct"
             raise Invalid(Problem(code="tls_file", message=message, path=path, hint=hint)) from None
         return made
 
@@ -66,7 +68,7 @@ class SyslogSource(ReceivedSource):
     """Listens for messages of syslog, in the forms of RFC 5424 and RFC 3164, by UDP, TCP or TLS.
 
     Syslog has no acknowledgements. A message that the source has read is kept on disk right away; those that
-    are on their way when the process ends are lost, unless their sender finds out by itself. When the
+    are on their way when the process ends are lost, unless their sender notices. When the
     pipeline can't keep up, senders by TCP and TLS have to wait. Datagrams by UDP wait in a buffer of the
     system (`buffer_bytes`), and those that do not fit are counted as dropped by the pipeline's input stream.
 
@@ -77,26 +79,29 @@ class SyslogSource(ReceivedSource):
     """
 
     type: Literal["syslog"] = "syslog"
-    listen: Address = Field(description="Where the worker listens, as `host:port`, such as 0.0.0.0:5514.")
-    transport: Transport = Field(default="tcp", description="How messages come.")
-    tls: ServerTls | None = Field(default=None, description="Transport `tls`: the identity of the server.")
+    listen: Annotated[Address, Reach("listen")] = Field(
+        description="Listen address of the worker, as `host:port`, such as 0.0.0.0:5514."
+    )
+    transport: Transport = Field(default="tcp", description="Transport protocol.")
+    tls: ServerTls | None = Field(default=None, description="Transport `tls`: certificate of the server.")
     framing: Framing = Field(
         default="auto",
-        description="Transports `tcp` and `tls`: how the end of a message is found (RFC 6587). `auto` "
+        description="Transports `tcp` and `tls`: message framing (RFC 6587). `auto` "
         "decides by the first byte of a connection.",
     )
-    timezone: str = Field(default="UTC", description="Time zone of times that have none (RFC 3164).")
+    timezone: str = Field(default="UTC", description="Time zone of timestamps without one (RFC 3164).")
     max_bytes: int = Field(
         default=65536,
         ge=480,
         le=16 * 1024 * 1024,
-        description="Transports `tcp` and `tls`: a message that is longer becomes several events.",
+        description="Transports `tcp` and `tls`: maximum size of a message; a longer one is split into "
+        "several events.",
     )
     buffer_bytes: int = Field(
         default=8 * 1024 * 1024,
         ge=4096,
         le=1024**3,
-        description="Transport `udp`: the buffer to ask the system for, which may grant less (`rmem_max`).",
+        description="Transport `udp`: requested receive buffer; the system may grant less (`rmem_max`).",
     )
 
     guarantee: ClassVar = "at-most-once"
@@ -114,13 +119,13 @@ tls: {certificate_file: /etc/penstock/syslog.pem}
         try:
             ZoneInfo(value)
         except (ValueError, KeyError, OSError):
-            raise ValueError(f"'{value}' is no time zone: write one such as Europe/Berlin") from None
+            raise ValueError(f"'{value}' is not a valid time zone: use one such as Europe/Berlin") from None
         return value
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if (self.transport == "tls") != (self.tls is not None):
-            raise ValueError("'tls' belongs to transport 'tls', which needs it")
+            raise ValueError("transport 'tls' needs 'tls', and other transports can't have it")
         return self
 
     @classmethod
@@ -201,9 +206,9 @@ def _maps(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _refused(error: Exception, address: str) -> PenstockError:
     number = getattr(error, "errno", None)
     reason = (getattr(error, "strerror", None) or str(error)).lower()
-    message = f"can't listen at {address}: {reason}"
+    message = f"can't listen on {address}: {reason}"
     if number == errno.EADDRINUSE:
-        hint = "choose another port: another process, or this pipeline itself, listens there"
+        hint = "choose another port: this port is used by another process or by this pipeline"
         return Unavailable(Problem(code="address_in_use", message=message, path="listen", hint=hint))
-    hint = "name an address of the machine that the worker runs on, and a port above 1023 unless it is root"
+    hint = "use an address of the worker's machine, and a port above 1023 unless the worker runs as root"
     return Invalid(Problem(code="listen_failed", message=message, path="listen", hint=hint))

@@ -33,7 +33,7 @@ def fitted(events: pa.Table, target: pa.Schema, *, evolve: bool, fill: bool = Tr
     """Events with the names, the types and the order of a table's columns; new columns come last.
 
     Columns that the events lack are null with `fill`, else left out. Raises `Invalid` for a column that the
-    table does not have, unless it may `evolve`, and for one that the table's type cannot hold.
+    table does not have, unless it may `evolve`, and for one that the table's type can't hold.
     """
     if problems := list(_misfits(events.schema, target, evolve=evolve)):
         raise Invalid(*problems)
@@ -68,12 +68,12 @@ def _misfits(have: pa.Schema, target: pa.Schema, *, evolve: bool) -> Iterator[Pr
             hint = "set create: evolve to add new columns to the table, or drop the column in a processor"
             yield Problem(code="extra_column", message=message, path="create", hint=hint)
         elif wanted is not None and not is_wider(field.type, wanted.type):
-            message = f"the table has '{wanted.name}' as {wanted.type}, which cannot hold {field.type}"
+            message = f"the table has '{wanted.name}' as {wanted.type}, which can't hold {field.type}"
             yield Problem(code="wrong_type", message=message, hint="cast the column in a processor")
     named = {name.lower() for name in have.names}
     for wanted in target:
         if not wanted.nullable and wanted.name.lower() not in named:
-            message = f"the table's column '{wanted.name}' is NOT NULL, and events do not have it"
+            message = f"the table's column '{wanted.name}' is NOT NULL, but the events don't have it"
             yield Problem(code="missing_column", message=message, hint="add the column in a processor")
 
 

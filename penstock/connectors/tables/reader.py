@@ -122,7 +122,7 @@ def conformed(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
         column = batch.column(at)
         made, lost = convert(column, field.type)
         if lost is not None:
-            message = f"'{field.name}' is {column.type} in a file of the table, and {field.type} here"
+            message = f"'{field.name}' is {column.type} in a file of the table, but {field.type} here"
             raise Fault("wrong_type", message)
         columns.append(made)
     return pa.RecordBatch.from_arrays(columns, schema=wanted)

@@ -47,17 +47,16 @@ class TableSink(Sink):
 
     mode: Literal["append", "merge"] = Field(
         default="append",
-        description="Append each event, or merge: update the row with its key, or insert it.",
+        description="`append` adds a row for each event; `merge` updates the row with the same key or "
+        "inserts it.",
     )
     key: list[str] = Field(
         default_factory=list,
-        description="`merge`: columns that identify a row. Of several events with one key in a batch, the "
-        "last one counts.",
+        description="`merge`: columns that identify a row. If a batch has several events with the same key, "
+        "the last one wins.",
     )
-    op: Op | None = Field(default=None, description="`merge`: which events delete the row of their key.")
-    partition_by: list[str] = Field(
-        default_factory=list, description="Columns that a new table is partitioned by."
-    )
+    op: Op | None = Field(default=None, description="`merge`: column that marks deletes.")
+    partition_by: list[str] = Field(default_factory=list, description="Partition columns of a new table.")
     create: Literal["never", "if_missing", "evolve"] = Field(
         default="if_missing",
         description="`if_missing` creates the table with the first batch, `evolve` also adds columns that "
@@ -90,20 +89,22 @@ class TableSink(Sink):
                 message, hint = f"there is no column '{name}'", did_you_mean(name, schema.names)
                 yield Problem(code="unknown_column", message=message, path=path, hint=hint)
             elif schema[name].dataType.typeName() in INEXACT:
-                message = f"'{name}' is a {schema[name].dataType.simpleString()}, which has no exact equals"
-                hint = "take a column of text, whole numbers, decimals, dates or times"
+                message = (
+                    f"'{name}' is a {schema[name].dataType.simpleString()}, which can't be compared exactly"
+                )
+                hint = "use a text, integer, decimal, date or timestamp column"
                 yield Problem(code="unsupported_type", message=message, path=path, hint=hint)
         stored = [field for field in schema.fields if self.op is None or field.name != self.op.column]
         for field in stored:
             if FORBIDDEN & set(field.name):
-                message = f"'{field.name}' can't be the name of a table's column"
-                hint = "rename it in a processor: names have no spaces, commas, semicolons, braces and '='"
+                message = f"'{field.name}' is not a valid column name"
+                hint = "rename it in a processor: names can't have spaces, commas, semicolons, braces or '='"
                 yield Problem(code="column_name", message=message, hint=hint)
             if not is_held(field.dataType):
                 message = f"the table can't hold '{field.name}', a {field.dataType.simpleString()}"
                 yield Problem(code="unsupported_type", message=message, hint="cast it in a processor")
         if stored and all(field.name in self.partition_by for field in stored):
-            message = "no column is left for the files themselves"
+            message = "no columns remain for the files"
             yield Problem(code="no_columns", message=message, path="partition_by")
 
 

@@ -35,11 +35,11 @@ UNAVAILABLE = re.compile(r"penstock\.errors\.(?:Unavailable|Invalid|Retryable): 
 """An error of the reader, as it comes from its process."""
 
 HINTS = {
-    "gap": "start over with position: earliest, and let the table keep its history for longer",
-    "changed": "set changes: skip to read only appended rows, or start over to read the table as it is now",
-    "unknown_version": "name a version that the table's history has",
-    "wrong_type": "declare the column in 'schema' as the table has it",
-    "unsupported_table": "read the table with another connector, or have its owner turn the feature off",
+    "gap": "start over with position: earliest, and keep the history of the table longer",
+    "changed": "set changes: skip to read only appended rows, or start over to read the current table",
+    "unknown_version": "use a version in the history of the table",
+    "wrong_type": "declare the column in 'schema' with the type of the table",
+    "unsupported_table": "use another connector, or disable the feature on the table",
 }
 PATHS = {"gap": "position", "unknown_version": "position", "changed": "changes", "wrong_type": "schema"}
 
@@ -48,7 +48,7 @@ def _checked(text: str) -> str:
     if VERSION.fullmatch(text):
         return text
     if text.startswith("offset:"):
-        raise ValueError("a table has versions and no offsets: write version:N")
+        raise ValueError("tables have versions, not offsets: use version:N")
     parse_position(text)
     return text
 
@@ -61,21 +61,22 @@ class TableSource(Source):
 
     position: TablePosition = Field(
         default="earliest",
-        description="Where it begins: earliest (the table as it is, then its new commits), latest, version:N "
+        description="Start position: earliest (the current table, then new commits), latest, version:N "
         "(that commit and those after it), or time:ISO 8601 (commits since then).",
     )
     changes: Literal["fail", "skip"] = Field(
         default="fail",
-        description="A commit that deletes or rewrites rows: fail the pipeline, or skip the commit.",
+        description="Handling of a commit that deletes or rewrites rows: fail the pipeline, or skip the "
+        "commit.",
     )
     schema_: str | None = Field(
         default=None,
         alias="schema",
         description="Columns as Spark DDL; absent: those of the table when the document is saved.",
     )
-    poll_ms: int = Field(default=1_000, ge=10, description="How often to look for new commits.")
+    poll_ms: int = Field(default=1_000, ge=10, description="Interval between checks for new commits.")
     finite: bool = Field(
-        default=False, description="End as `completed` when all is read that is there at the start."
+        default=False, description="Stop as `completed` when everything present at the start has been read."
     )
 
     guarantee: ClassVar = "exactly-once"
@@ -135,7 +136,7 @@ class TableSource(Source):
             path = PATHS.get(fault.code, place)
             return Invalid(fault.model_copy(update={"path": path, "hint": HINTS.get(fault.code)}))
         if (failed := UNAVAILABLE.search(text)) is not None:
-            hint = "it is tried again; test the connection of the source if this goes on"
+            hint = "it is retried; test the connection of the source if this continues"
             return Unavailable(Problem(code="table_unavailable", message=failed[1], path=place, hint=hint))
         return None
 

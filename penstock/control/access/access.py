@@ -26,7 +26,7 @@ CACHED_S = 5.0
 """How long somebody is known without asking the registry: a revocation takes effect within that time."""
 
 OUTAGE_S = 600.0
-"""How long somebody stays known while the registry does not answer, so that events keep coming in."""
+"""How long somebody stays known while the registry isn't responding, so that events keep coming in."""
 
 KNOWN = 10_000
 """Callers that are known, at most."""
@@ -43,7 +43,7 @@ def require_authentication(settings: Settings, users: Users) -> None:
     raise PenstockError(
         Problem(
             code="no_authentication",
-            message=f"other machines can reach {settings.host}, and nobody has to log in: all are admins",
+            message=f"other machines can reach {settings.host}, and authentication is off",
             path="host",
             hint='add a user with `penstock user add NAME --role admin`, or set auth.mode = "on"',
         )

@@ -149,7 +149,7 @@ def _require_admin(conn: Connection, name: str) -> None:
         raise Conflict(
             Problem(
                 code="last_admin",
-                message=f"without '{name}' as admin nobody could manage users",
+                message=f"without '{name}' as admin, users could no longer be managed",
                 hint="make another user an admin first",
             )
         )
@@ -170,7 +170,7 @@ def _user(row: Row[Any]) -> User:
 def _check_name(name: str) -> None:
     if not NAME.fullmatch(name) or name == LOCAL:
         hint = "letters, digits and . _ @ + -, at most 64, beginning with a letter or a digit; not 'local'"
-        message = "this is no name for a user"
+        message = "invalid user name"
         raise Invalid(Problem(code="invalid_name", message=message, path="name", hint=hint))
 
 

@@ -9,12 +9,14 @@ from typing import Any
 from penstock.control.documents.edits import FlowPlan, Planner, require_accepted
 from penstock.control.documents.judge import Judge
 from penstock.control.documents.raw import of_kind, patched
+from penstock.control.documents.sealing import Sealing
 from penstock.control.registry.changes import require_same
 from penstock.control.registry.content import as_json, differences, split_status
 from penstock.control.registry.records import DiffEntry, Record
 from penstock.control.streams.logs import Streams
 from penstock.engine.plan.analysis import Analysis
 from penstock.errors import Invalid, Problem
+from penstock.specs.weakened import weakened
 
 
 @dataclass(frozen=True)
@@ -42,19 +44,21 @@ class Planned:
 class Gate:
     """Plans edits, and accepts or refuses them."""
 
-    def __init__(self, judge: Judge, streams: Streams) -> None:
-        self._judge, self._registry = judge, judge.registry
+    def __init__(self, judge: Judge, streams: Streams, sealing: Sealing) -> None:
+        self._judge, self._registry, self._sealing = judge, judge.registry, sealing
         self._planner = Planner(judge.settings, judge.registry, streams)
 
     def plan(self, kind: str, name: str, raw: Any, *, merge: bool) -> Planned:
         """What a new revision of a document would change. With `merge` it is a patch."""
         record = self._registry.get(kind, name)
-        raw = patched(record, raw) if merge else of_kind(kind, raw)
+        raw = self._sealing.sealed(patched(record, raw) if merge else of_kind(kind, raw))
         (analysis,) = self._judge.all([raw])
         if not analysis.valid:
             return Planned(record, [], analysis)
         document = analysis.document or raw
         require_same(record, document)
+        weaker = weakened(record.document, document, self._judge.settings.defaults.model_dump())
+        analysis = analysis.model_copy(update={"warnings": [*analysis.warnings, *weaker]})
         changes = list(differences(record.document, split_status(as_json(document))[0]))
         return Planned(record, changes, analysis, self._plans([document]))
 
@@ -74,7 +78,7 @@ class Gate:
             require_accepted(plans)
         own = [plan for plan in plans if (plan.kind, plan.id) == (record.kind, record.id)]
         if reset.begin is not None and not any(plan.resets for plan in own):
-            message = "'from' is for an edit that resets the flow, and this one does not"
+            message = "'from' is only for edits that reset the flow, and this edit doesn't"
             hint = "to deliver old events again, use replay"
             raise Invalid(Problem(code="no_reset", message=message, path="from", hint=hint))
 

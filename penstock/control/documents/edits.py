@@ -35,8 +35,8 @@ Changed = Mapping[tuple[str, str], Mapping[str, Any]]
 NONE: Changed = {}
 
 HINT = (
-    "accept it with accept_reset=true (`--accept-reset`), and with `from` if events are to be read again; "
-    "or make a pipeline of another name"
+    "accept it with accept_reset=true (`--accept-reset`), with `from` to read events again; or create a "
+    "pipeline with another name"
 )
 
 
@@ -86,7 +86,7 @@ class Planner:
         flow = self._resolve(record, document)
         place = flow.source.component.reads(flow.site) if flow else None
         if flow is None or place is None:
-            message = "only a flow that reads a stream can begin at a position"
+            message = "only a flow that reads a stream can start at a position"
             raise Invalid(Problem(code="no_position", message=message, path="from"))
         log = self.streams.log_at(place.directory)
         log.move_cursor(Cursor(flow.site.flow, log.resolve(parse_position(position)), flow.site.epoch))
@@ -142,7 +142,7 @@ def require_accepted(plans: Sequence[FlowPlan]) -> None:
         Problem(
             code="would_reset",
             message=f"{plan.kind.lower()} '{plan.name}': {step.part} '{step.id}' would be reset: {step.why}"
-            + (f" (to rebuild it: from {step.from_})" if step.from_ else ""),
+            + (f" (to rebuild the state: from {step.from_})" if step.from_ else ""),
             path=step.path,
             hint=HINT,
         )

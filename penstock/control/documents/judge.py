@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import httpx
 
+from penstock.control.documents.context import context_of
 from penstock.control.documents.edits import FlowPlan
 from penstock.control.fleet.assignments import Flows, WorkerInfo
-from penstock.control.questions.rpc import RpcClient
-from penstock.control.registry.bundle import Mode
+from penstock.control.fleet.question_process import QuestionProcess
+from penstock.control.questions.rpc import QuestionFailed, RpcClient
+from penstock.control.registry.bundle import Mode, in_bundle
 from penstock.control.registry.records import Record
 from penstock.control.registry.store import Registry
-from penstock.engine.plan.analysis import Analysis, analyse, offline
+from penstock.engine.plan.analysis import Analysis, analyse, needs_spark, offline
 from penstock.errors import Invalid, Problem, Unavailable
+from penstock.policy import Policy
 from penstock.settings import Settings
 from penstock.specs.catalog import Role, catalog
 from penstock.specs.documents import StreamDocument, derive_id, runs
@@ -31,31 +34,69 @@ WORKER_WAIT_S = 60.0
 
 POLL_S = 0.05
 
+By = Literal["any", "apart", "with_flows"]
+"""Who may answer: any worker, preferably one for questions only; only such a one, where there is one, because
+the question runs what a user wrote; or only one with flows, because the question delivers events."""
+
 A = TypeVar("A")
+
+
+class WorkerBusy(Unavailable):
+    """A worker is there, and has not answered in time."""
+
+    retry_after = 30.0
 
 
 class Judge:
     """Validates documents before they are saved."""
 
-    def __init__(self, settings: Settings, registry: Registry, flows: Flows, rpc: RpcClient) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        registry: Registry,
+        flows: Flows,
+        rpc: RpcClient,
+        process: QuestionProcess | None = None,
+    ) -> None:
         self.settings, self.registry, self.flows, self.rpc = settings, registry, flows, rpc
+        self._process = process
         self._defaults = settings.defaults.model_dump()
 
-    def all(self, documents: Sequence[Any], *, alone: bool = False) -> list[Analysis]:
-        """Validate documents that may refer to each other, and to registered ones unless `alone`."""
+    def all(
+        self,
+        documents: Sequence[Any],
+        *,
+        alone: bool = False,
+        asks: Callable[[Any], bool] = needs_spark,
+    ) -> list[Analysis]:
+        """Validate documents that may refer to each other, and to registered ones unless `alone`.
+
+        Structure and references are checked here. If those are valid, a worker is asked, once, about the
+        documents that `asks` is true of.
+        """
         seen = [*documents, *self._made_with(documents, alone)]
-        judged = self.ask(lambda worker: self.rpc.analyse(worker, seen, alone=alone), _no_worker())
-        return [self._placed(raw, analysis) for raw, analysis in zip(documents, judged, strict=False)]
+        lookup, known = context_of(seen, self.registry, alone=alone)
+        policy = Policy.of(self.settings)
+        found = [analyse(raw, lookup, known, self._defaults, policy=policy) for raw in documents]
+        only = [i for i, raw in enumerate(documents) if found[i].valid and asks(raw)]
+        if only:
+            judged = self.ask(
+                lambda worker: self.rpc.analyse(worker, seen, alone=alone, only=only), _no_worker()
+            )
+            for i, analysis in zip(only, judged, strict=True):
+                found[i] = analysis
+        return [self._placed(raw, analysis) for raw, analysis in zip(documents, found, strict=True)]
 
     def plans(self, documents: Sequence[Any]) -> list[FlowPlan]:
         """The effects on flows if these documents were saved."""
         found = self.ask(lambda worker: self.rpc.plan(worker, list(documents)), _no_worker())
         elsewhere = {(plan.kind, plan.id): home for plan in found if (home := self._home(plan))}
         for home in set(elsewhere.values()):  # only there are the checkpoints of these flows
-            worker = next((each for each in self.flows.workers() if each.home == home and each.alive), None)
+            there = [each for each in self.flows.workers() if each.home == home and each.alive]
+            worker = min(there, key=lambda each: not each.answers_only, default=None)
             if worker is None:
                 message = (
-                    "an edit of this flow cannot be judged: its progress is on a machine without a worker"
+                    "this edit can't be checked: the progress of the flow is on a machine without a worker"
                 )
                 raise Unavailable(Problem(code="worker_away", message=message, hint="start a worker there"))
             theirs = {(plan.kind, plan.id): plan for plan in self.rpc.plan(worker, list(documents))}
@@ -71,26 +112,41 @@ class Judge:
         record = self.registry.find(plan.kind, plan.id)
         return record.flow.home if record and record.flow else None
 
-    def ask(self, question: Callable[[WorkerInfo], A], no_worker: Problem) -> A:
-        """The answer of a worker; `Unavailable` with `no_worker` if none could be reached.
+    def ask(self, question: Callable[[WorkerInfo], A], no_worker: Problem, by: By = "any") -> A:
+        """The answer of a worker; `Unavailable` with `no_worker` if none could be reached, or `WorkerBusy`.
 
         An unreachable worker may just have been killed while its lease is still valid, and one that is about
         to end refuses: then another worker, or its replacement, is asked.
         """
         deadline = time.monotonic() + WORKER_WAIT_S
         silent: set[str] = set()
-        while (worker := self.worker(deadline - time.monotonic(), silent)) is not None:
+        while (worker := self.worker(deadline - time.monotonic(), silent, by)) is not None:
             try:
                 return question(worker)
             except httpx.ReadTimeout:
-                break  # the worker is computing the answer; another would be no faster
+                if worker.answers_only:
+                    raise self._hung(worker) from None
+                raise WorkerBusy(_busy(worker)) from None  # another would be no faster
+            except QuestionFailed as error:
+                if error.problems[0].code != "interrupted" or time.monotonic() >= deadline:
+                    if by == "any":
+                        raise Unavailable(*error.problems) from None
+                    raise
             except httpx.HTTPError as error:
                 _require_silence(worker, error)
                 if time.monotonic() >= deadline:
                     break
-                silent.add(worker.id)
-                time.sleep(POLL_S)
+            silent.add(worker.id)
+            time.sleep(POLL_S)
         raise Unavailable(no_worker)
+
+    def _hung(self, worker: WorkerInfo) -> QuestionFailed:
+        """The process for questions hangs as a whole, so it is killed here."""
+        if self._process is not None:
+            self._process.kill(worker.id)
+        message = "the process that answers questions did not answer in time, and was ended"
+        hint = "give it less to do; questions.deadline_ms allows more time"
+        return QuestionFailed(408, [Problem(code="deadline_exceeded", message=message, hint=hint)])
 
     def for_saving(self, raw: Any, desired: str | None) -> Analysis:
         """Validate a document; `Invalid` unless it may be saved as it is.
@@ -100,20 +156,29 @@ class Judge:
         """
         rests = _runs(raw) and desired not in (None, "active")
         active = _runs(raw) and not rests
-        analysis = self._placed(raw, analyse(raw, lambda *_: None, self.registry.ids, self._defaults))
-        if analysis.valid and (active or self.worker(0.0 if rests else WORKER_WAIT_S) is not None):
+        policy = Policy.of(self.settings)
+        analysis = analyse(raw, lambda *_: None, self.registry.ids, self._defaults, policy=policy)
+        analysis = self._placed(raw, analysis)
+        if (
+            analysis.valid
+            and needs_spark(raw)
+            and (active or self.worker(0.0 if rests else WORKER_WAIT_S) is not None)
+        ):
             (analysis,) = self.all([raw])
         if not analysis.valid and not (rests and _has_identity(analysis)):
             raise Invalid(*analysis.errors)
         return analysis
 
     def bundle(self, documents: Sequence[Any], mode: Mode) -> list[Any]:
-        """The documents of a bundle with inferred settings; `Invalid` with the problems of all."""
+        """The documents of a bundle with inferred settings; `Invalid` with the problems of all.
+
+        What Spark has to say about flows that are not to run now is found out when they are resumed.
+        """
         if not documents:
             return []
-        judged = self.all(documents, alone=mode == "replace")
+        judged = self.all(documents, alone=mode == "replace", asks=_runs_at_once)
         problems = [
-            problem.model_copy(update={"path": f"documents[{i}].{problem.path or ''}".rstrip(".")})
+            in_bundle(i, raw, problem)
             for i, (raw, analysis) in enumerate(zip(documents, judged, strict=True))
             for problem in analysis.errors
             if desired_of(raw) in (None, "active") or not _has_identity(analysis)
@@ -137,16 +202,32 @@ class Judge:
         if problems:
             raise Invalid(*problems)
 
-    def worker(self, wait_s: float, silent: Collection[str] = ()) -> WorkerInfo | None:
+    def worker(self, wait_s: float, silent: Collection[str] = (), by: By = "any") -> WorkerInfo | None:
         """A worker that can answer, preferably not a `silent` one; waits for one that is starting."""
         deadline = time.monotonic() + wait_s
         while True:
-            able = [worker for worker in self.flows.workers() if worker.alive]
+            able = self._able(by)
             if able:
-                return min(able, key=lambda each: (each.id in silent, each.home != "", each.flows))
+                return min(
+                    able,
+                    key=lambda each: (each.id in silent, not each.answers_only, each.home != "", each.flows),
+                )
             if time.monotonic() >= deadline or self.settings.workers == 0:
                 return None
             time.sleep(POLL_S)
+
+    def _able(self, by: By) -> list[WorkerInfo]:
+        """The workers that may answer: without a process for questions, those with flows answer all."""
+        alive = [worker for worker in self.flows.workers() if worker.alive]
+        with_flows = [worker for worker in alive if not worker.answers_only]
+        if by == "with_flows":
+            return with_flows
+        apart = [worker for worker in alive if worker.answers_only]
+        if self._process is not None and not apart:
+            self._process.want(urgent=by == "apart")
+        if by == "apart" and (apart or self._process is not None):
+            return apart
+        return alive
 
     def _placed(self, raw: Any, analysis: Analysis) -> Analysis:
         """The analysis with the problems of documents that this installation has no place for."""
@@ -166,16 +247,27 @@ class Judge:
 
 def _require_silence(worker: WorkerInfo, error: httpx.HTTPError) -> None:
     """`Unavailable` if a worker has answered that it failed, and is not about to end."""
+    if worker.answers_only and not isinstance(error, httpx.HTTPStatusError | httpx.ConnectError):
+        # The question may be what has ended it, and must not end a worker with flows next.
+        message = "the process that answers questions has ended before it had an answer"
+        hint = "let the question read or make less; questions.memory_mb allows more memory"
+        raise QuestionFailed(503, [Problem(code="out_of_memory", message=message, hint=hint)]) from None
     status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else None
     if status not in (None, httpx.codes.SERVICE_UNAVAILABLE):
-        message = f"worker {worker.id} could not answer: {status}"
-        raise Unavailable(Problem(code="worker_failed", message=message, hint="its log says why")) from None
+        message = f"worker {worker.id} failed to respond: {status}"
+        raise Unavailable(
+            Problem(code="worker_failed", message=message, hint="see the log of the worker")
+        ) from None
 
 
 def desired_of(raw: Any) -> str | None:
     """The desired status in a document; None if it has no flow."""
     status = raw.get("status") if _runs(raw) else None
     return status if isinstance(status, str) else None
+
+
+def _runs_at_once(raw: Any) -> bool:
+    return needs_spark(raw) and desired_of(raw) in (None, "active")
 
 
 def _runs(raw: Any) -> bool:
@@ -203,7 +295,8 @@ def refuse_pipes(raw: Any, analysis: Analysis) -> Analysis:
     problems = [
         Problem(
             code="needs_pipe",
-            message=f"a worker has no {'input' if role == 'source' else 'output'} for '{end['type']}' to use",
+            message=f"a worker has no standard {'input' if role == 'source' else 'output'} for "
+            f"'{end['type']}'",
             path=f"{path}.type",
             hint="run it with `penstock run FILE`, or use another connector here",
         )
@@ -223,6 +316,14 @@ def _title(record: Record) -> str:
 def _has_identity(analysis: Analysis) -> bool:
     """Whether an invalid document can be saved: its envelope is valid, only its spec is not."""
     return all((problem.path or "").startswith("spec") for problem in analysis.errors)
+
+
+def _busy(worker: WorkerInfo) -> Problem:
+    return Problem(
+        code="worker_busy",
+        message=f"worker {worker.id} is busy and has not answered in time",
+        hint="try again later, or add workers; a document with status: paused needs none",
+    )
 
 
 def _no_worker() -> Problem:

@@ -17,7 +17,7 @@ def of_kind(kind: str, raw: Any) -> Any:
     if not isinstance(raw, Mapping):
         return raw
     if raw.get("kind", kind) != kind:
-        message = f"this takes a {kind}, not a {raw['kind']}"
+        message = f"expected a {kind}, not a {raw['kind']}"
         raise Invalid(Problem(code="wrong_kind", message=message, path="kind"))
     return versioned({"kind": kind, **raw})
 
@@ -37,7 +37,7 @@ def name_of(raw: Any) -> str | None:
 def patched(record: Record, patch: Any) -> Any:
     """A document with a partial one, or a partial spec, merged into it."""
     if not isinstance(patch, Mapping):
-        raise Invalid(Problem(code="not_a_patch", message="a patch is a mapping of what changes"))
+        raise Invalid(Problem(code="not_a_patch", message="a patch must be a mapping of the changed fields"))
     return merge_patch(record.document, patch if set(patch) & ENVELOPE else {"spec": patch})
 
 

@@ -10,10 +10,12 @@ from typing import Any, Literal
 from penstock.control.documents.edit_gate import NO_RESET, Gate, Reset
 from penstock.control.documents.judge import Judge, desired_of
 from penstock.control.documents.raw import name_of, of_kind, patched, versioned
+from penstock.control.documents.sealing import Sealing
 from penstock.control.fleet.assignments import Flows, WorkerInfo
 from penstock.control.fleet.coordinator import Coordinator
 from penstock.control.fleet.processes import WorkerProcesses, WorkerStart
 from penstock.control.fleet.progress import flow_name, remove_state
+from penstock.control.fleet.question_process import QuestionProcess
 from penstock.control.questions.rpc import RpcClient
 from penstock.control.registry.bundle import Mode
 from penstock.control.registry.changes import require_current, require_same
@@ -44,7 +46,7 @@ POLL_S = 0.05
 
 _FROM: dict[Action, tuple[set[str], str, str]] = {
     # action: statuses it applies to, desired status, hint if it does not apply
-    "pause": ({"active", "paused"}, "paused", "only what is active can be paused"),
+    "pause": ({"active", "paused"}, "paused", "only active flows can be paused"),
     "resume": ({"paused", "active"}, "active", "use start"),
     "stop": ({"active", "paused", "completed", "failed", "stopped"}, "stopped", ""),
     "start": ({"active", "paused", "completed", "failed", "stopped"}, "active", ""),
@@ -77,16 +79,23 @@ class Readiness:
 class Service:
     """The operations of Penstock on one registry."""
 
-    def __init__(self, loaded: Loaded, registry: Registry, processes: WorkerProcesses | None = None) -> None:
+    def __init__(
+        self,
+        loaded: Loaded,
+        registry: Registry,
+        processes: WorkerProcesses | None = None,
+        questions: QuestionProcess | None = None,
+    ) -> None:
         self.loaded, self.settings, self.registry = loaded, loaded.settings, registry
         self._processes = processes
         settings = loaded.settings
         self.flows = Flows(registry)
-        self.rpc = RpcClient()
+        self.rpc = RpcClient(settings.questions.deadline_ms / 1000)
         self.coordinator = Coordinator(settings, self.flows, self.rpc)
-        self.judge = Judge(settings, registry, self.flows, self.rpc)
+        self.judge = Judge(settings, registry, self.flows, self.rpc, questions)
         self.streams = Streams(settings, registry)
-        self.gate = Gate(self.judge, self.streams)
+        self.sealing = Sealing(settings, registry)
+        self.gate = Gate(self.judge, self.streams, self.sealing)
 
     # Documents
 
@@ -100,7 +109,7 @@ class Service:
 
     def create(self, kind: str, raw: Any) -> Saved:
         """Save a new document. It must be valid, unless it has a flow that is not to run now."""
-        raw = of_kind(kind, raw)
+        raw = self.sealing.sealed(of_kind(kind, raw))
         desired = desired_of(raw)
         if (taken := self.registry.find(kind, name_of(raw) or "")) is not None:
             # Checked before validation: a user needs to know this first.
@@ -160,7 +169,7 @@ class Service:
         self, kind: str, record: Record, raw: Any, expected: str | None, origin: str, reset: Reset
     ) -> Saved:
         require_current(record, expected)
-        raw = of_kind(kind, raw)
+        raw = self.sealing.sealed(of_kind(kind, raw))
         desired = desired_of(raw) or (record.flow.desired if record.flow else None)
         analysis = self.judge.for_saving(raw, desired)
         document = analysis.document or raw
@@ -195,7 +204,7 @@ class Service:
             self._halt(record)
             record = self.registry.get(record.kind, record.id)
             if not _at_rest(record):
-                message = f"{record.kind.lower()} '{record.name}' has not come to rest yet"
+                message = f"{record.kind.lower()} '{record.name}' is still shutting down"
                 raise Unavailable(Problem(code="not_at_rest", message=message, hint="try again in a moment"))
             self.gate.begin_at(record, document, reset.begin)
 
@@ -298,20 +307,18 @@ class Service:
         self, documents: Sequence[Any], mode: Mode, *, dry_run: bool, accept_reset: bool = False
     ) -> Sequence[Change]:
         """Save all documents of a bundle or none of them."""
-        judged = self.judge.bundle([versioned(raw) for raw in documents], mode)
+        judged = self.judge.bundle([self.sealing.sealed(versioned(raw)) for raw in documents], mode)
         if dry_run:
             return self.registry.plan_import(judged, mode)
-        if judged and not accept_reset:
-            self.gate.require_accepted(judged)
-        before = {
-            (kind, record.id): record
-            for kind in (KINDS if mode == "replace" else ())
-            for record in self.registry.list(kind, limit=None).items
+        before = self.registry.records()
+        earlier = {
+            (raw["kind"], name): before.get((raw["kind"], derive_id(name))) for raw, name in _named(judged)
         }
-        for change in self.registry.plan_import(judged, mode) if before else ():
+        if any(earlier.values()) and not accept_reset:
+            self.gate.require_accepted(judged)
+        for change in self.registry.plan_import(judged, mode) if mode == "replace" and before else ():
             if change.action == "delete":
                 self.streams.require_at_rest(before[change.kind, change.id])
-        earlier = {(raw["kind"], name): self.registry.find(raw["kind"], name) for raw, name in _named(judged)}
         for raw, name in _named(judged):
             if (record := earlier[raw["kind"], name]) is not None:
                 self.streams.require_readable(record, raw)
@@ -320,12 +327,15 @@ class Service:
             gone = before.get((change.kind, change.id)) if change.action == "delete" else None
             if gone is not None and _at_rest(gone):
                 self._forget(gone)  # a worker that holds it does so when it has stopped
-        for (kind, name), record in earlier.items():
-            if kind == "Stream" and record is not None:
-                self.streams.ensure(self.registry.get(kind, name), record)
+        saved = self.registry.records()
+        now = [(saved.get((kind, derive_id(name))), record) for (kind, name), record in earlier.items()]
+        for each, record in now:
+            if each is not None and each.kind == "Stream" and record is not None:
+                self.streams.ensure(each, record)
         self.streams.ensure_all()
-        for (kind, name), record in earlier.items():
-            expect_reader(self.streams, self.registry.get(kind, name), self.document, record)
+        for each, record in now:
+            if each is not None:
+                expect_reader(self.streams, each, self.document, record)
         self._poke()
         return changes
 
@@ -359,7 +369,7 @@ class Service:
 
     def validate(self, documents: Sequence[Any]) -> Sequence[Analysis]:
         """The problems of documents that may refer to each other and to registered ones."""
-        return self.judge.all(documents)
+        return self.judge.all([self.sealing.sealed(raw) for raw in documents])
 
     def readiness(self) -> Readiness:
         """Whether flows can run, and the status of each."""
@@ -367,7 +377,7 @@ class Service:
             statuses = self.registry.statuses()
             alive = [worker for worker in self.flows.workers() if worker.takes_flows]
         except Exception as error:
-            problem = Problem(code="registry_down", message=f"the registry does not answer: {error}")
+            problem = Problem(code="registry_down", message=f"the registry is not responding: {error}")
             return Readiness(False, [problem], startup=self.startup())
         startup = self.startup()
         problems = [] if alive else [_no_worker(startup)]
@@ -392,7 +402,8 @@ class Service:
         found = [worker for worker in self.flows.workers() if worker.home == home and worker.alive]
         if not found:
             message = (
-                f"the files of {record.kind.lower()} '{record.name}' are on a machine whose workers are gone"
+                f"the files of {record.kind.lower()} '{record.name}' are on a machine without a running "
+                "worker"
             )
             hint = "start a worker with the same home there"
             raise Unavailable(Problem(code="worker_away", message=message, hint=hint))
@@ -456,8 +467,8 @@ def _no_worker(startup: Sequence[WorkerStart]) -> Problem:
     """Why no worker is ready, as far as this process knows."""
     failed = next((start for start in startup if start.error), None)
     if failed is not None:
-        message = f"worker {failed.worker} could not start: {failed.error}"
-        return Problem(code="worker_failed", message=message, hint=f"its log is {failed.log}")
+        message = f"worker {failed.worker} failed to start: {failed.error}"
+        return Problem(code="worker_failed", message=message, hint=f"see its log: {failed.log}")
     message = "no worker is ready: Spark is starting" if startup else "no worker is ready"
     return Problem(code="no_worker", message=message)
 
@@ -468,7 +479,7 @@ def flow_of(record: Record) -> FlowState:
         raise Conflict(
             Problem(
                 code="not_runnable",
-                message=f"{record.kind.lower()} '{record.name}' does not run by itself",
+                message=f"{record.kind.lower()} '{record.name}' doesn't run on its own",
                 hint=_why_not(record),
             )
         )
@@ -478,11 +489,12 @@ def flow_of(record: Record) -> FlowState:
 def _why_not(record: Record) -> str:
     spec = record.document.get("spec") or {}
     if record.kind == "Task":
-        return "set spec.input and spec.outputs, or name it among the 'tasks' of a pipeline"
+        return "set spec.input and spec.outputs, or list it under 'tasks' of a pipeline"
     if not spec.get("stream"):
         return f"set spec.stream, or use it in a pipeline with {{ref: {record.id}}}"
     return (
-        f"a {record.kind.lower()} of type '{spec.get('type')}' needs no start: it is there for others to use"
+        f"a {record.kind.lower()} of type '{spec.get('type')}' doesn't need to be started: pipelines use it "
+        "directly"
     )
 
 

@@ -56,8 +56,8 @@ def _by_letters(sink: str, told: Told) -> tuple[FateState, str] | None:
         return None
     last = own[-1]
     if last.mark.state == "replayed" and last.mark.replays[-1].outcome == "delivered":
-        return "delivered", f"its dead letter {last.offset} was replayed"
-    what = "it was refused" if last.of_sink else f"the step '{last.step}' failed on it"
+        return "delivered", f"dead letter {last.offset} of the event was replayed"
+    what = "the sink rejected the event" if last.of_sink else f"the event failed in step '{last.step}'"
     return "failed", f"{what}: {last.headers.get('reason')} (dead letter {last.offset})"
 
 
@@ -68,40 +68,43 @@ def _by_steps(sink: SinkStanding, told: Told) -> tuple[FateState, str] | None:
         return None
     for step in tested.steps:
         if step.id in told.remembering and not step.output:
-            return "unknown", f"what the step '{step.id}' makes of it depends on other events too"
+            return "unknown", f"the output of step '{step.id}' also depends on other events"
         if step.errors and not step.output:
             done = (sink.standing.cursor or 0) > told.offset
-            why = f"the step '{step.id}' fails on it: {step.errors[0].message}"
+            why = f"the event fails in step '{step.id}': {step.errors[0].message}"
             return "failed" if done else "waiting", why
         if step.late and not step.output:
-            return "not_chosen", f"it came too late for the step '{step.id}'"
+            return "not_chosen", f"the event arrived too late for step '{step.id}'"
         if not step.output:
-            return "not_chosen", f"the step '{step.id}' drops it"
-    return "not_chosen", "the conditions of the steps and of the sink do not choose it"
+            return "not_chosen", f"step '{step.id}' drops the event"
+    return "not_chosen", "the conditions of the steps and the sink don't select the event"
 
 
 def _by_standing(sink: SinkStanding, told: Told) -> tuple[FateState, str]:
     standing = sink.standing
     gap = next((each for each in standing.gaps if _holds(each, told.offset)), None)
     if gap is not None and gap.kept == "lost":
-        return "failed", f"the sink missed its batch, which is lost: {gap.why}"
+        return "failed", f"the sink missed the batch of this event, and the batch is lost: {gap.why}"
     if gap is not None:
         why = f": {standing.last_error}" if standing.last_error else ""
-        return "behind", f"the sink missed its batch and has yet to catch up{why}"
+        return "behind", f"the sink missed the batch of this event and still has to catch up{why}"
     if standing.cursor is None or told.offset >= standing.cursor:
         return "waiting", _waiting(told)
     if not told.tested.ok:
-        return "unknown", "its batch was dealt with; whether it was still in it cannot be told"
+        return "unknown", "the batch was processed, but it is unknown whether it still contained this event"
     if told.remembering:
-        return "unknown", f"its batch was dealt with; the step '{told.remembering[0]}' saw other events too"
+        return "unknown", (
+            f"the batch was processed; the result of step '{told.remembering[0]}' also depends on other "
+            "events"
+        )
     return "delivered", f"the sink has acknowledged everything before offset {standing.cursor}"
 
 
 def _waiting(told: Told) -> str:
     if told.status != "active":
         why = f": {told.error['message']}" if told.status == "failed" and told.error else ""
-        return f"its batch was not delivered yet, and the flow is {told.status}{why}"
-    return "its batch was not delivered yet"
+        return f"the batch of this event has not been delivered yet, and the flow is {told.status}{why}"
+    return "the batch of this event has not been delivered yet"
 
 
 def _holds(gap: Range, offset: int) -> bool:

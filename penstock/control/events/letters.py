@@ -68,7 +68,9 @@ class DeadLetters:
         worker = next((w for w in service.flows.workers() if w.id == holder and w.alive), None)
         worker = worker or service.keeper_of(record)
         if worker is None:
-            answer = service.judge.ask(lambda any: service.rpc.replay(any, request), _no_worker())
+            answer = service.judge.ask(
+                lambda any: service.rpc.replay(any, request), _no_worker(), by="with_flows"
+            )
         else:
             try:
                 answer = service.rpc.replay(worker, request)

@@ -149,8 +149,8 @@ def lettered(documents: Documents, kind: str, name: str) -> Record:
     """A document with dead letters; Conflict if it does not run by itself."""
     record = documents.get(kind, name)
     if record.flow is None:
-        message = f"{kind.lower()} '{record.name}' does not run by itself, so it has no dead letters"
-        hint = "what could not be processed is with the pipelines that use it"
+        message = f"{kind.lower()} '{record.name}' doesn't run on its own, so it has no dead letters"
+        hint = "see the dead letters of the pipelines that use it"
         raise Conflict(Problem(code="not_runnable", message=message, hint=hint))
     return record
 

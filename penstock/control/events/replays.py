@@ -17,6 +17,7 @@ from penstock.control.registry.records import Record
 from penstock.engine.plan.flow import Flow
 from penstock.errors import Conflict, Invalid, Problem
 from penstock.frames.streams.cursors import cursor_in
+from penstock.plurals import plural
 from penstock.specs.documents import derive_id
 from penstock.specs.positions import Position, parse_position
 from penstock.specs.validation import parse
@@ -140,8 +141,8 @@ class Replays:
         place = flow.source.component.reads(flow.site) if flow and flow.sinks else None
         if flow is None or place is None:
             what = f"{record.kind.lower()} '{record.name}'"
-            message = f"{what} reads no stream" if flow else f"{what} is not valid as it is, or does not run"
-            hint = "publish its source into a stream first, and let it read that"
+            message = f"{what} reads no stream" if flow else f"{what} is not valid or doesn't run"
+            hint = "publish its source to a stream first, and read that stream"
             raise Conflict(Problem(code="not_replayable", message=message, hint=hint))
         return flow, place
 
@@ -168,11 +169,14 @@ class Replays:
         warnings = []
         lost = found.next - found.first - found.events
         if lost:
-            message = f"{lost} events of the range cannot be read any more"
+            message = f"{plural(lost, 'event')} of the range can no longer be read"
             warnings.append(Problem(code="gap", message=message, path="from"))
         begin, log = parse_position(order.begin), self._service.streams.log_at(place.directory)
         if _may_miss(begin, log, found):
-            message = f"events before offset {found.first} are gone, and some may be of the time asked for"
+            message = (
+                f"events before offset {found.first} were removed, and some may be in the requested time "
+                "range"
+            )
             warnings.append(Problem(code="gap", message=message, path="from"))
         return warnings
 
@@ -233,7 +237,7 @@ def _gone(place: StreamPlace, first: int, stop: int, oldest: int) -> Problem:
     kept = "" if place.spec.wal.enabled else ", which holds events in memory only"
     return Problem(
         code="range_gone",
-        message=f"offsets {first} to {stop - 1} of stream '{place.id}'{kept}, are gone",
+        message=f"offsets {first} to {stop - 1} of stream '{place.id}'{kept}, were removed",
         path="from",
-        hint=f"the first that is left is offset:{oldest}, or earliest",
+        hint=f"the first available event is at offset:{oldest}, or use earliest",
     )

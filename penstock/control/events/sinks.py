@@ -65,9 +65,11 @@ def catch_up(service: Service, kind: str, name: str, sink: str) -> SinkStanding:
     worker = next((each for each in service.flows.workers() if each.id == flow.worker), None)
     if flow.status != "active" or worker is None or not service.rpc.catch_up(worker, record.uid, sink):
         hint = {"active": "wait until it runs", "paused": "resume it"}.get(flow.status, "start it")
-        message = f"{title} does not run ({flow.status}, {flow.phase}), so nothing can be delivered"
+        message = f"{title} is not running ({flow.status}, {flow.phase}), so nothing can be delivered"
         raise Conflict(
-            Problem(code="not_running", message=message, hint=f"{hint}: then it catches up by itself")
+            Problem(
+                code="not_running", message=message, hint=f"{hint}: the sink then catches up automatically"
+            )
         )
     return known[sink]
 

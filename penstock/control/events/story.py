@@ -90,9 +90,10 @@ class Stories:
         stream = input_stream(record.document, record.id, document)
         if stream is None:
             message = (
-                f"{record.kind.lower()} '{record.name}' reads no stream, so its events cannot be had again"
+                f"{record.kind.lower()} '{record.name}' doesn't read a stream, so its events can't be read "
+                "again"
             )
-            hint = "try an event like it in a test run"
+            hint = "run a similar event in a test run"
             raise Conflict(Problem(code="no_stream", message=message, hint=hint))
         return self._doors.find(stream)
 
@@ -101,26 +102,26 @@ def _event(door: Door, offset: int) -> dict[str, Any]:
     """An event of a stream, or why it is not available."""
     bounds = door.log.bounds()
     if offset >= bounds.next:
-        there = f"its last offset is {bounds.next - 1}" if bounds.next else "it has no events yet"
+        there = f"the last offset is {bounds.next - 1}" if bounds.next else "the stream has no events yet"
         message = f"the stream '{door.id}' has no event at offset {offset}: {there}"
         raise NotFound(Problem(code="beyond_end", message=message, path="offset"))
     page = read_page(door, max(offset, bounds.first), 1)
     if offset < bounds.first or page.gap is not None or not page.events:
         why = page.gap.reason if page.gap is not None else "evicted"
-        message = f"the event at offset {offset} of the stream '{door.id}' is gone: {why}"
-        hint = f"the oldest offset there is {bounds.first}" if offset < bounds.first else None
+        message = f"the event at offset {offset} of the stream '{door.id}' is no longer available: {why}"
+        hint = f"the oldest available offset is {bounds.first}" if offset < bounds.first else None
         raise NotFound(Problem(code="gap", message=message, path="offset", hint=hint))
     return page.events[0]
 
 
 def _warnings(event: dict[str, Any], remembering: list[str], unread: int | None) -> Iterator[Problem]:
     if isinstance(event.get("value"), dict):
-        yield Problem(code="not_text", message="the value is no text: what cannot be shown is replaced")
+        yield Problem(code="not_text", message="the value is not text: unprintable bytes are replaced")
     for step in remembering:
-        message = f"the step '{step}' remembers other events: here it sees this one alone"
+        message = f"step '{step}' keeps state: in this trace it sees only this event"
         yield Problem(code="shown_alone", message=message, path=step)
     if unread is not None:
-        message = f"there are many dead letters: those from offset {unread} on were not looked at"
+        message = f"too many dead letters: those from offset {unread} on were not searched"
         yield Problem(code="letters_unread", message=message)
 
 
@@ -128,7 +129,7 @@ def _hinted(problem: Problem) -> Problem:
     """The problem with a hint on how to continue, if there is one."""
     if problem.code != "needs_answer":
         return problem
-    return problem.model_copy(update={"hint": "use a test run, and give the answer there"})
+    return problem.model_copy(update={"hint": "use a test run, and provide the answer there"})
 
 
 def _events(steps: Sequence[StepResult]) -> Iterator[Event]:

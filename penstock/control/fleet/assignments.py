@@ -55,6 +55,11 @@ class WorkerInfo:
         """Whether flows can be given to it."""
         return self.alive and self.state == "ready"
 
+    @property
+    def answers_only(self) -> bool:
+        """Whether it answers questions and never gets flows."""
+        return self.state == "questions"
+
 
 @dataclass(frozen=True)
 class Report:
@@ -94,8 +99,12 @@ class Flows:
         home: str = "",
         certificate: str | None = None,
         standby: bool = False,
+        questions: bool = False,
     ) -> None:
-        """Register a worker; with `standby` it gets flows only when another one is gone."""
+        """Register a worker; with `standby` it gets flows only when another one is gone.
+
+        With `questions` it never gets any: it answers questions only.
+        """
         with self.registry.begin() as conn:
             conn.execute(
                 insert(workers).values(
@@ -106,7 +115,7 @@ class Flows:
                     token=token,
                     started_at=datetime.now(UTC),
                     heartbeat_until=self.registry.now(conn) + lease_s,
-                    state="standby" if standby else "ready",
+                    state="questions" if questions else "standby" if standby else "ready",
                     info=info,
                     labels=dict(labels or {}),
                     capacity=capacity,

@@ -39,6 +39,7 @@ class Assignments(Protocol):
         home: str = "",
         certificate: str | None = None,
         standby: bool = False,
+        questions: bool = False,
     ) -> None:
         """Register a worker."""
 

@@ -151,7 +151,7 @@ class Coordinator:
             log.warning("a flow has not started in time", flow=each.uid, worker=each.worker)
         self.dispatch.recall_stuck(stuck)
         for uid in self.dispatch.take_back(self._give_back_s):
-            log.warning("a flow was not given back in time, and is taken away", flow=uid)
+            log.warning("a worker did not release a flow in time; it is reassigned", flow=uid)
         draining = [worker.id for worker in workers if worker.state == "draining"]
         if draining:
             self.dispatch.recall_all(draining)
@@ -200,6 +200,6 @@ class Coordinator:
         which = ", ".join(dict.fromkeys(worker[:8] for worker in flow.tried))
         return Problem(
             code="start_timeout",
-            message=f"it did not start within {within}, {START_TRIES} times, on worker {which}",
-            hint="look at its log and at those of the workers; worker.start_ms allows more time",
+            message=f"the flow did not start within {within}, {START_TRIES} times, on worker {which}",
+            hint="check its log and the logs of the workers; raise worker.start_ms to allow more time",
         )

@@ -76,7 +76,7 @@ class Lease:
             lapsed = lapsed or not self.valid
             self._until = asked_at + self._seconds * (1 - MARGIN)
             if lapsed and self.valid:
-                log.info("the registry answers again: flows go on")
+                log.info("the registry is reachable again: flows continue")
                 self._on_return()
 
     def _watch(self) -> None:

@@ -67,7 +67,7 @@ class State:
     rejected: bool = False
     ops: dict[str, Any] = field(default_factory=dict)
     ticket: int | None = None
-    """While it waits for its turn to start: the flow with the lowest ticket of a worker is the next."""
+    """While it waiting for its turn to start: the flow with the lowest ticket of a worker is the next."""
 
 
 def backoff_s(flow: Flow, failures: int) -> float:
@@ -198,11 +198,13 @@ class Keeper:
                 return
             self._become(phase="backing_off", ready=False)
             wait = UNRESOLVED_S if flow is None else backoff_s(flow, self._failures)
-            self._log.info(f"tries again in {wait:g} s", attempt=self._tries + 1)
+            self._log.info(f"retrying in {wait:g} s", attempt=self._tries + 1)
             self._stop.wait(wait)
         if self._stop.is_set():
             self._log.info(
-                "given up: it is not for this worker any more" if self._abort.is_set() else "drained"
+                "released: the flow is no longer assigned to this worker"
+                if self._abort.is_set()
+                else "drained"
             )
             self._become(phase="idle", ready=False, ticket=None)
 
@@ -210,12 +212,14 @@ class Keeper:
         """Wait for the turn to start; false if the flow is to end instead. Does not count as an attempt."""
         if self._is_suspect():
             turn = self._suspects.ask()
-            if not self._queue(turn, "waits: suspects start one at a time", SUSPECT + turn.ticket):
+            if not self._queue(
+                turn, "waiting: flows suspected of a crash start one at a time", SUSPECT + turn.ticket
+            ):
                 return False
             self._suspected = self._turn
         turn = self._turns.ask(front=self._front)
         self._front = False
-        return self._queue(turn, "waits for its turn to start", turn.ticket)
+        return self._queue(turn, "waiting for its turn to start", turn.ticket)
 
     def _queue(self, turn: Turn, why: str, ticket: int | None = None) -> bool:
         self._turn = turn
@@ -253,7 +257,7 @@ class Keeper:
             if self._sent_back:
                 return None, flow
             if has_ended(self._spark):  # else the flow would be suspected of having ended it
-                raise Suspended("the JVM of this worker has ended")
+                raise Suspended("the JVM of this worker exited")
             mark.start()
             plan = plan or plan_run(flow, self._spark)
             run = Run(
@@ -281,7 +285,7 @@ class Keeper:
             self._run = None
             run.close()
         if end == "completed":
-            self._log.info("completed: the input has come to its end")
+            self._log.info("completed: end of input reached")
             if self._mark is not None:
                 self._mark.forgive()
             self._become(phase="idle", outcome="completed", ready=True)
@@ -311,7 +315,7 @@ class Keeper:
         if self._abort.is_set():
             run.stop()
         else:
-            self._log.info("draining: the current batch comes to its end")
+            self._log.info("draining: finishing the current batch")
             self._become(phase="draining")
             run.drain(self._drain_s)
         self._take_notice(run)

@@ -149,9 +149,9 @@ class Loads:
         ):
             return Problem(
                 code="progress_elsewhere",
-                message="its progress is on a machine whose workers are gone",
-                hint="start a worker with the same home there; or delete the document and create it again, to"
-                " start over",
+                message="its progress is on a machine without a running worker",
+                hint="start a worker with the same home on that machine; or delete the document and create "
+                "it again to start over",
             )
         labels = {key: value for key, value in labels.items() if key != HOME}
         wanted = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
@@ -166,7 +166,7 @@ class Loads:
         which = f" with the labels {wanted}" if labels else ""
         return Problem(
             code="no_capacity",
-            message=f"every worker{which} runs as many flows as its capacity allows",
+            message=f"every worker{which} is at capacity",
             hint="start another worker, or raise worker.capacity",
         )
 

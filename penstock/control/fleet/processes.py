@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -17,11 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal
 
 import structlog
 
 from penstock.settings import Settings
+from penstock.spark.guard import ENDING_S, end_session
 
 if TYPE_CHECKING:
     from penstock.control.fleet.assignments import Flows
@@ -35,8 +35,8 @@ LONGEST_DELAY_S, SETTLING_S = 20.0, 3.0
 """The start of Spark keeps two cores busy for some ten seconds. A worker that has ended is started again when
 its flows have run elsewhere for SETTLING_S; after LONGEST_DELAY_S it no longer waits for them."""
 
-GROUP_END_S = 2.0
-"""Seconds for which killed processes may linger in the kernel before a warning."""
+STOPPING_S = 15.0
+"""Seconds beyond the drain timeout that a worker may take to end before it is killed."""
 
 TAIL_BYTES, TAIL_LINES = 16 * 1024, 8
 """How much of a worker's log is shown when it could not start."""
@@ -112,15 +112,11 @@ class WorkerProcesses:
         self._stop.set()
         self._thread.join()
         for child in self._children:
-            _close(child.process.stdin)
-        deadline = time.monotonic() + self.settings.worker.drain_ms / 1000 + 15
+            close_leash(child.process)
+        deadline = time.monotonic() + self.settings.worker.drain_ms / 1000 + STOPPING_S
         for child in self._children:
-            try:
-                child.process.wait(max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
+            if not await_end(child.process, deadline):
                 log.warning("worker did not end in time", pid=child.process.pid)
-                child.process.kill()
-                child.process.wait()
                 self._gone(child)
 
     def starts(self) -> list[WorkerStart]:
@@ -154,21 +150,10 @@ class WorkerProcesses:
         phase.parent.mkdir(parents=True, exist_ok=True)
         phase.unlink(missing_ok=True)
         worker = str(uuid.uuid4())
-        options = ["--leash", "--phase-file", str(phase.resolve()), "--id", worker, *self.arguments]
+        options = ["--phase-file", str(phase.resolve()), "--id", worker, *self.arguments]
         options += ["--standby"] if standby else []
-        with path.open("ab") as output:
-            log_begins = output.tell()
-            process = subprocess.Popen(
-                [sys.executable, "-m", "penstock.cli.main", "worker", *options],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                # Ctrl-C in the terminal is for this process, which then shuts the workers down.
-                start_new_session=True,
-                # Documents may say ${PENSTOCK_HOME}, wherever the home was set.
-                env={**os.environ, "PYTHONUNBUFFERED": "1", "PENSTOCK_HOME": str(self.settings.home)},
-            )
-            return process, log_begins, worker
+        log_begins = path.stat().st_size if path.exists() else 0
+        return spawn(self.settings, path, options), log_begins, worker
 
     def _watch(self) -> None:
         while not self._stop.wait(WATCH_S):
@@ -229,7 +214,6 @@ class WorkerProcesses:
         child.error = None if child.ready else self._reason(child)
         pause = min(0.5 * 2.0**child.failures, LONGEST_PAUSE_S) if child.failures else 0.0
         log.warning("worker ended", pid=child.process.pid, code=child.process.returncode, again_in_s=pause)
-        _close(child.process.stdin)
         self._gone(child)
         now, others = time.monotonic(), [each for each in self._children if each is not child and each.ready]
         gives_way = child.ready and any(each.process.poll() is None for each in others)
@@ -248,16 +232,18 @@ class WorkerProcesses:
         lines = [line.rstrip() for line in text.splitlines() if line.strip()]
         errors = [number for number, line in enumerate(lines) if line.startswith("error[")]
         shown = lines[errors[-1] :][:TAIL_LINES] if errors else lines[-TAIL_LINES:]
-        return "\n".join(shown) or f"it ended with exit code {child.process.returncode} and an empty log"
+        return "\n".join(shown) or f"exited with code {child.process.returncode} and an empty log"
 
     def _gone(self, child: _Child) -> None:
         """Free the flows of a worker that has ended, without waiting for its lease.
 
         That is safe since nothing is left that could write for it: its own process was waited for, and its
-        JVM, which alone could still write a checkpoint, is killed first. The registration is that of this
+        JVM, which alone could still write a checkpoint, is killed first, as are all processes of its session.
+        The registration is that of this
         very process, by the id that it was given, and each flow gets another epoch with its next worker.
         """
-        if not _end_group(child.process.pid):
+        close_leash(child.process)
+        if not end_session(child.process.pid):
             log.warning("processes of a worker do not end: its lease does", pid=child.process.pid)
             return
         if self.flows is None:
@@ -269,34 +255,39 @@ class WorkerProcesses:
             log.warning("registry out of reach", error=str(error))
 
 
-def _end_group(group: int) -> bool:
-    """Kill the JVM that a worker left in its process group; true if no process of the group is alive."""
-    deadline = time.monotonic() + GROUP_END_S
-    while True:
-        try:
-            os.killpg(group, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):  # macOS refuses when only zombies are left
-            return True
-        if not _members(group):
-            return True
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
+def spawn(settings: Settings, log_file: Path, options: list[str]) -> subprocess.Popen[bytes]:
+    """Start `penstock worker`, on a leash and in a session of its own, with its output in a file."""
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    with log_file.open("ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "penstock.cli.main", "worker", "--leash", *options],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # Ctrl-C in the terminal is for this process, which then shuts the workers down.
+            start_new_session=True,
+            # Documents may say ${PENSTOCK_HOME}, wherever the home was set.
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "PENSTOCK_HOME": str(settings.home)},
+        )
 
 
-def _members(group: int) -> list[int]:
-    """The processes of a group that are alive."""
-    import psutil
+def await_end(process: subprocess.Popen[bytes], deadline: float) -> bool:
+    """Wait for a worker that was asked to end; one that has not ended by then is killed: false.
 
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(OSError, psutil.Error):  # it has ended meanwhile
-            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
-    return found
+    Processes that it has left, such as a JVM that hangs, are killed in either case.
+    """
+    try:
+        process.wait(max(0.1, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        end_session(process.pid)
+        process.wait()
+        return False
+    end_session(process.pid, ENDING_S)
+    return True
 
 
-def _close(stream: IO[bytes] | None) -> None:
-    if stream is not None:
+def close_leash(process: subprocess.Popen[bytes]) -> None:
+    """Ask a worker to end."""
+    if process.stdin is not None:
         with contextlib.suppress(OSError):
-            stream.close()
+            process.stdin.close()

@@ -14,6 +14,7 @@ from penstock.engine.plan.plan import Plan
 from penstock.engine.plan.reach import is_seen
 from penstock.engine.runtime.checkpoints import KEY, memory_of, position_of
 from penstock.frames.site import Site
+from penstock.policy import Policy
 from penstock.settings import Settings
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def site_of(settings: Settings, streams: Streams, record: Record) -> Site:
         shared=shared_directory(settings) is not None,
         behind_bytes=settings.worker.behind_bytes,
         allow_python=settings.allow_python,
+        policy=Policy.of(settings),
     )
 
 

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -47,6 +47,7 @@ from penstock.streams.home import StreamPlace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from starlette.types import ASGIApp
 
 log = structlog.get_logger()
 
@@ -90,9 +91,14 @@ class Worker:
         spark: SparkSession,
         *,
         standby: bool = False,
+        questions: bool = False,
         worker_id: str | None = None,
     ) -> None:
-        self.id, self._standby = worker_id or str(uuid.uuid4()), standby
+        self.id, self._standby, self.questions = worker_id or str(uuid.uuid4()), standby, questions
+        self.limited: Callable[[ASGIApp], ASGIApp] = lambda app: app
+        """Puts limits around what answers questions."""
+        self.ailment: Callable[[], str | None] = lambda: None
+        """What keeps this worker from getting on, to go on a sentence about it."""
         self.settings, self.control, self.spark = settings, control, spark
         self.registry, self.flows, self.streams = control.documents, control.flows, control.streams
         self._refused: Unauthorised | None = None
@@ -138,13 +144,14 @@ class Worker:
             home=self.control.home,
             certificate=rpc.certificate,
             standby=self._standby,
+            questions=self.questions,
         )
         self._lease.start(asked_at)
         log.info("worker ready", worker=self.id, url=rpc.url)
         try:
             while not self._stop.is_set():
                 if not is_alive(self.spark):
-                    raise Fatal("the JVM of this worker has ended")  # nothing can run here any more
+                    raise Fatal("the JVM of this worker exited")  # nothing can run here any more
                 began = time.monotonic()
                 self._tick()
                 self._stop.wait(min(TICK_S, REST * (time.monotonic() - began)))
@@ -203,7 +210,7 @@ class Worker:
         """Raise `Suspended` unless this worker may write: its flows end, and start again with a lease."""
         if not self._lease.valid:
             self._abort_all()
-            raise Suspended("the lease of this worker has ended, and the registry does not renew it")
+            raise Suspended("the lease of this worker expired and could not be renewed")
 
     def site(self, record: Record) -> Site:
         """The site of a flow in this worker."""
@@ -237,7 +244,8 @@ class Worker:
     def _info(self) -> JsonObject:
         """Public facts about this worker: versions, resource usage, and streams that its flows wait for."""
         full = {directory.parent.name: why for directory, why in LOGS.full().items()}  # see StreamHome
-        return {**self._about, **self._vitals.read(), "full_streams": full}
+        ailment = {"ailment": text} if (text := self.ailment()) else {}
+        return {**self._about, **self._vitals.read(), "full_streams": full, **ailment}
 
     def _reconcile(self, assigned: list[Record]) -> None:
         wanted = {record.uid: record for record in assigned}
@@ -338,13 +346,13 @@ class Worker:
 
     def _roll_back(self, held: Held, fallback: int, state: State) -> None:
         error, record = state.error or {}, held.record
-        message = f"revision {record.revision} did not start and revision {fallback} is in force again: "
+        message = f"revision {record.revision} did not start; rolled back to revision {fallback}: "
         problem = {**error, "code": "rolled_back", "message": message + str(error.get("message"))}
         try:
             self.flows.roll_back(self.id, record.uid, self._epoch(held), record.revision, fallback, problem)
             self._log(record).warning(problem["message"], code="rolled_back")
         except PenstockError as refused:  # the user has saved yet another revision
-            self._log(record).warning(f"no way back to revision {fallback}: {refused}")
+            self._log(record).warning(f"rollback to revision {fallback} failed: {refused}")
 
     def _report(self) -> None:
         """Report changes to the registry; a report that fails is repeated next time."""
@@ -380,7 +388,7 @@ class Worker:
                 flow = self.resolve(held.record)
                 self.streams.forget_reader(flow.site.flow, still=flow.cursors)
         except Exception as error:  # they are found again at its next start
-            self._log(held.record).warning(f"an old checkpoint or cursor stays: {error}")
+            self._log(held.record).warning(f"an old checkpoint or cursor could not be removed: {error}")
 
     def _versions(self, records: list[Record]) -> dict[str, Version]:
         """For each flow a value that changes with its document and with the documents that it refers to."""
@@ -409,6 +417,10 @@ class Worker:
 
     def _leave(self) -> None:
         self._lease.end()
+        self.leave()
+
+    def leave(self) -> None:
+        """Give up the registration, and with it all flows: nothing may write for this worker any more."""
         try:
             self.flows.leave(self.id)
         except Exception as error:  # then its lease ends by itself

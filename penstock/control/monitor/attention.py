@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from penstock.control.monitor.snapshot import Attention, FlowPulse, Look, Severity, StreamPulse
+from penstock.plurals import plural
 from penstock.specs.references import INPUT
 
 MOST = 200
@@ -49,25 +50,26 @@ def no_worker(scene: Scene) -> Iterator[Attention]:
     waiting = sum(flow.status == "active" for flow in look.flows.values())
     failed = next((start for start in look.startup if start.error), None)
     if failed is not None:
-        message = f"Worker {failed.worker} could not start: {(failed.error or '').splitlines()[0]}"
-        advice = f"It is started again and again. Its log is {failed.log}."
+        message = f"Worker {failed.worker} failed to start: {(failed.error or '').splitlines()[0]}"
+        advice = f"Penstock keeps restarting it. Log: {failed.log}."
         yield Attention("error", "no_worker", message, advice, since=failed.since)
         return
     young = (look.at - scene.started_at).total_seconds() < STARTING_S
     if young:
-        message = "No worker is ready yet; one takes some seconds to start"
+        message = "No worker is ready yet; starting one takes a few seconds"
         if look.startup:
             message = "A worker is starting" + (
-                f"; {_count(waiting, 'flow')} will run then" if waiting else ""
+                f"; {plural(waiting, 'flow')} will start then" if waiting else ""
             )
         yield Attention("info", "no_worker", message, "Wait a moment.", since=scene.started_at)
         return
-    wanted = f", and {_count(waiting, 'flow')} should" if waiting else ""
+    wanted = f", and {plural(waiting, 'flow')} should be running" if waiting else ""
     yield Attention(
         "error" if waiting else "warning",
         "no_worker",
         f"No worker is ready: nothing can run{wanted}",
-        "Start one with `penstock worker`, or look at the logs of the workers below the home of Penstock.",
+        "Start one with `penstock worker`, or check the logs of the workers in the home directory of "
+        "Penstock.",
     )
 
 
@@ -77,24 +79,36 @@ def disk(scene: Scene) -> Iterator[Attention]:
     if not total or free >= max(4 * scene.floor_bytes, min(total // 20, 10 * GIB)):
         return
     refused = free < scene.floor_bytes
-    consequence = "streams refuse events" if refused else "streams will refuse events soon"
+    consequence = "streams reject events" if refused else "streams will reject events soon"
     yield Attention(
         "error" if refused else "warning",
         "disk_low",
         f"The disk of the streams has {free / GIB:.1f} GiB left of {total / GIB:.0f}: {consequence}",
-        "Free some room, or lower the retention of the largest streams; it takes effect at once.",
+        "Free disk space, or lower the retention of the largest streams; it takes effect immediately.",
     )
+
+
+def worker_stuck(scene: Scene) -> Iterator[Attention]:
+    """A worker that has a lease does not get on."""
+    for worker in scene.look.workers:
+        if worker.alive and (ailment := worker.info.get("ailment")):
+            flows = f" ({plural(worker.flows, 'flow')})" if worker.flows else ""
+            message = f"Worker {worker.id[:8]}{flows} is stuck: {ailment}"
+            advice = "If this lasts for worker.stuck_ms, the worker is killed and replaced."
+            yield Attention("error", "worker_stuck", message, advice)
 
 
 def worker_gone(scene: Scene) -> Iterator[Attention]:
     """A worker has ended without signing off."""
-    for worker, flows, since in scene.look.lately.gone:
+    for gone in scene.look.lately.gone:
+        why = f"was stopped because {gone.ailment}" if gone.ailment else "was lost"
+        flows = plural(gone.flows, "flow")
         yield Attention(
             "warning",
             "worker_gone",
-            f"Worker {worker[:8]} is gone; another one takes over the {_count(flows, 'flow')} that it had",
-            "Look at the end of its log: a lack of memory is the usual cause.",
-            since=_moment(since),
+            f"Worker {gone.id[:8]} {why}; other workers take over its {flows}",
+            "Check the end of its log: the usual cause is running out of memory.",
+            since=_moment(gone.since),
         )
 
 
@@ -111,7 +125,7 @@ def unplaced(scene: Scene) -> Iterator[Attention]:
     """A flow should run, and no worker can have it."""
     for flow in scene.look.flows.values():
         if flow.waits_for:
-            message = f"{_title(flow)} waits: {flow.waits_for['message']}"
+            message = f"{_title(flow)} is waiting: {flow.waits_for['message']}"
             hint = str(flow.waits_for.get("hint") or "open it")
             advice = f"{hint[0].upper()}{hint[1:]}."
             yield _of(flow, "warning", str(flow.waits_for["code"]), message, advice, flow.updated_at)
@@ -121,19 +135,21 @@ def stream_full(scene: Scene) -> Iterator[Attention]:
     """A stream is full, and refuses events."""
     for stream in scene.look.streams.values():
         if stream.full == "disk_full":
-            message = f"Stream '{stream.name}' refuses events, because the disk is full"
-            advice = "Free some room on the disk, or lower the retention of the largest streams."
+            message = f"Stream '{stream.name}' rejects events because the disk is full"
+            advice = "Free disk space, or lower the retention of the largest streams."
             yield _of_stream(stream, "error", "stream_full", message, advice)
         elif stream.full is not None:
             slowest = max(stream.readers, key=lambda reader: reader.lag_events, default=None)
             who = (slowest.key or slowest.reader) if slowest and slowest.lag_events else None
-            message = f"Stream '{stream.name}' is full, and its producers wait"
+            message = f"Stream '{stream.name}' is full, and its producers are blocked"
             advice = (
-                f"Look at {who}, which is {_count(slowest.lag_events if slowest else 0, 'event')} behind; "
+                f"Check {who}, which is {plural(slowest.lag_events if slowest else 0, 'event')} behind; "
                 if who
                 else "Start a reader; "
             )
-            advice += "or raise the limits of the stream, or let it drop events (`buffer: {mode: drop}`)."
+            advice += (
+                "or raise the limits of the stream, or allow it to drop events (`buffer: {mode: drop}`)."
+            )
             yield _of_stream(stream, "warning", "backpressure", message, advice)
 
 
@@ -141,8 +157,8 @@ def backing_off(scene: Scene) -> Iterator[Attention]:
     """A flow has failed, and is retried."""
     for flow in scene.look.flows.values():
         if flow.status == "active" and flow.phase == "backing_off":
-            message = f"{_title(flow)} has failed and will be tried again{_why(flow)}"
-            advice = _fix(flow, "it goes on by itself")
+            message = f"{_title(flow)} failed and is being retried{_why(flow)}"
+            advice = _fix(flow, "it continues automatically")
             yield _of(flow, "warning", "backing_off", message, advice, _erred(flow))
 
 
@@ -151,7 +167,7 @@ def source_unreachable(scene: Scene) -> Iterator[Attention]:
     for flow in scene.look.flows.values():
         if flow.status == "active" and flow.reconnecting:
             message = f"The source of {_title(flow, low=True)} can't be reached{_why(flow)}"
-            advice = "Check the system that it reads. It connects again by itself, and nothing is lost."
+            advice = "Check the source system. Penstock reconnects automatically, and no events are lost."
             yield _of(flow, "warning", "source_unreachable", message, advice, _erred(flow))
 
 
@@ -165,8 +181,8 @@ def sink_behind(scene: Scene) -> Iterator[Attention]:
                 advice = f"{cause}; {_catch_up(flow, sink.id)}."
                 yield _of(flow, "warning", "sink_behind", message, advice)
             elif sink.state == "catching_up":
-                message = f"Sink '{sink.id}' of {_title(flow, low=True)} catches up with what it missed"
-                yield _of(flow, "info", "sink_behind", message, "Wait: it gets there by itself.")
+                message = f"Sink '{sink.id}' of {_title(flow, low=True)} is catching up with missed batches"
+                yield _of(flow, "info", "sink_behind", message, "No action needed.")
 
 
 def sink_failing(scene: Scene) -> Iterator[Attention]:
@@ -174,9 +190,9 @@ def sink_failing(scene: Scene) -> Iterator[Attention]:
     for flow in scene.look.flows.values():
         for sink in flow.sinks:
             if sink.state == "failing" and (flow.status, flow.phase) == ("active", "running"):
-                times = _count(sink.failures, "failure")
-                message = f"Sink '{sink.id}' of {_title(flow, low=True)} does not take its batch: {times}"
-                advice = f"Read its error: `penstock sinks {_name(flow)}`. It is tried again by itself."
+                times = plural(sink.failures, "failure")
+                message = f"Sink '{sink.id}' of {_title(flow, low=True)} rejects its batch: {times}"
+                advice = f"See the error: `penstock sinks {_name(flow)}`. The sink is retried automatically."
                 yield _of(flow, "warning", "sink_failing", message, advice)
 
 
@@ -185,9 +201,9 @@ def lag_growing(scene: Scene) -> Iterator[Attention]:
     for key, since in scene.look.lately.growing.items():
         flow = scene.look.flows.get(key)
         if flow is not None and flow.status == "active" and flow.worker is not None:
-            waiting = _count(flow.lag_events or 0, "event")
-            message = f"{_title(flow)} falls behind: {waiting} wait, and ever more"
-            advice = "Open it, and look for its slowest step or sink"
+            waiting = plural(flow.lag_events or 0, "event")
+            message = f"{_title(flow)} is falling behind: {waiting} waiting and growing"
+            advice = "Open it and find the slowest step or sink"
             advice += "." if flow.latency else "; or raise `batch.max_events`."
             yield _of(flow, "warning", "lag_growing", message, advice, _moment(since))
 
@@ -199,20 +215,20 @@ def latency_missed(scene: Scene) -> Iterator[Attention]:
         since = goal.get("missed_since")
         if flow.status != "active" or since is None or scene.look.at.timestamp() - since < MISSED_S:
             continue
-        title = f"{_title(flow)} does not keep its latency of {goal['target_ms']:,} ms"
+        title = f"{_title(flow)} misses its latency goal of {goal['target_ms']:,} ms"
         message = f"{title} (now {goal['p99_ms']:,.0f} ms): {goal['reason']}"
         severity: Severity = "info" if goal["cause"] == "backlog" else "warning"
         yield _of(flow, severity, "latency_missed", message, LATENCY_ADVICE[goal["cause"]], _moment(since))
 
 
 LATENCY_ADVICE = {
-    "fixed_cost": "Allow more time, such as `latency: 1s`; or look for the slowest step or sink, and give a "
-    "slow sink a pipeline of its own.",
-    "rate": "Allow more time, so that micro-batches can be larger; or look for the slowest step or sink; or "
-    "give Spark more cores.",
-    "backlog": "Wait: the goal is kept again when the backlog is gone.",
-    "stuck": "Open it, and look at its sinks and its log: a sink or a step may wait for another system.",
-    "uneven": "Look for other work on the machine, and for a sink that is slow at times; or allow more time.",
+    "fixed_cost": "Raise the goal, such as `latency: 1s`; or find the slowest step or sink, and move a slow "
+    "sink to a separate pipeline.",
+    "rate": "Raise the goal to allow larger micro-batches; or find the slowest step or sink; or give Spark "
+    "more cores.",
+    "backlog": "No action needed: the goal is met again when the backlog is processed.",
+    "stuck": "Open it and check its sinks and log: a sink or step may be waiting for another system.",
+    "uneven": "Check for other load on the machine and for a sink that is sometimes slow; or raise the goal.",
 }
 """What to do about a missed latency goal, by cause."""
 
@@ -221,7 +237,7 @@ def dead_letters(scene: Scene) -> Iterator[Attention]:
     """A flow could not process events lately."""
     for key, (letters, since) in scene.look.lately.letters.items():
         if (flow := scene.look.flows.get(key)) is not None:
-            message = f"{_title(flow)} could not process {_count(letters, 'event')} in the last minutes"
+            message = f"{_title(flow)} could not process {plural(letters, 'event')} in the last minutes"
             advice = "Open its dead letters, fix the step, and replay them"
             advice += f": `penstock dead-letters ls {_name(flow)}`."
             yield _of(flow, "warning", "dead_letters", message, advice, _moment(since))
@@ -231,10 +247,10 @@ def stream_dropping(scene: Scene) -> Iterator[Attention]:
     """A stream has dropped events before a reader read them."""
     for key, (events, since) in scene.look.lately.lost.items():
         if (stream := scene.look.streams.get(key)) is not None:
-            message = f"Stream '{stream.name}' has dropped {_count(events, 'event')} in the last minutes"
-            advice = "Open it to see why. Faster readers keep events, as do higher limits and "
+            message = f"Stream '{stream.name}' dropped {plural(events, 'event')} in the last minutes"
+            advice = "Open it to see why. To keep events, use faster readers, higher limits or "
             advice += "`buffer: {mode: block}`"
-            advice += "." if _pipeline_of(stream) else ", a longer retention, or `wal: {on_full: block}`."
+            advice += "." if _pipeline_of(stream) else ", a longer retention or `wal: {on_full: block}`."
             yield _of_stream(stream, "warning", "stream_dropping", message, advice, _moment(since))
 
 
@@ -242,11 +258,11 @@ def unended_transactions(scene: Scene) -> Iterator[Attention]:
     """Events were processed without the rest of their transaction."""
     for key, (transactions, since) in scene.look.lately.unended.items():
         if (stream := scene.look.streams.get(key)) is not None:
-            message = f"{_count(transactions, 'transaction')} of stream '{stream.name}' did not end in time: "
-            message += "their events were processed without the rest"
-            advice = (
-                "Look for a producer that stopped within a transaction, or allow more time: max_tx_ms under "
+            message = (
+                f"{plural(transactions, 'transaction')} of stream '{stream.name}' did not complete in time: "
             )
+            message += "their events were processed without the rest"
+            advice = "Check for a producer that stopped within a transaction, or raise max_tx_ms under "
             advice += "batch in the pipelines that read this stream."
             yield _of_stream(stream, "warning", "transaction_unended", message, advice, _moment(since))
 
@@ -255,12 +271,13 @@ def lost_by_restart(scene: Scene) -> Iterator[Attention]:
     """Events that were in memory are gone."""
     for key, (events, since) in scene.look.lately.restart.items():
         if (stream := scene.look.streams.get(key)) is not None:
-            message = f"Stream '{stream.name}' has lost {_count(events, 'event')}: they were in memory only, "
-            message += "and Penstock was restarted"
-            advice = "Set `wal: {enabled: true}` if the stream must keep its events over a restart."
+            message = f"Stream '{stream.name}' lost {plural(events, 'event')}: they were only in memory, "
+            message += "and Penstock restarted"
+            advice = "Set `wal: {enabled: true}` if events of this stream must survive a restart."
             if pipeline := _pipeline_of(stream):
                 advice = (
-                    f"Send them again, and set `buffer: {{type: wal}}` in pipeline '{pipeline}' to keep them."
+                    f"Send them again, and set `buffer: {{type: wal}}` in pipeline '{pipeline}' to keep "
+                    "events on disk."
                 )
             yield _of_stream(stream, "error", "lost_restart", message, advice, _moment(since))
 
@@ -273,7 +290,7 @@ def resting(scene: Scene) -> Iterator[Attention]:
         verb = "resume" if flow.status == "paused" else "start"
         then = f"then {verb} it: `penstock {verb} {_name(flow)}`"
         if flow.error.get("problems"):
-            message = f"{_title(flow)} is {flow.status}, and is not valid{_why(flow)}"
+            message = f"{_title(flow)} is {flow.status} and not valid{_why(flow)}"
             advice = f"Open it and fix the highlighted errors; {then}."
             yield _of(flow, "info", "invalid", message, advice, _erred(flow))
         else:
@@ -283,6 +300,7 @@ def resting(scene: Scene) -> Iterator[Attention]:
 
 RULES: tuple[Rule, ...] = (
     no_worker,
+    worker_stuck,
     disk,
     failed,
     unplaced,
@@ -349,18 +367,14 @@ def _catch_up(flow: FlowPulse, sink: str) -> str:
     """The hint on how to let a sink catch up, by the status of its flow."""
     verb = {"paused": "resume", "stopped": "start", "failed": "start"}.get(flow.status)
     if verb is not None:
-        return f"then {verb} it: `penstock {verb} {_name(flow)}`, and the sink catches up by itself"
-    return f"then let it catch up: `penstock catch-up {_name(flow)} {sink}`"
+        return f"then {verb} it: `penstock {verb} {_name(flow)}`, and the sink catches up automatically"
+    return f"then run `penstock catch-up {_name(flow)} {sink}`"
 
 
 def _fix(flow: FlowPulse, then: str) -> str:
     hint = str((flow.error or {}).get("hint") or "").strip().rstrip(".")
-    hint = hint or "open it, read its error and its log, and fix the cause"
+    hint = hint or "open it, check the error and the log, and fix the cause"
     return f"{hint[0].upper()}{hint[1:]}; {then}."
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _moment(at: float) -> datetime:

@@ -15,10 +15,11 @@ import structlog
 from penstock.control.events.sinks import state_of
 from penstock.control.graph.layout import FlowLayout, Layout, key_of
 from penstock.control.monitor.history import Values
-from penstock.control.monitor.meters import WINDOW_S, Growth, Meter
+from penstock.control.monitor.meters import Growth
 from penstock.control.monitor.snapshot import FlowPulse, ReaderPulse, SinkPulse, StreamPulse
 from penstock.control.registry.records import FlowState, Running
 from penstock.engine.delivery.sink_states import Standing, read_standings
+from penstock.engine.runtime.meter import WINDOW_S, Meter
 
 log = structlog.get_logger()
 

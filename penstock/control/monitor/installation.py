@@ -17,7 +17,8 @@ from penstock.settings import Loaded, Setting, catalogue
 
 MASK = "***"
 SECRET_NAME = re.compile(
-    r"pass(word|wd|phrase)?$|secret|token|api.?key|access.?key|private.?key|credential|authorization|^cookie",
+    r"pass(word|wd|phrase)?$|secret(?!s\.)|secrets\.key$|token(?!_file)|api.?key|access.?key|private.?key|credential"
+    r"|authorization|^cookie",
     re.IGNORECASE,
 )
 SECRET_IN_URL = re.compile(

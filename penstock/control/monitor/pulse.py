@@ -21,10 +21,11 @@ from penstock.control.graph.layout import Layouts, key_of
 from penstock.control.monitor.attention import Scene, attention
 from penstock.control.monitor.flow_sampling import FlowSampler
 from penstock.control.monitor.history import STEP_MS, History, Series, Values
-from penstock.control.monitor.meters import LATELY_S, Meter
+from penstock.control.monitor.meters import LATELY_S
 from penstock.control.monitor.snapshot import (
     Attention,
     FlowPulse,
+    GoneWorker,
     Lately,
     Look,
     StreamPulse,
@@ -32,6 +33,7 @@ from penstock.control.monitor.snapshot import (
     WorkerPulse,
 )
 from penstock.control.monitor.stream_sampling import StreamSampler
+from penstock.engine.runtime.meter import Meter
 
 log = structlog.get_logger()
 
@@ -132,7 +134,7 @@ class Pulse:
                 down = False
             except Exception as error:  # the registry may be out of reach for a while
                 if not down:
-                    log.warning("nobody can tell how everything is", error=str(error))
+                    log.warning("the overview could not be computed", error=str(error))
                 down = True
 
     def _look(self) -> Look:
@@ -206,7 +208,7 @@ class _Workers:
 
     def __init__(self) -> None:
         self._seen: dict[str, WorkerInfo] = {}
-        self._gone: dict[str, tuple[int, float]] = {}
+        self._gone: list[GoneWorker] = []
 
     def look(
         self, workers: list[WorkerInfo], flows: dict[str, FlowPulse], wall: float
@@ -216,7 +218,7 @@ class _Workers:
             # A worker that shuts down cleanly reports it first; one without flows leaves no flow without a
             # worker.
             if worker_id not in present and worker.state == "ready" and worker.flows:
-                self._gone[worker_id] = (worker.flows, wall)
+                self._gone.append(GoneWorker(worker_id, worker.flows, wall, worker.info.get("ailment")))
         self._seen = present
         held: dict[str, list[str]] = {}
         for key, flow in flows.items():
@@ -232,8 +234,6 @@ class _Workers:
             for worker in workers
         )
 
-    def gone(self, wall: float) -> tuple[tuple[str, int, float], ...]:
-        self._gone = {
-            worker_id: found for worker_id, found in self._gone.items() if wall - found[1] < LATELY_S
-        }
-        return tuple((worker_id, flows, since) for worker_id, (flows, since) in self._gone.items())
+    def gone(self, wall: float) -> tuple[GoneWorker, ...]:
+        self._gone = [each for each in self._gone if wall - each.since < LATELY_S]
+        return tuple(self._gone)

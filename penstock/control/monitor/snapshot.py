@@ -124,6 +124,18 @@ class Attention:
 
 
 @dataclass(frozen=True)
+class GoneWorker:
+    """A worker that has ended without signing off."""
+
+    id: str
+    flows: int
+    """The flows that it had."""
+    since: float
+    ailment: str | None = None
+    """What kept it from getting on before, if it was stuck."""
+
+
+@dataclass(frozen=True)
 class Lately:
     """Changes over the last minutes, which no single sample shows."""
 
@@ -135,8 +147,8 @@ class Lately:
     """Events of a transient stream that were lost in the last restart, and when that was."""
     growing: dict[str, float] = field(default_factory=dict)
     """Flows whose lag keeps growing, and since when."""
-    gone: tuple[tuple[str, int, float], ...] = ()
-    """Workers that disappeared without signing off, the number of their flows, and since when."""
+    gone: tuple[GoneWorker, ...] = ()
+    """Workers that disappeared without signing off."""
     unended: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Transactions of a stream that did not end in time, and since when."""
 

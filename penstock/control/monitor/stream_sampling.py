@@ -9,9 +9,10 @@ import structlog
 
 from penstock.control.graph.layout import Layout, key_of
 from penstock.control.monitor.history import Values
-from penstock.control.monitor.meters import Growth, Meter
+from penstock.control.monitor.meters import Growth
 from penstock.control.monitor.snapshot import ReaderPulse, StreamPulse
 from penstock.control.streams.pages import Stats, stats_of
+from penstock.engine.runtime.meter import Meter
 
 log = structlog.get_logger()
 
@@ -89,7 +90,7 @@ class StreamSampler:
         try:
             stats = stats_of(layout.doors[stream])
         except Exception as error:  # it is being removed, or its disk is out of reach
-            log.debug("a stream cannot be looked at", stream=stream, error=str(error))
+            log.debug("a stream could not be sampled", stream=stream, error=str(error))
             self._found.pop(stream, None)
             self._values.pop(stream, None)
             return

@@ -31,7 +31,7 @@ def bound_socket(bind: str) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address, family=family)
     except OSError as error:
-        message = f"a worker cannot listen on {bind}: {error.strerror or error}"
+        message = f"the worker can't listen on {bind}: {error.strerror or error}"
         raise Invalid(Problem(code="cannot_listen", message=message, path="worker.bind")) from None
 
 
@@ -59,7 +59,7 @@ def certificate_files(settings: Settings) -> CertificateFiles:
 
 def lonely_key(section: str) -> Problem:
     """What is wrong with a key whose certificate is not named."""
-    message = "there is a key, and no certificate"
+    message = "a key is set, but no certificate"
     return Problem(
         code="no_certificate", message=message, path=f"{section}.key", hint=f"set {section}.certificate"
     )
@@ -87,7 +87,8 @@ def _make(files: CertificateFiles) -> None:
         raise Invalid(
             Problem(
                 code="no_certificate",
-                message="to answer other machines, a worker needs a certificate, and there is no `openssl`",
+                message="a worker needs a certificate to accept connections from other machines, and "
+                "`openssl` is not installed",
                 path="worker.certificate",
                 hint="set worker.certificate and worker.key, or install openssl",
             )

@@ -12,12 +12,10 @@ from pydantic import BaseModel
 from penstock.connectors.probe import Probe
 from penstock.engine.plan.connections import ConnectorRole, probe_connector
 from penstock.engine.plan.declared_site import declared_site
+from penstock.policy import Policy
 
 if TYPE_CHECKING:
     from penstock.control.fleet.worker import Worker
-
-PROBE_S = 60.0
-"""Seconds to wait for a connection test; the first one of a connector may have to download its jars."""
 
 
 class ProbeRequest(BaseModel):
@@ -43,5 +41,6 @@ def _probe(worker: Worker, request: ProbeRequest) -> Probe:
         record = worker.registry.find(kind, name)
         return record.document if record else None
 
-    site = declared_site({}, lookup, worker.settings.defaults.model_dump())
-    return probe_connector(request.role, request.spec, site, worker.spark)
+    settings = worker.settings
+    site = declared_site({}, lookup, settings.defaults.model_dump(), Policy.of(settings))
+    return probe_connector(request.role, request.spec, site, worker.spark, lookup=lookup)

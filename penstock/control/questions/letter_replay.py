@@ -119,7 +119,9 @@ def _not_asked(letter: Letter) -> RefusedLetter:
     state = letter.mark.state
     hints = {
         "discarded": f"restore it first: `penstock dead-letters discard NAME {letter.offset} --undo`",
-        "replayed": "ask for letters that were replayed: state `replayed`, or `--again`",
+        "replayed": "to replay it again, select state `replayed` or pass `--again`",
     }
-    hint = hints.get(state, f"ask for those that are {state}")
-    return RefusedLetter(code=f"letter_{state}", message=f"it is {state}", hint=hint, offset=letter.offset)
+    hint = hints.get(state, f"select letters with state {state}")
+    return RefusedLetter(
+        code=f"letter_{state}", message=f"the letter is {state}", hint=hint, offset=letter.offset
+    )

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import hmac
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
@@ -17,18 +17,21 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
 
 from penstock.connectors.probe import Probe
+from penstock.control.documents.context import context_of
 from penstock.control.documents.edits import FlowPlan, Planner
 from penstock.control.events.letters_here import Letters, LettersHere
 from penstock.control.fleet.assignments import WorkerInfo
 from penstock.control.questions.addresses import bound_socket, certificate_files, needs_tls, pinned
-from penstock.control.questions.connections import PROBE_S, ProbeRequest, connection_routes
+from penstock.control.questions.connections import ProbeRequest, connection_routes
 from penstock.control.questions.flow_files import FilesHere, FlowFiles
 from penstock.control.questions.letter_replay import ReplayAnswer, ReplayRequest, redelivery_routes
+from penstock.control.questions.limits import DEADLINE, GRACE_S, Refusal
 from penstock.control.questions.trial_worker import TestAnswer, TestRequest, test_routes
 from penstock.control.wire.methods import methods_of, proxy
-from penstock.engine.plan.analysis import Analysis, analyse, offline
+from penstock.engine.plan.analysis import Analysis, analyse
 from penstock.engine.runtime.sql_queries import Queries, QueryResult
 from penstock.errors import Conflict, Invalid, NotFound, PenstockError, Problem, Unavailable
+from penstock.policy import Policy
 from penstock.spark.driver import jvm_of
 from penstock.sql.described import FunctionInfo, described
 
@@ -37,11 +40,12 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 
-ANALYSE_TIMEOUT_S = 120.0
+EACH_S = 0.5
+"""Seconds for the analysis of each document of a bundle, beyond the deadline of a question."""
+SLACK_S = 10.0
+"""Seconds beyond the deadline of a question to wait for its answer: then the process that has it hangs."""
 POKE_TIMEOUT_S = 2.0
 REPLAY_S = 600.0
-TEST_S = 600.0
-"""Seconds to wait for tests: each has its own timeout, and a document may have many."""
 RESTART_GRACE_S = 15.0
 """Seconds beyond the drain timeout to wait for a worker's answer."""
 JUDGED_AT_ONCE = 2
@@ -49,8 +53,6 @@ JUDGED_AT_ONCE = 2
 KEPT_S = 15.0
 """Seconds to wait for files of a flow."""
 REFUSALS: tuple[type[PenstockError], ...] = (Invalid, NotFound, Conflict)
-QUERY_GRACE_S = 30.0
-"""Seconds beyond a query's timeout to wait for a worker's answer."""
 
 
 BY_SPARK = {"/analyse", "/functions", "/plan", "/query", "/test", "/probe", "/letters/replay"}
@@ -62,6 +64,8 @@ class AnalyseRequest(BaseModel):
 
     documents: list[Any]
     alone: bool = False
+    only: list[int] | None = None
+    """The places of the documents to validate; the others are there to be referred to. None: all of them."""
 
 
 class PlanRequest(BaseModel):
@@ -99,12 +103,6 @@ class QueryAnswer(BaseModel):
     problems: list[Problem] = []
 
 
-class Refusal(BaseModel):
-    """Why a worker does not answer."""
-
-    problems: list[Problem]
-
-
 class RpcServer:
     """Serves a worker's answers on the address of its settings, to clients that know its token."""
 
@@ -117,7 +115,7 @@ class RpcServer:
         host = f"[{address}]" if ":" in address else address
         self.url = settings.advertise or f"{'https' if files else 'http'}://{host}:{port}"
         config = uvicorn.Config(
-            _app(worker),
+            worker.limited(_app(worker)),
             log_level="warning",
             access_log=False,
             lifespan="off",
@@ -218,48 +216,62 @@ def _app(worker: Worker) -> FastAPI:
 
 
 def _analyse(worker: Worker, request: AnalyseRequest) -> list[Analysis]:
-    lookup, known = offline(request.documents)
-    registry, defaults = worker.registry, worker.settings.defaults.model_dump()
-
-    def look_up(kind: str, name: str) -> Any:
-        found = lookup(kind, name)
-        if found is not None or request.alone:
-            return found
-        record = registry.find(kind, name)
-        return record.document if record else None
-
-    def know(kind: str) -> set[str]:
-        return known(kind) if request.alone else known(kind) | registry.ids(kind)
-
-    allow_python = worker.settings.allow_python
+    lookup, known = context_of(request.documents, worker.registry, alone=request.alone)
+    settings, policy = worker.settings, Policy.of(worker.settings)
+    defaults, allow_python = settings.defaults.model_dump(), settings.allow_python
+    chosen = range(len(request.documents)) if request.only is None else request.only
+    session = worker.spark.newSession() if chosen and worker.spark is not None else None  # one for all
     return [
-        analyse(raw, look_up, know, defaults, worker.spark, allow_python=allow_python)
-        for raw in request.documents
+        analyse(
+            request.documents[i], lookup, known, defaults, session, policy=policy, allow_python=allow_python
+        )
+        for i in chosen
     ]
+
+
+class QuestionFailed(PenstockError):
+    """A question that was ended: by its deadline, for lack of memory, or with the process that had it."""
+
+    def __init__(self, status: int, problems: list[Problem]) -> None:
+        super().__init__(*problems)
+        self.status = status
+
+
+def _refusal(answer: httpx.Response) -> Refusal | None:
+    """The reason that a process for questions gives; None if there is none, as of one that is ending."""
+    with contextlib.suppress(ValueError):
+        return Refusal.model_validate_json(answer.content)
+    return None
 
 
 class RpcClient:
     """Sends requests to workers."""
 
-    def __init__(self) -> None:
+    def __init__(self, deadline_s: float) -> None:
+        self._deadline_s = deadline_s
+        self._patience_s = deadline_s + GRACE_S + SLACK_S
         self._http = httpx.Client(trust_env=False)
         self._pinned: dict[str, httpx.Client] = {}
         """Clients for workers on other machines, by the certificate that each of them trusts."""
 
-    def analyse(self, worker: WorkerInfo, documents: list[Any], *, alone: bool) -> list[Analysis]:
-        """The analyses of documents by a worker."""
-        body = {"documents": documents, "alone": alone}
-        answer = self._post(worker, "/analyse", ANALYSE_TIMEOUT_S, body)
+    def analyse(
+        self, worker: WorkerInfo, documents: list[Any], *, alone: bool, only: list[int]
+    ) -> list[Analysis]:
+        """The analyses of the documents at the places `only` by a worker."""
+        body = {"documents": documents, "alone": alone, "only": only}
+        more_s = len(only) * EACH_S
+        deadline = {DEADLINE: str(self._deadline_s + more_s)}
+        answer = self._post(worker, "/analyse", self._patience_s + more_s, body, headers=deadline)
         return [Analysis.model_validate(item) for item in answer.json()]
 
     def plan(self, worker: WorkerInfo, documents: list[Any]) -> list[FlowPlan]:
         """The effects on flows if these documents were saved."""
-        answer = self._post(worker, "/plan", ANALYSE_TIMEOUT_S, {"documents": documents})
+        answer = self._post(worker, "/plan", self._patience_s, {"documents": documents})
         return [FlowPlan.model_validate(item) for item in answer.json()]
 
     def functions(self, worker: WorkerInfo) -> list[FunctionInfo]:
         """The functions that SQL may call."""
-        answer = self._post(worker, "/functions", ANALYSE_TIMEOUT_S)
+        answer = self._post(worker, "/functions", self._patience_s)
         return [FunctionInfo.model_validate(item) for item in answer.json()]
 
     def catch_up(self, worker: WorkerInfo, uid: str, sink: str) -> bool:
@@ -280,8 +292,10 @@ class RpcClient:
 
     def query(self, worker: WorkerInfo, request: QueryRequest) -> QueryAnswer:
         """The result of a query on a worker."""
-        timeout = request.timeout_s + QUERY_GRACE_S
-        return QueryAnswer.model_validate(self._post(worker, "/query", timeout, request.model_dump()).json())
+        deadline = {DEADLINE: str(request.timeout_s)}
+        timeout = request.timeout_s + GRACE_S + SLACK_S
+        answer = self._post(worker, "/query", timeout, request.model_dump(), deadline)
+        return QueryAnswer.model_validate(answer.json())
 
     def replay(self, worker: WorkerInfo, request: ReplayRequest) -> ReplayAnswer:
         """The result of a replay of dead letters on a worker."""
@@ -290,11 +304,13 @@ class RpcClient:
 
     def test(self, worker: WorkerInfo, request: TestRequest) -> TestAnswer:
         """The result of a test run on a worker."""
-        return TestAnswer.model_validate(self._post(worker, "/test", TEST_S, request.model_dump()).json())
+        answer = self._post(worker, "/test", self._patience_s, request.model_dump())
+        return TestAnswer.model_validate(answer.json())
 
     def probe(self, worker: WorkerInfo, request: ProbeRequest) -> Probe:
         """The result of a connection test on a worker."""
-        return Probe.model_validate(self._post(worker, "/probe", PROBE_S, request.model_dump()).json())
+        answer = self._post(worker, "/probe", self._patience_s, request.model_dump())
+        return Probe.model_validate(answer.json())
 
     def files(self, worker: WorkerInfo) -> FlowFiles:
         """The files of flows that a worker keeps."""
@@ -310,7 +326,7 @@ class RpcClient:
         try:
             answer = self._client(worker.certificate).post(url, content=body, headers=headers, timeout=KEPT_S)
         except httpx.HTTPError:
-            message = f"worker {worker.id[:8]}, which has the files of this flow, does not answer"
+            message = f"worker {worker.id[:8]}, which has the files of this flow, is not responding"
             raise Unavailable(Problem(code="worker_away", message=message)) from None
         kind = next((cls for cls in REFUSALS if cls.status == answer.status_code), None)
         if kind is not None:
@@ -323,10 +339,20 @@ class RpcClient:
         with contextlib.suppress(httpx.HTTPError):
             self._post(worker, "/poke", POKE_TIMEOUT_S)
 
-    def _post(self, worker: WorkerInfo, path: str, timeout: float, body: Any = None) -> httpx.Response:
+    def _post(
+        self,
+        worker: WorkerInfo,
+        path: str,
+        timeout: float,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        authorised = {"Authorization": f"Bearer {worker.token}", **(headers or {})}
         answer = self._client(worker.certificate).post(
-            worker.url + path, json=body, timeout=timeout, headers={"Authorization": f"Bearer {worker.token}"}
+            worker.url + path, json=body, timeout=timeout, headers=authorised
         )
+        if answer.is_error and (given := _refusal(answer)) is not None:
+            raise QuestionFailed(answer.status_code, given.problems)
         answer.raise_for_status()
         return answer
 

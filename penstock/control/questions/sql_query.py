@@ -19,7 +19,7 @@ class QueryRefused(PenstockError):
 def ask(service: Service, sql: str, limit: int, timeout_ms: int) -> QueryResult:
     """The rows that a query over streams finds."""
     request = QueryRequest(sql=sql, limit=limit, timeout_s=timeout_ms / 1000)
-    answer = service.judge.ask(lambda worker: service.rpc.query(worker, request), _no_worker())
+    answer = service.judge.ask(lambda worker: service.rpc.query(worker, request), _no_worker(), by="apart")
     if answer.result is None:
         raise QueryRefused(answer.status, answer.problems)
     return answer.result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from penstock.engine.trials.result import TestResult
 from penstock.engine.trials.samples import Text
 from penstock.engine.trials.trial import Bench, try_out
 from penstock.errors import PenstockError, Problem, Unavailable
+from penstock.policy import Policy
+from penstock.settings import Settings
 
 if TYPE_CHECKING:
     from penstock.control.fleet.worker import Worker
@@ -26,9 +29,6 @@ AT_ONCE = 2
 
 PATIENCE_S = 20.0
 """Seconds that a test run waits for others to end."""
-
-LONGEST_S = 60.0
-"""Timeout in seconds of a test run, or of one test of a document."""
 
 
 class TestRequest(BaseModel):
@@ -46,7 +46,7 @@ class TestRequest(BaseModel):
 class Tested(TestResult):
     """The result of a test run, or of the tests of a document."""
 
-    cases: list[CaseResult] | None = Field(default=None, description="How the document's own tests ended.")
+    cases: list[CaseResult] | None = Field(default=None, description="Results of the document's tests.")
 
 
 class TestAnswer(BaseModel):
@@ -74,7 +74,7 @@ def test_routes(worker: Worker) -> APIRouter:
 
 def _waiting(worker: Worker, request: TestRequest, places: threading.BoundedSemaphore) -> Tested:
     if not places.acquire(timeout=PATIENCE_S):
-        message = f"{AT_ONCE} test runs are under way"
+        message = f"{AT_ONCE} test runs are already running"
         raise Unavailable(Problem(code="busy", message=message, hint="try again in a moment"))
     try:
         return _tested(worker, request)
@@ -89,30 +89,38 @@ def _tested(worker: Worker, request: TestRequest) -> Tested:
         record = registry.find(kind, name)
         return record.document if record else None
 
-    bench = Bench(worker.spark, lookup, registry.ids, settings.defaults.model_dump(), settings.allow_python)
+    defaults, policy = settings.defaults.model_dump(), Policy.of(settings)
+    bench = Bench(worker.spark, lookup, registry.ids, defaults, settings.allow_python, policy)
+    seconds = settings.questions.deadline_ms / 1000
+    until = time.monotonic() + seconds
     if request.cases is not None:
-        cases = [_in_time(bench, request, name) for name in cases_of(request.document, request.cases)]
+        cases = [
+            _in_time(bench, request, case, until, settings)
+            for case in cases_of(request.document, request.cases)
+        ]
         return Tested(ok=all(case.passed for case in cases), cases=cases)
     samples = (
         Text(request.text.encode(), request.content_type)
         if request.text is not None
         else request.events or []
     )
-    with limited(worker.spark, LONGEST_S, "test") as over:
+    with limited(worker.spark, seconds, "test") as over:
         trial = try_out(bench, request.document, samples, request.given)
     if over.is_set():
-        raise _too_long()
+        raise _too_long(settings)
     return Tested(**dict(trial.result))
 
 
-def _in_time(bench: Bench, request: TestRequest, case: Any) -> CaseResult:
-    with limited(bench.spark, LONGEST_S, "test") as over:
+def _in_time(bench: Bench, request: TestRequest, case: Any, until: float, settings: Settings) -> CaseResult:
+    with limited(bench.spark, max(0.0, until - time.monotonic()), "test") as over:
         result = run_case(bench, request.document, case)
     if over.is_set():
-        return result.model_copy(update={"passed": False, "errors": _too_long().problems})
+        return result.model_copy(update={"passed": False, "errors": _too_long(settings).problems})
     return result
 
 
-def _too_long() -> TookTooLong:
-    message = f"the test run was ended after {LONGEST_S:g} s"
-    return TookTooLong(Problem(code="test_timeout", message=message, hint="give fewer events"))
+def _too_long(settings: Settings) -> TookTooLong:
+    seconds = settings.questions.deadline_ms / 1000
+    message = f"the test run was stopped after {seconds:g} s"
+    hint = "use fewer events, or run fewer tests at once; questions.deadline_ms allows more time"
+    return TookTooLong(Problem(code="test_timeout", message=message, hint=hint))

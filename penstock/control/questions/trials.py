@@ -27,7 +27,7 @@ def ask(service: Service, request: TestRequest) -> Tested:
     """The result of a test run on a worker."""
     message, hint = "no worker is ready for a test run", "wait a moment and try again"
     no_worker = Problem(code="no_worker", message=message, hint=hint)
-    answer = service.judge.ask(lambda worker: service.rpc.test(worker, request), no_worker)
+    answer = service.judge.ask(lambda worker: service.rpc.test(worker, request), no_worker, by="apart")
     if answer.result is None:
         raise TestRefused(answer.status, answer.problems)
     return answer.result

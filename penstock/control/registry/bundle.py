@@ -46,8 +46,8 @@ class Plan:
 
 def export(conn: Connection) -> JsonObject:
     """Every document, each after the documents it refers to."""
-    records = sorted(_records(conn).values(), key=lambda record: (KINDS.index(record.kind), record.id))
-    return {"apiVersion": API_VERSION, "kind": "Bundle", "documents": [_exported(each) for each in records]}
+    found = sorted(records(conn).values(), key=lambda record: (KINDS.index(record.kind), record.id))
+    return {"apiVersion": API_VERSION, "kind": "Bundle", "documents": [_exported(each) for each in found]}
 
 
 def parse(documents: Sequence[JsonObject]) -> list[Entry]:
@@ -58,12 +58,13 @@ def parse(documents: Sequence[JsonObject]) -> list[Entry]:
         try:
             entry = _entry(index, given)
         except Invalid as error:
-            problems.extend(_inside(index, problem) for problem in error.problems)
+            problems.extend(in_bundle(index, given, problem) for problem in error.problems)
             continue
         first = entries.setdefault((entry.kind, entry.id), entry)
         if first is not entry:
             message = f"the bundle has {entry.kind.lower()} '{entry.id}' already, as documents[{first.index}]"
-            problems.append(_inside(index, Problem(code="duplicate", message=message, path="metadata.name")))
+            problem = Problem(code="duplicate", message=message, path="metadata.name")
+            problems.append(in_bundle(index, given, problem))
     if problems:
         raise Invalid(*problems)
     return list(entries.values())
@@ -75,7 +76,7 @@ def plan(conn: Connection, entries: Sequence[Entry], mode: Mode) -> Plan:
     Invalid when an entry would refer to a document that does not exist after the import. As everywhere, a
     document with a flow that is not active may.
     """
-    present = _records(conn)
+    present = records(conn)
     known: dict[str, set[str]] = {kind: set() for kind in KINDS}
     for kind, document_id in present if mode == "merge" else ():
         known[kind].add(document_id)
@@ -85,7 +86,14 @@ def plan(conn: Connection, entries: Sequence[Entry], mode: Mode) -> Plan:
     known["Stream"] |= {pipeline + INPUT for pipeline in known["Pipeline"]}
     saves = [(entry, present.pop((entry.kind, entry.id), None)) for entry in entries]
     active = [entry for entry, record in saves if _desired(entry, record) == "active"]
-    require_known([(f"documents[{entry.index}].", entry.document) for entry in active], known)
+    problems = []
+    for entry in active:
+        try:
+            require_known([("", entry.document)], known)
+        except Invalid as error:
+            problems += [in_bundle(entry.index, entry.document, problem) for problem in error.problems]
+    if problems:
+        raise Invalid(*problems)
     return Plan(saves, list(present.values()) if mode == "replace" else [])
 
 
@@ -145,15 +153,25 @@ def _desired(entry: Entry, record: Record | None) -> str:
     return entry.desired or (record.flow.desired if record and record.flow else "active")
 
 
-def _records(conn: Connection) -> dict[tuple[str, str], Record]:
-    records = [queries.to_record(row) for row in conn.execute(queries.select_records())]
-    return {(record.kind, record.id): record for record in records}
+def records(conn: Connection) -> dict[tuple[str, str], Record]:
+    """Every document by its kind and id."""
+    found = [queries.to_record(row) for row in conn.execute(queries.select_records())]
+    return {(record.kind, record.id): record for record in found}
 
 
 def _exported(record: Record) -> JsonObject:
     return {**record.document, "status": record.flow.desired} if record.flow else record.document
 
 
-def _inside(index: int, problem: Problem) -> Problem:
+def in_bundle(index: int, given: object, problem: Problem) -> Problem:
+    """A problem of a document with the kind and name of the document, and its place in the bundle."""
     place = f"documents[{index}]"
-    return problem.model_copy(update={"path": f"{place}.{problem.path}" if problem.path else place})
+    path = f"{place}.{problem.path}" if problem.path else place
+    return problem.model_copy(update={"path": path, "message": f"{_title(given)}{problem.message}"})
+
+
+def _title(given: object) -> str:
+    """Kind and name of a document, such as `pipeline 'orders': `; empty if it has none."""
+    metadata = given.get("metadata") if isinstance(given, Mapping) else None
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return f"{str(given.get('kind')).lower()} '{name}': " if isinstance(given, Mapping) and name else ""

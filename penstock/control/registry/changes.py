@@ -115,8 +115,8 @@ def require_current(record: Record, expected: str | None) -> None:
         raise PreconditionFailed(
             Problem(
                 code="stale_revision",
-                message=f"{record.kind.lower()} '{record.name}' is at revision {record.revision} now",
-                hint="read it again and repeat the change on what it says",
+                message=f"{record.kind.lower()} '{record.name}' is now at revision {record.revision}",
+                hint="read the document again and repeat the change",
             )
         )
 
@@ -167,7 +167,7 @@ def require_same(record: Record, document: JsonObject) -> tuple[str, str, str]:
                 code="id_changed",
                 message=f"the name must keep the id '{record.id}', which can't be changed later",
                 path="metadata.name",
-                hint="create another document, or change only case and spaces",
+                hint="create another document, or change only upper and lower case or spaces",
             )
         )
     return kind, document_id, name

@@ -12,7 +12,8 @@ import yaml
 
 from penstock.control.registry.records import Diff, DiffEntry, JsonObject
 from penstock.errors import Invalid, Problem, did_you_mean
-from penstock.specs.documents import KINDS, NAME, RUNNABLE, derive_id
+from penstock.specs.documents import KINDS, RUNNABLE, derive_id
+from penstock.specs.names import name_fault
 
 DESIRED = ("active", "paused", "stopped")
 
@@ -27,7 +28,7 @@ def as_json(document: Any) -> JsonObject:
     except (TypeError, ValueError, RecursionError) as error:
         raise Invalid(Problem(code="not_json", message=f"the document is not JSON: {error}")) from None
     if not isinstance(copy, dict):
-        raise Invalid(Problem(code="not_a_document", message="a document is a mapping"))
+        raise Invalid(Problem(code="not_a_document", message="a document must be a mapping"))
     return copy
 
 
@@ -38,7 +39,7 @@ def identity(document: JsonObject) -> tuple[str, str, str]:
     problems = []
     if kind not in KINDS:
         problems.append(_unknown("kind", kind, KINDS))
-    if not isinstance(name, str) or not NAME.fullmatch(name):
+    if not isinstance(name, str) or name_fault(name) is not None:
         message = "a document needs a valid name"
         problems.append(Problem(code="invalid_name", message=message, path="metadata.name"))
     if problems:

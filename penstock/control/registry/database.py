@@ -82,7 +82,7 @@ def _parse(url: str) -> URL:
     if parsed is None or parsed.get_backend_name() not in ("sqlite", "postgresql"):
         raise _unsupported("the registry URL names no supported database")
     if parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:"):
-        raise _unsupported("a registry cannot live in memory: several processes share it")
+        raise _unsupported("a registry can't be in memory: several processes share it")
     return parsed
 
 

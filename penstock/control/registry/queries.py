@@ -183,7 +183,7 @@ def _has_label(label: str) -> ColumnElement[bool]:
 def _order(sort: str) -> list[ColumnElement[Any]]:
     column = _SORTS.get(sort.removeprefix("-"))
     if column is None:
-        message = f"cannot sort by '{sort}'"
+        message = f"can't sort by '{sort}'"
         raise Invalid(Problem(code="unknown_sort", message=message, hint=did_you_mean(sort, _SORTS)))
     # The id makes the order total, so that pages neither repeat nor skip.
     return [column.desc(), documents.c.id.desc()] if sort.startswith("-") else [column, documents.c.id]

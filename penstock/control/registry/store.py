@@ -111,6 +111,11 @@ class Registry:
                 conn, kind, text=search, status=status, label=label, sort=sort, limit=limit, offset=offset
             )
 
+    def records(self) -> dict[tuple[str, str], Record]:
+        """Every document by its kind and id: one query."""
+        with self.engine.connect() as conn:
+            return bundle.records(conn)
+
     def ids(self, kind: str) -> set[str]:
         """The ids of all documents of a kind."""
         with self.engine.connect() as conn:
@@ -328,7 +333,7 @@ def name_in_use(existing: Record) -> Conflict:
     return Conflict(
         Problem(
             code="name_in_use",
-            message=f"{existing.kind.lower()} '{existing.name}' has the id '{existing.id}' already",
+            message=f"{existing.kind.lower()} '{existing.name}' already has the id '{existing.id}'",
             path="metadata.name",
             hint="choose another name, or update the existing document",
         )

@@ -27,6 +27,10 @@ AHEAD_S = 0.5
 """Seconds before its end that a door in use is looked up again."""
 
 
+KEPT = 1_000
+"""Doors that are cached."""
+
+
 @dataclass(frozen=True)
 class Door:
     """A stream with its settings at one time."""
@@ -87,7 +91,7 @@ class Doors:
         place = self._service.streams.place(name)
         version = config_version(place.directory)
         door = door_at(self._service.streams, place)
-        if len(self._known) > 10_000:  # streams come and go: those still in use are soon cached again
+        if len(self._known) >= KEPT:  # streams come and go: those still in use are soon cached again
             self._known = {}
         self._known[place.id] = _Known(door, version, edits, time.monotonic() + FRESH_S)
         return door

@@ -90,7 +90,7 @@ class Entrances:
             raise NotFound(
                 Problem(
                     code="not_found",
-                    message=f"there is no source '{name}' that events can be sent to",
+                    message=f"there is no http source '{name}'",
                     hint=did_you_mean(name, self._index.names)
                     if self._index.names
                     else "create a Source of type http, or a Pipeline that has one",
@@ -98,7 +98,7 @@ class Entrances:
             )
         if len(found) > 1:
             titles = " and ".join(each.title for each in found)
-            hint = "use the id of the one you mean, or change a path"
+            hint = "use an id instead, or change a path"
             raise Conflict(
                 Problem(code="ambiguous_path", message=f"{titles} have the path '{name}'", hint=hint)
             )
@@ -106,8 +106,8 @@ class Entrances:
             raise Conflict(
                 Problem(
                     code="nobody_reads",
-                    message=f"{found[0].title} has no stream, and no pipeline takes events from it",
-                    hint="set its spec.stream, or name it as the source of a pipeline",
+                    message=f"{found[0].title} has no stream, and no pipeline reads it",
+                    hint="set its spec.stream, or use it as the source of a pipeline",
                 )
             )
         return found[0]

@@ -15,6 +15,7 @@ import structlog
 from penstock.control.registry.documents import Documents
 from penstock.control.registry.records import Mark, Record
 from penstock.errors import Conflict, Invalid, NotFound, Problem, Unavailable, did_you_mean
+from penstock.plurals import plural
 from penstock.settings import Settings
 from penstock.specs.documents import (
     API_VERSION,
@@ -43,10 +44,14 @@ log = structlog.get_logger()
 
 MAINTAIN_S = 2.0
 
+ROUND = 200
+"""Streams that are maintained every `MAINTAIN_S`: more would be opened, and keep a core busy. With 10,000
+streams each has its turn every 100 seconds; appends apply the limits of size themselves."""
+
 STALE_S = 30.0
 """Streams for dead letters appear without a change of any document; they are looked after this much later."""
 
-_COPY = "make another stream, and copy with a pipeline what you need"
+_COPY = "create another stream and copy the events with a pipeline"
 
 DEAD = ".dead"
 """The suffix of a flow's id for the stream of its dead letters."""
@@ -188,8 +193,8 @@ class Streams:
         place = self._at(input_id(record.id), record.uid, before, storage=True)
         unread = self.log_at(place.directory).unread()
         if unread:
-            message = f"the buffer holds {unread:,} events that pipeline '{record.name}' has not read"
-            hint = "let the pipeline read them before you change the type of its buffer"
+            message = f"the buffer holds {plural(unread, 'event')} that pipeline '{record.name}' has not read"
+            hint = "wait until the pipeline has read them before changing the type of its buffer"
             raise Invalid(Problem(code="storage_in_use", message=message, path="spec.buffer.type", hint=hint))
 
     def remove(self, record: Record) -> None:
@@ -239,7 +244,7 @@ class Streams:
                 storage.maintain()  # else it would still report its old contents
                 if (lost := self.lost.get(place.id, 0)) > 0:  # invariant 5
                     storage.count(lost_restart=lost)
-                    log.warning("a restart has lost events that were in memory", stream=place.id, events=lost)
+                    log.warning("events in memory were lost in a restart", stream=place.id, events=lost)
         self._thread = threading.Thread(target=self._maintain_all, name="streams", daemon=True)
         self._thread.start()
 
@@ -255,20 +260,24 @@ class Streams:
     def _maintain_all(self) -> None:
         places: list[StreamPlace] = []
         seen: Mark | None = None
-        listed_at = 0.0
+        listed_at, turn = 0.0, 0
         while not self._stop.wait(MAINTAIN_S):
             try:
                 mark = self._registry.mark()
                 if mark != seen or time.monotonic() - listed_at > STALE_S:  # to list streams is costly
                     places, seen, listed_at = list(self.all()), mark, time.monotonic()
             except Exception as error:  # the registry may be out of reach for a while
-                log.warning("streams are not looked after", error=str(error))
+                log.warning("stream maintenance failed", error=str(error))
                 continue
-            for place in places:
+            turn = turn if turn < len(places) else 0
+            due, turn = places[turn : turn + ROUND], turn + ROUND
+            for place in due:
+                if self._stop.is_set():
+                    return
                 try:
                     self.log_at(place.directory).maintain()
                 except Exception as error:
-                    log.warning("a stream is not looked after", stream=place.id, error=str(error))
+                    log.warning("maintenance of a stream failed", stream=place.id, error=str(error))
 
     # From ids to directories
 

@@ -69,7 +69,7 @@ class Moves:
             known = self._known.get(record.id)
             if known is not None and known.alive:
                 hint = f"wait for it, or undo it: `penstock stream move '{record.name}' --undo`"
-                message = f"stream '{record.name}' is being moved already"
+                message = f"stream '{record.name}' is already being moved"
                 raise Conflict(Problem(code="move_running", message=message, hint=hint))
             directories = self._directories(record)
             for directory in directories:
@@ -101,7 +101,7 @@ class Moves:
             known.cancelled.set()
             known.thread.join(CANCEL_S)
         if state.phase == "completed" or _is_there(self._directories(record)[-1]):
-            message = f"stream '{record.name}' is in Kafka already: the move cannot be undone"
+            message = f"stream '{record.name}' is already in Kafka: the move can't be undone"
             raise Conflict(Problem(code="already_moved", message=message, path="spec.storage"))
         for directory in self._directories(record):
             if not _is_there(directory):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,7 @@ from penstock.streams.storage import Bounds, Cursor
 PAGE_BYTES = 4 * 1024 * 1024
 """The size in bytes at which a page ends."""
 
-TRANSIENT = "Events are held in memory only: they are gone after a restart of Penstock."
+TRANSIENT = "Events are held in memory only and are lost when Penstock restarts."
 
 
 @dataclass(frozen=True)
@@ -84,20 +84,28 @@ def start_of(door: Door, position: Position | None, last: int | None) -> int:
 
 
 def read_page(door: Door, start: int, limit: int) -> EventPage:
-    """Events from an offset on. A gap can only be at the start: one further on ends the page before it."""
+    """Up to `limit` events from an offset on."""
+    return page_of(door, start, door.log.read(start), limit, PAGE_BYTES)
+
+
+def page_of(door: Door, start: int, chunks: Iterable[Chunk], limit: int, most_bytes: int) -> EventPage:
+    """The events of the chunks after an offset: up to `limit`, and about `most_bytes`, but at least one.
+
+    A gap can only be at the start: one further on ends the page before it.
+    """
     page, size = EventPage(start), 0
-    for chunk in door.log.read(start):
+    for chunk in chunks:
         if chunk.batch is None:
             if page.events or page.gap:
                 break
             page.gap = Gap(chunk.base, chunk.next, chunk.lost or "unknown")
             page.next = chunk.next
             continue
-        part, count = _fitting(chunk, limit - len(page.events), PAGE_BYTES - size)
+        part, count = _fitting(chunk, limit - len(page.events), most_bytes - size)
         size += part.nbytes
         page.events += to_json(part, chunk.base, chunk.time_us, door.payload)
         page.next = chunk.base + count
-        if count < chunk.next - chunk.base or len(page.events) >= limit or size >= PAGE_BYTES:
+        if count < chunk.next - chunk.base or len(page.events) >= limit or size >= most_bytes:
             break
     return page
 

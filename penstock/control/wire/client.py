@@ -73,7 +73,7 @@ class Wire:
             answer = self._http.post(f"/wire/{part}/{method}", content=body)
         except httpx.HTTPError as error:
             why = str(error) or type(error).__name__
-            raise RegistryAway(f"the server {self.url} cannot be reached: {why}") from error
+            raise RegistryAway(f"the server {self.url} can't be reached: {why}") from error
         if answer.is_success:
             return answer.content
         raise self._refusal(answer)
@@ -95,14 +95,12 @@ class Wire:
             except httpx.TransportError as error:
                 if again:
                     continue
-                raise _away(
-                    stream, f"cannot be reached: {error or type(error).__name__}", self.url
-                ) from error
+                raise _away(stream, f"can't be reached: {error or type(error).__name__}", self.url) from error
             if answer.is_success:
                 return answer.content
             refusal = self._refusal(answer)
             if isinstance(refusal, RegistryAway):
-                raise _away(stream, f"answers {answer.status_code}", self.url)
+                raise _away(stream, f"responded with {answer.status_code}", self.url)
             raise refusal
         raise AssertionError
 
@@ -117,7 +115,7 @@ class Wire:
         except (ValueError, KeyError, TypeError):
             kind = None
         if kind is None:
-            return RegistryAway(f"the server {self.url} answers {answer.status_code}")
+            return RegistryAway(f"the server {self.url} responded with {answer.status_code}")
         return kind(*problems)
 
 

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 DIRECTORY = "behind"
 """The directory of the backlog files, beside the ledger."""
 
-FULL = "no more room for what it missed"
-GONE = "the stream does not have it any more"
-OTHER = "the flow reads from another source now"
+FULL = "the storage for missed batches is full"
+GONE = "the events were removed from the stream"
+OTHER = "the flow now reads from another source"
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Backlog:
                 return False
             file, size = self._write(table, delivery)
         except Exception as error:  # one sink's backlog must not hold up the others
-            message = f"a batch that it missed could not be kept: {error}"
+            message = f"a missed batch could not be kept: {error}"
             self._log.error(message, sink=delivery.sink, batch=delivery.batch)
             return missed("lost", self._origin, why=str(error)[:200])
         number, used = table.num_rows, self._ledger.kept(delivery.sink)[1]
@@ -155,4 +155,4 @@ class Backlog:
             with pa.OSFile(str(self.directory / file)) as source:
                 return pa.ipc.open_file(source).read_all()
         except (OSError, pa.ArrowInvalid) as error:
-            raise Lost(f"its file cannot be read: {error}") from None
+            raise Lost(f"the file of the batch can't be read: {error}") from None

@@ -18,6 +18,7 @@ from penstock.engine.plan.python_steps import BATCHES
 from penstock.errors import Retryable
 from penstock.frames.python_source import BEGIN
 from penstock.frames.streams.reader import FIRST, batches_of, lost_before
+from penstock.plurals import plural
 from penstock.processors.support.event_time import LATEST, LATEST_SO_FAR
 from penstock.processors.support.ticker import Clock
 from penstock.spark.micro_batches import CurrentBatch
@@ -81,7 +82,9 @@ class MicroBatch:
     def _verify(self) -> None:
         """Raise `Retryable` unless all notes have arrived (invariant 7)."""
         if missing := unfinished(self._spool):
-            raise Retryable(f"the notes of {len(missing)} tasks did not arrive: the batch is computed again")
+            raise Retryable(
+                f"the reports of {plural(len(missing), 'task')} did not arrive: the batch is computed again"
+            )
 
     def _collected(self, df: DataFrame) -> pa.Table | list[bytes]:
         whole = df is self._df

@@ -122,7 +122,9 @@ class SinkRunner:
             self.behind, self.failures, self._due = True, 0, 0.0
             why = None if self.error is None else sink_failure(self.sink, self.error).problem
             about = {"error": why.message, "path": why.path} if why else {}
-            self.context.log.warning("falls behind: batches go on without it", sink=self.sink.id, **about)
+            self.context.log.warning(
+                "sink fell behind: batches continue without it", sink=self.sink.id, **about
+            )
             if self._order is None and self.error is not None:
                 self._back_off(self.error)
         self.context.changed.notify_all()
@@ -161,7 +163,7 @@ class SinkRunner:
         self.cancel()
         self._thread.join(JOIN_S)
         if self._thread.is_alive():
-            self.context.log.warning("does not let go at the end of the run", sink=self.sink.id)
+            self.context.log.warning("sink did not stop at the end of the run", sink=self.sink.id)
         elif self._writer is not None:
             self._writer.close()
 
@@ -212,7 +214,7 @@ class SinkRunner:
                 context.ledger.stands(sink, "in_sync" if gap is None else "catching_up")
                 if gap is None:
                     self.behind, self.failures, self.error = False, 0, None
-                    context.log.info("has caught up", sink=sink)
+                    context.log.info("sink caught up", sink=sink)
                     context.changed.notify_all()
                     return
             self._deliver_gap(gap)
@@ -234,7 +236,7 @@ class SinkRunner:
             with jobs.tagged(context.spark, self._tag):
                 events = context.backlog.events(gap, self.sink)
         except Lost as lost:
-            message = f"a batch that it missed is lost: {lost}"
+            message = f"a missed batch is lost: {lost}"
             context.log.error(message, sink=self.sink.id, batch=gap.delivery.batch)
             context.ledger.lose(gap, str(lost))
             context.backlog.drop(gap.file)
@@ -270,6 +272,8 @@ class SinkRunner:
     def _write(self, events: ComputedEvents, delivery: DeliveryId, attempts: Attempts) -> Delivered:
         context = self.context
         context.permitted()
+        # Links may have changed since the last batch. Names are looked up when a connection is opened.
+        context.flow.site.policy.require(self.sink.component, resolve=self._writer is None)
         if self._writer is None:
             self._writer = self.sink.component.open(context.flow.site)
             self._writer.permitted = context.permitted

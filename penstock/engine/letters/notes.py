@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.frames.hidden import NOTE
 from penstock.processors.join import LATE
+from penstock.redaction import redacted
 from penstock.spark.spool import lines, spooled
 from penstock.sql.names import quote
 from penstock.sql.rows import to_json
@@ -40,6 +41,10 @@ class Note:
     taken: int = 0
     given: int = 0
     ms: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.message is not None:
+            object.__setattr__(self, "message", redacted(self.message))
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ EXPLAINED = 3
 
 SOURCE = "source"
 
-UNEXPLAINED = "an expression of this step raises on this event"
+UNEXPLAINED = "an expression of this step fails on this event"
 
 
 def inputs_of(plan: Plan) -> Mapping[str, StructType]:

@@ -16,6 +16,7 @@ from penstock.engine.plan.plan import Plan
 from penstock.engine.runtime.counters import Counters
 from penstock.engine.runtime.flow_log import flow_log
 from penstock.frames.logs import LOGS
+from penstock.plurals import plural
 from penstock.processors.support.ticker import Clock
 from penstock.streams.events import RAW
 from penstock.streams.storage import Producer
@@ -56,8 +57,8 @@ class Recorder:
             chunks.close()
         self._log_letters(tally, delivery)
         for step, number in (tally.late + Counter(report.late)).items():
-            events = "1 event came" if number == 1 else f"{number} events came"
-            self._log.info(f"{events} too late", step=step, late=number, batch=delivery.batch)
+            events = plural(number, "event")
+            self._log.info(f"{events} arrived too late", step=step, late=number, batch=delivery.batch)
         self._count(report, tally)
         self._count_lost(tally, delivery)
         if report.latest and self._plan.flow.site.state is not None:
@@ -103,7 +104,7 @@ class Recorder:
     def _log_letters(self, tally: _Tally, delivery: DeliveryId) -> None:
         for (step, code), number in tally.letters.items():
             where = {"sink" if step == delivery.sink else "step": step}
-            events = "1 event is a dead letter" if number == 1 else f"{number} events are dead letters"
+            events = f"{plural(number, 'event')} could not be processed: kept as dead letters"
             reason = tally.reasons[step, code]
             self._log.warning(events, **where, code=code, letters=number, batch=delivery.batch, reason=reason)
 
@@ -113,7 +114,7 @@ class Recorder:
         if not tally.lost or place is None:
             return
         LOGS.log(place.directory).count(skipped_by_readers=tally.lost)
-        events = "1 event" if tally.lost == 1 else f"{tally.lost} events"
+        events = plural(tally.lost, "event")
         reason = tally.reasons.get(("source", "lost"))
         self._log.warning(f"{events} could not be read: {reason}", code="gap", batch=delivery.batch)
 

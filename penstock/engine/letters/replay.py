@@ -45,24 +45,26 @@ SLICE = 1000
 class RefusedLetter(Problem):
     """A letter that cannot be replayed, and why."""
 
-    offset: int = Field(description="Of the letter.")
+    offset: int = Field(description="Offset of the letter.")
 
 
 class ReplayResult(BaseModel):
     """The result of a replay of letters."""
 
-    request: str = Field(description="Names this replay; what it delivers is delivered under it.")
-    dry_run: bool = Field(default=False, description="Nothing was done: the numbers tell what could be.")
-    replayed: int = Field(default=0, description="Letters that went through to the sinks.")
-    failed_again: int = Field(default=0, description="Letters that failed again, and became new letters.")
-    refused: list[RefusedLetter] = Field(default_factory=list, description="Letters that stay as they are.")
+    request: str = Field(description="Id of this replay; its deliveries carry it.")
+    dry_run: bool = Field(default=False, description="Nothing was replayed: the numbers show what would be.")
+    replayed: int = Field(default=0, description="Letters delivered to the sinks.")
+    failed_again: int = Field(default=0, description="Letters that failed again and became new letters.")
+    refused: list[RefusedLetter] = Field(
+        default_factory=list, description="Letters that can't be replayed and stay unchanged."
+    )
     error: Problem | None = Field(
         default=None,
-        description="What has ended it early. Letters that were under way are `replaying`: the same request "
-        "lets them go on.",
+        description="Why the replay stopped early. Letters in progress have the state `replaying`: repeat "
+        "the request to continue them.",
     )
     next: int | None = Field(
-        default=None, description="There may be more letters: go on with this as `position`."
+        default=None, description="There may be more letters: continue with this as `position`."
     )
 
 
@@ -118,7 +120,7 @@ class Redelivery:
                 _refuse(result, part.offsets, unfit.problem)
             except Exception as error:
                 result.error = failure_of(error).problem
-                message = f"the replay of dead letters ended: {result.error.message}"
+                message = f"the replay of dead letters stopped: {result.error.message}"
                 self._log.warning(message, request=part.request, code=result.error.code)
                 break
 
@@ -191,6 +193,7 @@ class Redelivery:
         if output.num_rows:
             site = self._flow.site
             events = FrameEvents(plan.shaped(self._entries.frame(output), sink))
+            site.policy.require(sink.component)
             writer = sink.component.open(site)
             writer.permitted = self._permitted
 

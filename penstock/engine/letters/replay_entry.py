@@ -85,18 +85,18 @@ class Entries:
             if part_id not in self._sinks:
                 raise Unfit(
                     "unknown_step",
-                    f"there is no sink '{part_id}' any more",
+                    f"sink '{part_id}' no longer exists",
                     did_you_mean(part_id, self._sinks),
                 )
             return Entry(name, len(self._steps), part_id)
         if part == "step" and part_id == OUTPUTS and part_id not in self._steps:
             return Entry(name, len(self._steps))
         if part == "step" and part_id not in (SOURCE, *self._steps):
-            raise Unfit("unknown_step", f"there is no step '{part_id}' any more", "replay it from the start")
+            raise Unfit("unknown_step", f"step '{part_id}' no longer exists", "replay it from the start")
         first = self._steps.index(part_id) if part_id in self._steps else 0
         for step in self._flow.processors[first:]:
             if step.component.stateful:
-                message = f"the step '{step.id}' remembers events: a replayed event would change its results"
+                message = f"step '{step.id}' keeps state: a replayed event would change its results"
                 hint = "send the event to the input of the pipeline"
                 raise Unfit("stateful_replay", message, hint)
         return Entry(name, first)
@@ -148,7 +148,7 @@ class Entries:
         table = df.filter(offset.isin(*by_offset)).toArrow()
         fitting = Fitting(table)
         there = {event["offset"] for event in table.column(EVENT).to_pylist()}
-        gone = Problem(code="evicted", message="the source does not have the event any more")
+        gone = Problem(code="evicted", message="the source no longer has the event")
         for number, those in by_offset.items():
             if number in there:
                 fitting.letters[number] = those
@@ -165,19 +165,21 @@ class Entries:
         """Raise if no sink is left of those that a step has chosen for the event."""
         chosen = letter.event["sinks"]
         if chosen is not None and not set(chosen) & set(self._sinks):
-            message = f"the event is for the sink '{chosen[0]}', which is not there any more"
+            message = f"the event is for the sink '{chosen[0]}', which no longer exists"
             raise Unfit("unknown_sink", message, "replay it from the start")
 
     def _require_original(self, letter: Letter) -> None:
         """Raise unless the original event can be read again from the source."""
         if letter.mark.edit is not None:
-            message = f"it was edited as '{letter.step}' was given it, and the source has the original"
+            message = (
+                f"the edit applies to the input of '{letter.step}', but the source has the original event"
+            )
             raise Unfit("edited_letter", message, "replay it from the step")
         if not self._rereadable or letter.source_offset is None:
             hint = "replay it from the step, or send the event again"
-            raise Unfit("not_rereadable", "the source cannot give this event a second time", hint)
+            raise Unfit("not_rereadable", "the source can't read this event again", hint)
         if letter.headers.get("origin") != self._flow.position_key:
-            message = "the pipeline reads another source now"
+            message = "the pipeline now reads another source"
             raise Unfit("source_changed", message, "replay it from the step")
 
 
@@ -206,6 +208,6 @@ def _row(letter: Letter, columns: pa.Schema) -> tuple[Any, ...]:
         raise Unfit("does_not_fit", str(mismatch), "edit it, or replay it from the start") from None
     for name in event:
         if name not in columns.names:
-            message = f"'{letter.step}' is given no column '{name}'"
+            message = f"the input of '{letter.step}' has no column '{name}'"
             raise Unfit("does_not_fit", message, did_you_mean(name, columns.names))
     return row

@@ -83,7 +83,7 @@ def alone(directory: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             message = "letters of this flow are being replayed"
-            hint = "wait until that has ended"
+            hint = "wait until that replay has finished"
             raise Conflict(Problem(code="replay_under_way", message=message, hint=hint)) from None
         yield
 
@@ -265,8 +265,8 @@ class Marks:
 
 def _not_now(offset: int, state: State) -> Problem:
     hints = {
-        "replaying": "replay it again to let it go on, or discard it",
-        "replayed": "what failed again is a letter of its own",
+        "replaying": "replay it again to continue, or discard it",
+        "replayed": "an event that failed again is a new letter",
         "discarded": f"restore it first: `penstock dead-letters discard NAME {offset} --undo`",
     }
     return Problem(

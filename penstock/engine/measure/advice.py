@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.engine.measure.figures import Figures
+from penstock.plurals import plural
 
 MANY_LETTERS = 0.05
 """The share of events that, as dead letters, slow a pipeline down: each is written with its reason."""
@@ -27,20 +28,22 @@ def bottleneck(figures: Figures, max_events: int) -> Bottleneck:
     letters = figures.balance.letters / figures.events if figures.events else 0.0
     if letters > MANY_LETTERS:
         return Bottleneck(
-            f"{letters:.0%} of the events are dead letters, each of which is written with its reason",
+            f"{letters:.0%} of the events are dead letters, and each of them is written with its reason",
             "read the letters (`penstock dead-letters ls NAME`) and fix the step or the schema first",
         )
     if fixed > whole / 2:
         each = figures.events / max(1, figures.batches)
         return Bottleneck(
-            f"{fixed / whole:.0%} of the time is the fixed cost of {figures.batches:,} micro-batches of "
-            f"{each:,.0f} events, and not the events",
-            f"measure with more --events; if it stays so, raise batch.max_events (now {max_events:,})",
+            f"{fixed / whole:.0%} of the time is the fixed cost of {plural(figures.batches, 'micro-batch')} "
+            "of "
+            f"{each:,.0f} events, not the processing of events",
+            "measure with more --events; if the share stays high, raise batch.max_events (now "
+            f"{max_events:,})",
         )
     if delivering > whole / 2:
         return Bottleneck(
             f"{delivering / whole:.0%} of the time is the delivery of computed events",
-            "give the pipeline fewer sinks, or leave out columns before them",
+            "use fewer sinks, or drop columns before them",
         )
     timed = [(step.ms, step) for step in figures.steps if step.ms is not None]
     if timed and (slowest := max(timed, key=lambda pair: pair[0]))[0] > computing / 2:
@@ -48,11 +51,11 @@ def bottleneck(figures: Figures, max_events: int) -> Bottleneck:
         return Bottleneck(
             f"the step '{step.id}' takes most of the computing: {ms * 1000 / max(1, step.events_in):.1f} µs "
             "per event in its Python process",
-            "filter before it, leave out columns it does not need, or write it in SQL",
+            "filter before it, drop columns it doesn't need, or rewrite it in SQL",
         )
     used = "" if figures.cpu_us is None else f", {figures.cpu_us:.1f} µs of processor time per event"
     return Bottleneck(
         f"{computing / whole:.0%} of the time is computing in Spark: reading, decoding and the SQL steps, "
         f"which Spark runs as one job{used}",
-        "filter and leave out columns in the first step, or give the worker more cores",
+        "filter and drop columns in the first step, or give the worker more cores",
     )

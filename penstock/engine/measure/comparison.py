@@ -9,7 +9,7 @@ from typing import Literal
 
 from penstock.engine.measure.figures import Figures
 
-Verdict = Literal["faster", "slower", "no difference beyond the noise"]
+Verdict = Literal["faster", "slower", "no significant difference"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Comparison:
         """Whether the second version differs by more than the first differs from itself."""
         if self.ratio > self.noise:
             return "faster"
-        return "slower" if self.ratio < 1 / self.noise else "no difference beyond the noise"
+        return "slower" if self.ratio < 1 / self.noise else "no significant difference"
 
 
 def compare(first: Callable[[], Figures], second: Callable[[], Figures], rounds: int) -> Comparison:

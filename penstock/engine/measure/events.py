@@ -58,10 +58,10 @@ def input_of(flow: Flow, wanted: int) -> Input:
     if "finite" in type(source).model_fields:
         finite = source.model_copy(update={"finite": True})
         kind = source.type  # type: ignore[attr-defined]
-        about = f"everything that the source '{kind}' has now"
+        about = f"all current events of the source '{kind}'"
         return Input("source", about, lambda _: finite, None)
     message = "this source has no end and no recorded events"
-    hint = "publish it into a stream, and let the pipeline read that"
+    hint = "publish the source to a stream, and read that stream in the pipeline"
     raise Conflict(Problem(code="not_measurable", message=message, path="spec.source", hint=hint))
 
 
@@ -106,7 +106,7 @@ def _generated(source: Source, place: StreamPlace, wanted: int) -> Input:
         batch = generated(schema, first, min(CHUNK, wanted - first))
         size += batch.nbytes
         log.append(batch)
-    about = f"{wanted:,} events generated from the schema: the stream '{place.id}' has none here"
+    about = f"{wanted:,} events generated from the schema: the stream '{place.id}' has no events here"
     return Input("generated", about, _range(source, place, 0, wanted), wanted, size)
 
 

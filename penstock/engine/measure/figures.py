@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.plurals import plural
+
 STAGES = {
     "latestOffset": "look for events",
     "getBatch": "get the batch",
@@ -100,7 +102,7 @@ class Figures:
         """The counts that contradict each other; none if every event is accounted for."""
         found = []
         if self.counted is not None and self.counted != self.events:
-            found.append(f"the input has {self.counted} events, and the engine has read {self.events}")
+            found.append(f"the input has {plural(self.counted, 'event')}, but the engine read {self.events}")
         if self.balance.missing:
             found.append(f"{self.balance.missing} of {self.balance.events} events are not accounted for")
         return found

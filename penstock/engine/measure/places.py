@@ -12,6 +12,7 @@ from penstock.engine.plan.declared_site import declared_stream
 from penstock.engine.plan.flow import Flow, Lookup, resolve_flow
 from penstock.frames.logs import LOGS
 from penstock.frames.site import Site
+from penstock.policy import Policy
 from penstock.processors.base import Processor
 from penstock.settings import Settings
 from penstock.specs.documents import derive_id
@@ -50,6 +51,7 @@ class Places:
             dead=DEAD,
             state=self._directory / name / "state",
             allow_python=self._settings.allow_python,
+            policy=Policy.of(self._settings, all_variables=True),
         )
 
     def _stream(self, name: str) -> StreamPlace:

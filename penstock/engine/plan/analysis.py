@@ -17,6 +17,8 @@ from penstock.engine.plan.flow import Flow, Lookup, resolve_flow
 from penstock.engine.runtime.failures import failure_of
 from penstock.errors import Invalid, PenstockError, Problem
 from penstock.frames.site import Site
+from penstock.policy import UNRESTRICTED, Policy
+from penstock.specs.catalog import catalog
 from penstock.specs.documents import (
     Document,
     PipelineDocument,
@@ -25,10 +27,13 @@ from penstock.specs.documents import (
     StreamDocument,
     derive_id,
     runs,
+    what_runs,
 )
+from penstock.specs.reach import marks_in
 from penstock.specs.references import INPUT, made_stream
 from penstock.specs.stream import StreamSpec
 from penstock.specs.validation import Known, parse
+from penstock.specs.variables import refused, secrets_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,18 +59,18 @@ class StepSchema(BaseModel):
 class Analysis(BaseModel):
     """The result of the analysis of a document."""
 
-    valid: bool = Field(description="Whether it can be saved as active.")
+    valid: bool = Field(description="Whether the document can be saved as active.")
     errors: list[Problem] = Field(default_factory=list)
     warnings: list[Problem] = Field(default_factory=list)
     steps: list[StepSchema] = Field(
-        default_factory=list, description="For what runs: the columns after the source and after each step."
+        default_factory=list, description="For flows: the columns after the source and after each step."
     )
     document: dict[str, Any] | None = Field(
-        default=None, description="The document with what was inferred made explicit."
+        default=None, description="The document with inferred values made explicit."
     )
-    id: str | None = Field(default=None, description="Derived from its name; null if it has none.")
+    id: str | None = Field(default=None, description="Derived from the name; null without a name.")
     guarantee: str | None = Field(
-        default=None, description="For a valid Stream: what an acknowledgement means, in words."
+        default=None, description="For a valid Stream: the guarantee of an acknowledgement, as text."
     )
 
 
@@ -76,14 +81,19 @@ def analyse(
     defaults: Mapping[str, Any] | None = None,
     spark: SparkSession | None = None,
     *,
+    policy: Policy = UNRESTRICTED,
     allow_python: bool = False,
 ) -> Analysis:
-    """Analyse a document. Without `spark` only its structure and references are checked."""
+    """Analyse a document. Without `spark` only its structure, references and reach are checked.
+
+    Documents may share a session: views that a step registers in it are dropped with the step.
+    """
     document_id = _id(raw)
     try:
         document = parse(raw, defaults, known)
         if isinstance(document, StreamDocument):
             _check_stream(document.spec)
+        _check_reach(raw, document, policy)
         analysis = Analysis(
             valid=True, document=dict(raw), warnings=list(_warnings(raw, document)), id=document_id
         )
@@ -91,9 +101,9 @@ def analyse(
             from penstock.streams.guarantee import guarantee
 
             analysis.guarantee = guarantee(document.spec)
-        if spark is not None:
-            site = declared_site(raw, lookup, defaults or {}, allow_python=allow_python)
-            _deepen(analysis, raw, lookup, site, defaults or {}, spark.newSession())
+        if spark is not None and needs_spark(raw):
+            site = declared_site(raw, lookup, defaults or {}, policy, allow_python=allow_python)
+            _deepen(analysis, raw, lookup, site, defaults or {}, spark)
         return analysis
     except PenstockError as error:
         kept = dict(raw) if isinstance(raw, Mapping) else None
@@ -104,6 +114,37 @@ def analyse(
         structlog.get_logger().warning("not judged to the end", error=str(error))
         problem = failure_of(error).problem.model_copy(update={"path": "spec"})
         return Analysis(valid=False, errors=[problem], document=dict(raw), id=document_id)
+
+
+def _check_reach(raw: Mapping[str, Any], document: Any, policy: Policy) -> None:
+    """Refuse what the document itself names and must not reach, as far as it is written there."""
+    problems = refused(what_runs(raw).get("spec"), policy.allows_variable, "spec")
+    problems += policy.problems(document.spec, "spec")
+    problems += misplaced_secrets(raw)
+    if problems:
+        raise Invalid(*problems)
+
+
+def misplaced_secrets(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    """A problem for each secret in a step that connects to nothing: its value would get into events."""
+    spec = what_runs(raw).get("spec")
+    steps = spec.get("processors") if isinstance(spec, Mapping) else None
+    for i, step in enumerate(steps if isinstance(steps, list) else ()):
+        if not isinstance(step, Mapping) or _connects(str(step.get("type"))):
+            continue
+        for name, path in secrets_in(step, f"spec.processors[{i}]"):
+            yield Problem(
+                code="secret_not_allowed",
+                message=f"a step of type '{step.get('type')}' can't use the secret '{name}'",
+                path=path,
+                hint="secrets are for connections: sources, sinks and steps that call other systems",
+            )
+
+
+def _connects(step: str) -> bool:
+    """Whether steps of this type connect to other systems."""
+    cls = catalog("processor").classes.get(step)
+    return cls is not None and not marks_in(cls).isdisjoint(("url", "address", "database"))
 
 
 def offline(documents: Sequence[Any]) -> tuple[Lookup, Known]:
@@ -132,6 +173,13 @@ def _id(raw: Any) -> str | None:
     return derive_id(name) or None if isinstance(name, str) else None
 
 
+def needs_spark(raw: Any) -> bool:
+    """Whether Spark has something to say about a document, besides its structure and its references."""
+    if not isinstance(raw, Mapping) or raw.get("kind") in ("Stream", "Secret"):
+        return False
+    return raw.get("kind") not in ("Task", "Sink") or runs(raw)
+
+
 def _deepen(
     analysis: Analysis,
     raw: Any,
@@ -142,9 +190,6 @@ def _deepen(
 ) -> None:
     from penstock.engine.plan.plan import pinned, plan_flow
 
-    kind = raw["kind"]
-    if kind == "Stream" or (kind in ("Task", "Sink") and not runs(raw)):
-        return  # nothing about it needs Spark
     flow = resolve_flow(raw, lookup, site, defaults)
     if not flow.sinks:
         try:
@@ -190,7 +235,7 @@ def batch_warnings(flow: Flow) -> Iterator[Problem]:
     source = flow.source.component
     if flow.latency_ms is not None:  # it has set all of them
         if "availableNow" in source.trigger(flow.batch):
-            yield _no_effect("latency", "the pipeline reads what is there, and ends")
+            yield _no_effect("latency", "the pipeline reads the existing events and stops")
         return
     for name in sorted(flow.batch.model_fields_set - source.batch_fields):
         able = ", ".join(sorted(source.batch_fields)) or "none"
@@ -199,7 +244,7 @@ def batch_warnings(flow: Flow) -> Iterator[Problem]:
             code="no_effect",
             message=f"the source '{kind}' does not batch by {name}",
             path=f"spec.batch.{name}",
-            hint=f"it honours: {able}",
+            hint=f"supported: {able}",
         )
 
 
@@ -213,7 +258,7 @@ def _warnings(raw: Mapping[str, Any], document: Document) -> Iterator[Problem]:
 
 def _pipeline_warnings(spec: PipelineSpec) -> Iterator[Problem]:
     if spec.buffer is not None and not isinstance(spec.source, SourceRef) and not spec.source.held:
-        yield _no_effect("buffer", f"events of a source '{spec.source.type}' need none")
+        yield _no_effect("buffer", f"events of a source '{spec.source.type}' need no buffer")
         return
     if spec.buffer is not None and spec.buffer.spill and spec.buffer.type != "memory":
         yield _no_effect("buffer.spill", f"a buffer of type '{spec.buffer.type}' is on disk already")
@@ -232,7 +277,7 @@ def _stream_warnings(spec: StreamSpec) -> Iterator[Problem]:
         for name in sorted(wal & {"segment_bytes", "segment_ms", "max_segments"}):
             yield _no_effect(f"wal.{name}", "a database has no segments")
     if spec.storage == "kafka" and "max_segments" in wal:
-        yield _no_effect("wal.max_segments", "Kafka limits no number of segments")
+        yield _no_effect("wal.max_segments", "Kafka doesn't limit the number of segments")
     if not spec.wal.enabled:
         for name in sorted(wal & {"sync", "on_full", "max_segments"}):
             yield _no_effect(f"wal.{name}", "a transient stream is limited by its buffer and never synced")
@@ -243,7 +288,7 @@ def _stream_warnings(spec: StreamSpec) -> Iterator[Problem]:
 
 
 def _no_effect(field: str, why: str) -> Problem:
-    return Problem(code="no_effect", message=f"'{field}' changes nothing: {why}", path=f"spec.{field}")
+    return Problem(code="no_effect", message=f"'{field}' has no effect: {why}", path=f"spec.{field}")
 
 
 def _check_stream(spec: StreamSpec) -> None:
@@ -264,9 +309,9 @@ def _plain_secrets(node: Any, path: str) -> Iterator[Problem]:
             if isinstance(value, str) and value and "${" not in value and SECRET.search(str(key)):
                 yield Problem(
                     code="plain_secret",
-                    message=f"'{key}' is stored and shown as it is written",
+                    message=f"'{key}' is stored and shown in plain text",
                     path=f"{path}.{key}",
-                    hint="write ${NAME} and set that variable where the worker runs",
+                    hint="put it into a Secret, and use ${secret:NAME} here",
                 )
             yield from _plain_secrets(value, f"{path}.{key}")
     elif isinstance(node, list):

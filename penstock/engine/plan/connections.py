@@ -14,6 +14,8 @@ from penstock.connectors.probe import Probe
 from penstock.engine.runtime.failures import failure_of
 from penstock.errors import Invalid, NotFound, PenstockError, Problem, did_you_mean
 from penstock.frames.site import Site
+from penstock.policy import Policy
+from penstock.secrets import Lookup
 from penstock.specs.catalog import catalog
 from penstock.specs.problems import problems_of
 from penstock.specs.variables import resolve
@@ -66,13 +68,15 @@ def probe_connector(
     site: Site,
     spark: SparkSession,
     environment: Mapping[str, str] | None = None,
+    lookup: Lookup = lambda *_: None,
 ) -> Probe:
     """Test the connection of a connector. A spec that is not valid has its problems in the result.
 
     Fields of the place where the connector stands, such as `required` of a sink, are left aside.
     """
     try:
-        component = connector_of(role, spec, environment)
+        component = connector_of(role, spec, site.policy, environment, lookup)
+        site.policy.require(component)
     except PenstockError as error:
         return Probe(problems=error.problems)
     try:
@@ -82,7 +86,11 @@ def probe_connector(
 
 
 def connector_of(
-    role: ConnectorRole, spec: Mapping[str, Any], environment: Mapping[str, str] | None = None
+    role: ConnectorRole,
+    spec: Mapping[str, Any],
+    policy: Policy,
+    environment: Mapping[str, str] | None = None,
+    lookup: Lookup = lambda *_: None,
 ) -> Source | Sink:
     """The connector that a spec declares; `NotFound` for an unknown type, `Invalid` with all problems."""
     classes = catalog(role).classes
@@ -91,7 +99,8 @@ def connector_of(
         message = f"there is no {role} of type '{kind}'"
         raise NotFound(Problem(code="unknown_type", message=message, hint=did_you_mean(kind, classes)))
     cls = classes[kind]
-    resolved, problems = resolve(dict(spec), os.environ if environment is None else environment)
+    variables = os.environ if environment is None else environment
+    resolved, problems = resolve(dict(spec), variables, policy.allows_variable, reads=policy.reads(lookup))
     if problems:
         raise Invalid(*problems)
     own = {field.alias or name for name, field in cls.model_fields.items()}

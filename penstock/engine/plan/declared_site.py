@@ -9,6 +9,7 @@ from typing import Any
 from penstock.engine.plan.flow import Lookup
 from penstock.errors import Invalid, NotFound, Problem
 from penstock.frames.site import Site
+from penstock.policy import Policy
 from penstock.specs.catalog import catalog
 from penstock.specs.documents import StreamDocument, derive_id
 from penstock.specs.references import INPUT
@@ -21,7 +22,12 @@ NOWHERE = Path("/nonexistent")
 
 
 def declared_site(
-    raw: Mapping[str, Any], lookup: Lookup, defaults: Mapping[str, Any], *, allow_python: bool = False
+    raw: Mapping[str, Any],
+    lookup: Lookup,
+    defaults: Mapping[str, Any],
+    policy: Policy,
+    *,
+    allow_python: bool = False,
 ) -> Site:
     """The site where a document would run, with streams as their documents declare them."""
     name = derive_id(str((raw.get("metadata") or {}).get("name", "")))
@@ -35,7 +41,7 @@ def declared_site(
             derive_id(name), declared_stream(name, lookup, defaults), NOWHERE / derive_id(name)
         )
 
-    return Site(flow, 0, stream, pushed_to, allow_python=allow_python)
+    return Site(flow, 0, stream, pushed_to, allow_python=allow_python, policy=policy)
 
 
 def declared_stream(name: str, lookup: Lookup, defaults: Mapping[str, Any]) -> StreamSpec:
@@ -48,7 +54,7 @@ def declared_stream(name: str, lookup: Lookup, defaults: Mapping[str, Any]) -> S
     try:
         document = parse(found, defaults)
     except Invalid as error:
-        message = f"the stream '{name}' cannot be used as it is: {error}"
+        message = f"the stream '{name}' can't be used: {error}"
         raise NotFound(Problem(code="invalid_reference", message=message)) from None
     assert isinstance(document, StreamDocument)
     return document.spec

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 Effect = Literal["keeps", "restarts", "resets"]
 PartKind = Literal["source", "processor", "sink", "policy"]
 
-SAME, CHANGED = "nothing changes", "the change counts from the next batch on"
-ADDED, REMOVED = "it is new", "it is gone"
-NOT_BEGUN = "nothing was read yet"
-IT = "what it remembers"
+SAME, CHANGED = "no change", "the change takes effect with the next batch"
+ADDED, REMOVED = "added", "removed"
+NOT_BEGUN = "no events have been read yet"
+IT = "its state"
 POLICIES = ("batch", "commit_policy", "restart")
 
 
@@ -40,14 +40,15 @@ class StepEffect(BaseModel):
     id: str
     part: PartKind
     effect: Effect = Field(
-        description="`keeps` what it has, `restarts` from the checkpoint, or `resets`: what it has is lost."
+        description="`keeps` its state and position, `restarts` from the checkpoint, or `resets`: state and "
+        "position are lost."
     )
     why: str
-    path: str = Field(description="Where it stands in the document.")
+    path: str = Field(description="Path in the document.")
     from_: str | None = Field(
         default=None,
         alias="from",
-        description="Of what is reset: the position from which events have to be read again to rebuild it.",
+        description="With `resets`: the position from which to read events again to rebuild the state.",
     )
 
 
@@ -129,15 +130,20 @@ class _Change:
         part, kind = self.new.source, self.new.source.component.type  # type: ignore[attr-defined]
         if self.moved and self.begun:
             if self.back:
-                return _effect(part, "source", "restarts", "it goes on where it was when it was read last")
-            why = "offsets of the old source mean nothing to this one: it is read from its position on"
+                return _effect(
+                    part, "source", "restarts", "reading continues at the last position in this source"
+                )
+            why = "offsets of the old source don't apply to the new one: it is read from its start position"
             return _effect(part, "source", "resets", why, _beginning(self.new))
         if self.fresh:
             place = self.new.source.component.reads(self.new.site)
             if place is None:
-                why = f"a new checkpoint is needed: a source of type '{kind}' is then read from its start on"
+                why = f"a new checkpoint is needed: a source of type '{kind}' is then read from the beginning"
                 return _effect(part, "source", "resets", why, "earliest")
-            why = f"a new checkpoint is needed; it goes on at {_beginning(self.new)}, where it is now"
+            why = (
+                "a new checkpoint is needed; reading continues at the current position, "
+                f"{_beginning(self.new)}"
+            )
             return _effect(part, "source", "restarts", why)
         return _compared(self.old.source, part, "source")
 
@@ -149,7 +155,9 @@ class _Change:
             yield self.processor(old.pop(part.id, None), part, moved=part.id in moved)
         for part in old.values():
             if part.component.stateful and self.fresh:
-                yield _effect(part, "processor", "resets", f"{REMOVED}, and so is {IT}", self.rebuilt_from)
+                yield _effect(
+                    part, "processor", "resets", f"{REMOVED}, together with {IT}", self.rebuilt_from
+                )
             else:
                 yield _effect(part, "processor", "restarts", REMOVED)
 
@@ -158,25 +166,25 @@ class _Change:
         if known is not None and remembered and self.fresh:
             return _effect(part, "processor", "resets", self.why(known, part), self.rebuilt_from)
         if part.component.stateful and not remembered:
-            why = "it begins with nothing, and remembers what comes from now on"
+            why = "starts with empty state"
             return _effect(part, "processor", "restarts", why if self.begun else NOT_BEGUN)
         if known is not None and moved and part.component == known.component:
-            return _effect(part, "processor", "restarts", "it stands in another place")
+            return _effect(part, "processor", "restarts", "moved to another position")
         return _compared(known, part, "processor")
 
     def why(self, known: Part[Any], part: Part[Any]) -> str:
         """Why a step cannot keep its state."""
         if self.moved:
-            return f"{IT} is of the old source"
+            return f"{IT} belongs to the old source"
         if not part.component.stateful:
-            return f"it remembers nothing any more: {IT} is lost"
+            return f"the step no longer keeps state: {IT} is lost"
         was, now = state_of(known.component), state_of(part.component)
         changed = sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
         if changed:
             return f"{IT} depends on {' and '.join(changed)}"
         if self.before.states == self.after.states:
-            return "the types of the columns that it remembers change"
-        return "the checkpoint is one for all steps that remember, and another of them changes"
+            return "the types of the columns in its state change"
+        return "all stateful steps share one checkpoint, and another one changes"
 
     @property
     def rebuilt_from(self) -> str:

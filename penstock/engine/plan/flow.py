@@ -165,8 +165,8 @@ class _Resolver:
     def flow(self, raw: Mapping[str, Any]) -> Flow:
         document = self.document(raw)
         if not runs(raw) and document.kind != "Source":
-            message = f"a {document.kind.lower()} like this does not run by itself"
-            hint = {"Task": "give it 'input' and 'outputs'", "Sink": "give it a 'stream'"}.get(document.kind)
+            message = f"this {document.kind.lower()} doesn't run on its own"
+            hint = {"Task": "set 'input' and 'outputs'", "Sink": "set 'stream'"}.get(document.kind)
             raise Invalid(Problem(code="not_runnable", message=message, path="spec", hint=hint))
         if isinstance(document, PipelineDocument):
             return _with_able_parts(self.pipeline(document))
@@ -236,12 +236,12 @@ class _Resolver:
             self.problems += error.problems
             return
         if place.spec.schema_ is not None:
-            message = f"the stream '{stream}' has a schema, and dead letters are raw events"
-            hint = "name a stream without a schema"
+            message = f"the stream '{stream}' has a schema, but dead letters are raw events"
+            hint = "use a stream without a schema"
             self.problems.append(Problem(code="typed_stream", message=message, path=path, hint=hint))
         reads = source.component if source is not None else None
         if isinstance(reads, StreamSource) and derive_id(reads.stream) == place.id:
-            message = f"the pipeline reads '{stream}': each letter would come back to it"
+            message = f"the pipeline reads '{stream}': it would read its own dead letters"
             self.problems.append(Problem(code="dead_letters_loop", message=message, path=path))
 
     def outputs(self, outputs: list[TaskOutput]) -> list[Part[Sink]]:
@@ -254,10 +254,15 @@ class _Resolver:
 
     def document(self, raw: Mapping[str, Any]) -> Any:
         raw = what_runs(raw)  # a sample event may hold anything, "${" too
-        spec, problems = resolve(raw.get("spec"), self.environment, "spec")
+        policy = self.site.policy
+        reads = policy.reads(self.lookup)
+        spec, problems = resolve(raw.get("spec"), self.environment, policy.allows_variable, "spec", reads)
         if problems:
             raise Invalid(*problems)
-        return parse({**raw, "spec": spec}, self.defaults)
+        document: Any = parse({**raw, "spec": spec}, self.defaults)
+        if problems := list(policy.problems(document.spec, "spec")):
+            raise Invalid(*problems)
+        return document
 
     def referred(self, kind: str, name: str, place: Place) -> Any:
         """The model of a document that the pipeline refers to; None if it is missing or invalid."""

@@ -122,6 +122,7 @@ class Plan:
 
 def plan_run(flow: Flow, spark: SparkSession) -> Plan:
     """Plan a flow for a run, in a separate session, so that it sees no settings and views of other flows."""
+    _require_source(flow)
     session = spark.newSession()
     # A step in Python sees so many events at once; without one, only the driver gets Arrow batches.
     most = flow.batch.max_events if flow.in_python else max(flow.batch.max_events, COLLECTED_EVENTS)
@@ -131,6 +132,15 @@ def plan_run(flow: Flow, spark: SparkSession) -> Plan:
         # each event, which takes quadratic time where columns are nested; only this value keeps it from that.
         session.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1))
     return plan_flow(flow, session)
+
+
+def _require_source(flow: Flow) -> None:
+    """Check what the source is about to open; a source with a receiver is checked whenever that connects."""
+    if not flow.source.component.held:
+        try:
+            flow.site.policy.require(flow.source.component)
+        except Invalid as error:
+            raise Invalid(*map(flow.source.place.locate, error.problems)) from None
 
 
 def plan_flow(flow: Flow, spark: SparkSession) -> Plan:
@@ -188,8 +198,11 @@ def _judged(df: DataFrame, conditions: dict[str, Column], watch: Watch | None) -
 
 def pinned(flow: Flow, spark: SparkSession) -> Flow:
     """The flow with the inferred settings of its source made explicit."""
+    found, policy = flow.source.component, flow.site.policy
     try:
-        source = flow.source.component.pinned(spark, flow.site)
+        # Without a schema, the source is asked for it.
+        policy.require(found, resolve=getattr(found, "schema_", None) is None)
+        source = found.pinned(spark, flow.site)
     except PenstockError as error:
         raise type(error)(*map(flow.source.place.locate, error.problems)) from None
     return replace(flow, source=replace(flow.source, component=source))

@@ -22,6 +22,7 @@ from penstock.frames.faults import Fault
 from penstock.frames.hidden import EVENT, NOTE
 from penstock.frames.known import known_of
 from penstock.frames.python_source import settle
+from penstock.policy import Policy
 from penstock.processors.base import BadEvent, BatchProcessor, Desk, Outcome, Refused, Work
 from penstock.streams.rendering import plain_values, text_or_base64
 
@@ -68,9 +69,17 @@ class PythonSteps:
     """The function that Spark maps over the Arrow batches of a partition."""
 
     def __init__(
-        self, flow: str, steps: Sequence[PythonStep], note: pa.Field, cut: Cut = "chunk", *, testing: bool
+        self,
+        flow: str,
+        steps: Sequence[PythonStep],
+        note: pa.Field,
+        cut: Cut = "chunk",
+        *,
+        policy: Policy,
+        testing: bool,
     ) -> None:
-        self.flow, self.steps, self.cut, self.testing = flow, list(steps), cut, testing
+        self.flow, self.steps, self.cut = flow, list(steps), cut
+        self.policy, self.testing = policy, testing
         self.output = self.steps[-1].output.append(note)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -103,7 +112,7 @@ class PythonSteps:
         task = TaskContext.get()
         number = (task and task.getLocalProperty("streaming.sql.batchId")) or 0
         partition = task.partitionId() if task else 0
-        return Desk(step.id, self.flow, int(number), partition, self.testing, step.given)
+        return Desk(step.id, self.flow, int(number), partition, self.testing, step.given, policy=self.policy)
 
     def _noted(self, notes: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         if not notes:

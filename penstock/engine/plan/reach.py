@@ -41,9 +41,12 @@ def out_of_reach(flow: Flow, spark: SparkSession) -> Iterator[Problem]:
     remembering = flow.remembering
     if remembering and not is_seen(reach["storage"], shared):
         message = (
-            f"the executors of the cluster don't see {reach['storage']}, where this step keeps its state"
+            f"the executors of the cluster can't access {reach['storage']}, where this step keeps its state"
         )
-        hint = "set storage.url to a place that all machines see, such as s3a://bucket/flows, or add the"
+        hint = (
+            "set storage.url to a location that all machines can access, such as s3a://bucket/flows, or add "
+            "the"
+        )
         hint += " directory to storage.shared if it is mounted on all of them"
         problem = Problem(code="storage_not_shared", message=message, hint=hint)
         yield remembering[0].place.locate(problem)
@@ -52,8 +55,8 @@ def out_of_reach(flow: Flow, spark: SparkSession) -> Iterator[Problem]:
         for field, path in part.component.task_paths():
             if is_seen(path, shared):
                 continue
-            message = f"{path} is on this machine, and the executors of the cluster don't see it"
-            hint = "name a URL such as s3a://… or hdfs://…, or add its directory to storage.shared if it is"
+            message = f"{path} is on this machine, and the executors of the cluster can't access it"
+            hint = "use a URL such as s3a://… or hdfs://…, or add its directory to storage.shared if it is"
             hint += " mounted on all machines"
             yield part.place.locate(Problem(code="path_not_shared", message=message, path=field, hint=hint))
 

@@ -78,6 +78,9 @@ class _Maker:
         self.flow, self.watch, self.testing, self.given = flow, watch, testing, given
 
     def step(self, df: DataFrame, parts: list[Part[Processor]]) -> Step:
+        for part in parts:
+            if refused := list(self.flow.site.policy.problems(part.component)):
+                raise Invalid(*map(part.place.locate, refused))
         if isinstance(parts[0].component, BatchProcessor):
             columns, noted = self.in_python(df, parts)
         else:
@@ -126,7 +129,8 @@ class _Maker:
             arrow = to_arrow_schema(StructType([*_nullable(shown), event]), timezone="UTC")
             steps.append(PythonStep(part.id, processor, arrow, self.given.get(part.id)))
         arrow_note = to_arrow_schema(StructType([hidden]), timezone="UTC").field(0)
-        work = PythonSteps(self.flow.site.flow, steps, arrow_note, self.cut(parts[0]), testing=self.testing)
+        site, cut = self.flow.site, self.cut(parts[0])
+        work = PythonSteps(site.flow, steps, arrow_note, cut, policy=site.policy, testing=self.testing)
         return columns, df.mapInArrow(work, StructType([*_nullable(shown), event, hidden]))
 
     def cut(self, part: Part[Processor]) -> Cut:

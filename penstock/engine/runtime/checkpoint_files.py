@@ -143,8 +143,6 @@ def _is_sound(path: Path, *, header: bool = True) -> bool:
 
 def _damaged(path: Path, directory: Path) -> Invalid:
     message = f"the file {path.relative_to(directory)} of the checkpoint {directory} is empty or cut off"
-    hint = (
-        "restore it from a backup, or remove the checkpoint: then a stream is read on from the cursor of the "
-    )
+    hint = "restore it from a backup, or remove the checkpoint: a stream is then read from the cursor of the "
     hint += "flow, and any other source from its beginning"
     return Invalid(Problem(code="checkpoint_damaged", message=message, hint=hint))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.engine.runtime.latency_goal import LatencyGoal
+from penstock.engine.runtime.meter import Meter
 
 
 class Counters:
@@ -29,7 +30,7 @@ class Counters:
         self._behind: int | None = None
         self._receiver: dict[str, Any] | None = None
         self._ages: dict[int, float | None] = {}
-        self._rates = {"input": 0.0, "processed": 0.0}
+        self._meter = Meter()
         self._steps: dict[str, dict[str, Any]] = {
             k: dict(v) for k, v in earlier.get("processors", {}).items()
         }
@@ -114,10 +115,6 @@ class Counters:
         source = (progress.get("sources") or [progress])[0]
         with self._lock:
             self._behind = behind if self._receiver is None else self._behind
-            self._rates = {
-                "input": float(source.get("inputRowsPerSecond") or 0.0),
-                "processed": float(source.get("processedRowsPerSecond") or 0.0),
-            }
             durations = progress.get("durationMs", {})
             if "addBatch" not in durations:  # an idle report, not a batch
                 return
@@ -148,8 +145,7 @@ class Counters:
                 "dead_letters": self._letters,
                 "lag_events": self._behind,
                 "receiver": self._receiver,
-                "input_events_per_second": self._rates["input"],
-                "processed_events_per_second": self._rates["processed"],
+                "events_per_second": round(self._meter.mark(time.monotonic(), self._input) or 0.0, 2),
                 "last_batch": self._last,
                 "latency": None if self.goal is None else self.goal.report(),
                 "processors": {step: dict(counts) for step, counts in self._steps.items()},

@@ -60,7 +60,11 @@ def failure_of(error: BaseException) -> Failure:
     if isinstance(error, PenstockError):
         return Failure(error.problems[0], fatal=False)
     if isinstance(error, Suspended):
-        problem = Problem(code="suspended", message=str(error), hint="it goes on by itself when this is over")
+        problem = Problem(
+            code="suspended",
+            message=str(error),
+            hint="the flow continues automatically once this is resolved",
+        )
         return Failure(problem, fatal=False, passing=True)
     if isinstance(error, Fault):
         return Failure(error.problem, fatal=True)

@@ -20,6 +20,8 @@ import structlog
 
 from penstock.engine.runtime.flow_log_reader import FILE, OLDER, Level, LogLine
 from penstock.frames.site import Site
+from penstock.plurals import plural
+from penstock.redaction import redacted
 
 log = structlog.get_logger()
 
@@ -96,7 +98,7 @@ class FlowLog:
     def _tell(self) -> None:
         with self._lock:
             count, self._left_out = self._left_out, 0
-        message = f"{count} lines were left out: there are at most {MOST_A_SECOND} a second"
+        message = f"{plural(count, 'line')} omitted: at most {MOST_A_SECOND} lines per second are logged"
         log.warning(message, flow=self._flow)
         self._write(_line("warning", message, None, None, {"left_out": count}))
 
@@ -106,7 +108,7 @@ class FlowLog:
         with contextlib.suppress(OSError), self._lock:
             # Opened for each line: another worker may have the flow by now, and have begun another file.
             with path.open("ab") as file:
-                file.write(line.model_dump_json().encode() + b"\n")
+                file.write(redacted(line.model_dump_json()).encode() + b"\n")
                 size = file.tell()
             if size >= MOST_BYTES:
                 os.replace(path, self._directory / OLDER)

@@ -23,8 +23,8 @@ class LogLine(BaseModel):
     at: datetime
     level: Level
     message: str
-    step: str | None = Field(description="The processor it is about.")
-    sink: str | None = Field(description="The sink it is about.")
+    step: str | None = Field(description="Processor that the line refers to.")
+    sink: str | None = Field(description="Sink that the line refers to.")
     fields: dict[str, Any] = Field(description="Further details by name, such as `batch`, `code` or `error`.")
 
 

@@ -136,7 +136,7 @@ def why(pace: Pace | None, target_ms: int, p99_ms: float, slowest: tuple[str, fl
         return Miss("rate", text + f"about {pace.capacity:,.0f} events/s can be processed in time")
     least_ms = min(costs.quickest, costs.seconds) * 1000
     text = f"a micro-batch takes at least {least_ms:,.0f} ms, and {usual_ms:,.0f} ms on average{sink}; "
-    return Miss("fixed_cost", text + "an event may have to wait for two")
+    return Miss("fixed_cost", text + "an event may have to wait for two micro-batches")
 
 
 def _behind(pace: Pace) -> Miss:
@@ -145,7 +145,7 @@ def _behind(pace: Pace) -> Miss:
         text = f"{pace.rate:,.0f} events/s arrive, about {pace.processed:,.0f} events/s can be processed"
         return Miss("rate", text)
     seconds = max(1.0, pace.waiting / (pace.processed - pace.rate))
-    text = f"{pace.waiting:,} events wait and are being caught up, which takes about {seconds:,.0f} s"
+    text = f"{pace.waiting:,} events are waiting; catching up takes about {seconds:,.0f} s"
     return Miss("backlog", text)
 
 

@@ -44,7 +44,7 @@ class Reception:
         self._log = LOGS.log(place.directory)
         if self._log.storage.spec.schema_ != place.spec.schema_:
             message = "the columns of the source are not those of its input stream"
-            hint = "write the columns into its 'schema'"
+            hint = "declare the columns in its 'schema'"
             raise Invalid(Problem(code="schema_unknown", message=message, path="schema", hint=hint))
         self._producer = f"{flow.site.flow}/{PRODUCER}"
         self._stopped = threading.Event()
@@ -104,12 +104,13 @@ class Reception:
         receiver.warn = flow_log(self._flow.site).warning
         number = progress.following
         try:
+            self._flow.site.policy.require(self._source)
             receiver.open(progress.position)
             self._established = True
             while not self._stopped.is_set():
                 received = receiver.receive(WAIT_S)
                 if self.trouble is not None:
-                    flow_log(self._flow.site).info("the source is back")
+                    flow_log(self._flow.site).info("reconnected to the source")
                     self.trouble = None
                 if received is not None and received.events.num_rows:
                     if not self._append(received, number):
@@ -156,7 +157,7 @@ class Reception:
         pause_s = min(restart.backoff_ms * 2.0 ** (self._tried - 1), restart.max_backoff_ms) / 1000
         problem = self.trouble = failure.problem
         flow_log(self._flow.site).warning(
-            f"the source failed: {problem.message}; it is tried again in {pause_s:g} s", code=problem.code
+            f"the source failed: {problem.message}; retrying in {pause_s:g} s", code=problem.code
         )
         self._stopped.wait(pause_s)
         return True

@@ -40,7 +40,7 @@ class ColumnInfo(BaseModel):
     """A column of a query's result."""
 
     name: str
-    type: str = Field(description="Its Spark type.")
+    type: str = Field(description="Spark type of the column.")
 
 
 class QueryResult(BaseModel):
@@ -48,8 +48,8 @@ class QueryResult(BaseModel):
 
     columns: list[ColumnInfo]
     rows: list[list[Any]]
-    truncated: bool = Field(description="Whether there are more.")
-    ms: int = Field(description="How long it took.")
+    truncated: bool = Field(description="Whether there are more rows.")
+    ms: int = Field(description="Duration in milliseconds.")
 
 
 class TookTooLong(PenstockError):
@@ -72,7 +72,7 @@ class Queries:
         from penstock.sql.tables import query_tables
 
         if not self._places.acquire(blocking=False):
-            message = f"{AT_ONCE} queries run already"
+            message = f"{AT_ONCE} queries are already running"
             raise Unavailable(Problem(code="busy", message=message, hint="try again in a moment"))
         try:
             began = time.monotonic()
@@ -135,8 +135,8 @@ def _too_long(timeout_s: float) -> TookTooLong:
     return TookTooLong(
         Problem(
             code="query_timeout",
-            message=f"the query was ended after {timeout_s:g} s",
-            hint="give it more time, or let it read less: WHERE _time > now() - INTERVAL 1 HOUR",
+            message=f"the query was stopped after {timeout_s:g} s",
+            hint="allow more time, or read fewer events: WHERE _time > now() - INTERVAL 1 HOUR",
         )
     )
 

@@ -15,6 +15,7 @@ from penstock.engine.runtime.counters import Counters
 from penstock.engine.runtime.run import Run
 from penstock.frames.logs import LOGS
 from penstock.frames.site import Site
+from penstock.policy import UNRESTRICTED
 from penstock.specs.stream import StreamSpec
 from penstock.streams.home import StreamHome, StreamPlace
 
@@ -50,7 +51,7 @@ def warm_up(spark: SparkSession, directory: Path, specs: Iterable[Mapping[str, A
         LOGS.log(place("in").directory).append(batch)
     for number, spec in enumerate(specs):
         state = directory / f"state-{number}"
-        site = Site(f"warm_up:{number}", 0, place, "in", dead="dead", state=state)
+        site = Site(f"warm_up:{number}", 0, place, "in", dead="dead", state=state, policy=UNRESTRICTED)
         document = {"kind": "Pipeline", "metadata": {"name": f"warm_up_{number}"}, "spec": spec}
         flow = resolve_flow(document, lambda *_: None, site)
         counters = Counters({sink.id: sink.component.guarantee for sink in flow.sinks}, None)

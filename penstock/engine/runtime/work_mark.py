@@ -51,7 +51,7 @@ class WorkMark:
         self.rest()
         if not died:
             return None
-        when = "had a batch under way" if died_at == "delivers" else "was starting"
+        when = "was processing a batch" if died_at == "delivers" else "was starting"
         times = "" if self.deaths == 1 else f", {self.deaths} times in a row"
         return Problem(
             code=WORKER_DIED,

@@ -29,7 +29,7 @@ class CaseResult(BaseModel):
     name: str
     passed: bool
     differences: list[Difference] = Field(default_factory=list)
-    errors: list[Problem] = Field(default_factory=list, description="Why it could not come to its end.")
+    errors: list[Problem] = Field(default_factory=list, description="Why the test could not finish.")
     ms: float
 
 
@@ -71,8 +71,8 @@ def _input(case: Case, read_file: Callable[[str], Given] | None) -> Given:
     if not isinstance(case.input, str):
         return case.input
     if read_file is None:
-        message = "its events are in a file beside the document, which this server does not have"
-        hint = "run it with `penstock test FILE`, or write the events into the document"
+        message = "its events are in a file next to the document, which this server doesn't have"
+        hint = "run it with `penstock test FILE`, or put the events into the document"
         raise Invalid(Problem(code="file_input", message=message, path="input", hint=hint))
     return read_file(case.input)
 
@@ -115,7 +115,7 @@ def _compared(wanted: EventsExpectation, events: Events, where: str) -> Iterator
 
 def _counted(expected: int, actual: int, where: str) -> Iterator[Difference]:
     if expected != actual:
-        yield Difference(where=where, message="is another number", expected=expected, actual=actual)
+        yield Difference(where=where, message="differs", expected=expected, actual=actual)
 
 
 def _failures(
@@ -127,11 +127,11 @@ def _failures(
         found = next((each for each in left if _fits(wanted, *each)), None)
         if found is None:
             told = wanted.model_dump(exclude_none=True)
-            yield Difference(where=f"{where}[{i}]", message="no such error", expected=told)
+            yield Difference(where=f"{where}[{i}]", message="this error did not occur", expected=told)
         else:
             left.remove(found)
     for step, error in left:
-        message = f"the step '{step}' fails on an event: [{error.code}] {error.message}"
+        message = f"an event failed in step '{step}': [{error.code}] {error.message}"
         yield Difference(where=where, message=message, actual=error.event)
 
 

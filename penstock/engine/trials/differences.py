@@ -54,7 +54,7 @@ class Events:
         missing, extra = self._unmatched(expected)
         if not missing and not extra:
             if self.ordered:
-                yield Difference(where=where, message="the same events come in another order")
+                yield Difference(where=where, message="the same events in a different order")
         elif in_order or len(missing) == len(extra):
             pairs = enumerate(range(len(expected))) if in_order else zip(missing, extra, strict=True)
             for i, j in pairs:
@@ -71,7 +71,7 @@ class Events:
             place = f"{where}.contains[{i}]"
             found = [list(self._compared(event, row, place, partly=True)) for row in self.rows]
             if not found:
-                yield Difference(where=place, message="there is no event at all", expected=event)
+                yield Difference(where=place, message="there are no events", expected=event)
             elif all(found):
                 yield from min(found, key=len)
 
@@ -150,7 +150,7 @@ def _unexpected(expected: Mapping[str, Any], actual: Mapping[str, Any], where: s
 def _leaf(expected: Any, actual: Any, kind: pa.DataType, where: str) -> Iterator[Difference]:
     if expected is None or actual is None or is_.is_nested(kind):
         if expected != actual:
-            yield Difference(where=where, message="is another one", expected=expected, actual=actual)
+            yield Difference(where=where, message="differs", expected=expected, actual=actual)
         return
     try:
         value = _as_column(expected, kind)
@@ -163,7 +163,7 @@ def _leaf(expected: Any, actual: Any, kind: pa.DataType, where: str) -> Iterator
     else:
         same = value == actual
     if not same:
-        yield Difference(where=where, message="is another one", expected=expected, actual=actual)
+        yield Difference(where=where, message="differs", expected=expected, actual=actual)
 
 
 def _as_column(value: Any, kind: pa.DataType) -> Any:

@@ -33,7 +33,7 @@ class EventError(BaseModel):
 
     code: str
     message: str
-    event: Event = Field(description="What the step was given.")
+    event: Event = Field(description="Input of the step.")
 
 
 class StepResult(BaseModel):
@@ -41,26 +41,26 @@ class StepResult(BaseModel):
 
     id: str
     type: str
-    columns: list[Column] = Field(description="What leaves it, and of what types.")
-    output: list[Event] = Field(description="What left it. `$meta.offset` is the number of the sample.")
-    dropped: int = Field(description="Events that did not go on, and are no errors.")
-    dropped_events: list[Event] = Field(description="The dropped events that can be identified.")
+    columns: list[Column] = Field(description="Output columns with their types.")
+    output: list[Event] = Field(description="Output events. `$meta.offset` is the number of the sample.")
+    dropped: int = Field(description="Number of events filtered out by the step; not errors.")
+    dropped_events: list[Event] = Field(description="The dropped events, where they can be identified.")
     errors: list[EventError]
-    late: list[Event] = Field(description="Events for which a window was closed.")
-    logs: list[str] = Field(description="What it has printed.")
-    ms: float = Field(description="How long it took here, planning included.")
+    late: list[Event] = Field(description="Events that arrived after their window closed.")
+    logs: list[str] = Field(description="Script output.")
+    ms: float = Field(description="Duration in this run, including planning.")
 
 
 class TestResult(BaseModel):
     """The result of a test run."""
 
-    ok: bool = Field(description="Whether the run came to its end. Events may have failed on the way.")
+    ok: bool = Field(description="Whether the run finished. Single events may have failed.")
     input: list[Event] = Field(
-        default_factory=list, description="The samples as they were read: what the first step was given."
+        default_factory=list, description="The parsed sample events: input of the first step."
     )
     steps: list[StepResult] = Field(default_factory=list)
-    output: dict[str, list[Event]] = Field(default_factory=dict, description="What each sink would get.")
-    errors: list[Problem] = Field(default_factory=list, description="Why the run could not go on.")
+    output: dict[str, list[Event]] = Field(default_factory=dict, description="Output events by sink.")
+    errors: list[Problem] = Field(default_factory=list, description="Why the run stopped early.")
     warnings: list[Problem] = Field(default_factory=list)
     ms: float = 0.0
 

@@ -150,7 +150,7 @@ def _parts(event: Any, raw: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     if not raw:
         return columns, dict(meta)
     if "value" not in columns:
-        raise Mismatch("missing_field", "the event has no 'value', and its source is a raw one")
+        raise Mismatch("missing_field", "the event has no 'value', but its source is raw")
     value = columns["value"]
     told = {name: columns.pop(name) for name in RAW[1:] if columns.get(name) is not None}
     if not isinstance(value, str | None):
@@ -235,8 +235,8 @@ def _inferred(events: Sequence[Any], spark: SparkSession, at: str) -> StructType
     (found,) = _struct(f"events {row.ddl}").fields
     if isinstance(found.dataType, ArrayType) and isinstance(found.dataType.elementType, StructType):
         return found.dataType.elementType
-    message = "the columns of the source are not declared, and the samples do not tell them"
-    hint = "declare the 'schema' of the source, or give events that are objects"
+    message = "the columns of the source are not declared and can't be inferred from the samples"
+    hint = "declare the 'schema' of the source, or use JSON objects as events"
     raise Invalid(Problem(code="schema_unknown", message=message, path=at, hint=hint))
 
 
@@ -251,21 +251,21 @@ def _struct(ddl: str) -> StructType:
 def _require_types(columns: StructType, at: str) -> None:
     for column in columns.fields:
         if column.dataType.typeName().partition("(")[0] not in SHOWN_AS_THEY_ARE:
-            message = f"'{column.name}' is a {column.dataType.simpleString()}, for which samples have no form"
+            message = f"'{column.name}' is a {column.dataType.simpleString()}, which samples can't represent"
             raise Invalid(Problem(code="unsupported_type", message=message, path=at))
 
 
 def _require_few(events: int, at: str) -> None:
     if events > MOST_EVENTS:
-        message = f"{events} events are more than a test run takes"
+        message = f"too many events for a test run: {events}"
         raise Invalid(
             Problem(code="too_many_events", message=message, path=at, hint=f"at most {MOST_EVENTS}")
         )
 
 
 def _too_much(at: str) -> Problem:
-    message = f"the events take up more than {MOST_BYTES} bytes"
-    return Problem(code="too_many_events", message=message, path=at, hint="give fewer or smaller ones")
+    message = f"the events are larger than {MOST_BYTES} bytes"
+    return Problem(code="too_many_events", message=message, path=at, hint="use fewer or smaller events")
 
 
 def _ignored(name: str, columns: Sequence[str], path: str) -> Problem:
@@ -284,7 +284,7 @@ def _untold(known: Sequence[Mapping[str, Any]], at: str) -> Iterator[Problem]:
             if event.get(name) is not None:
                 yield Problem(
                     code="unknown_member",
-                    message=f"the source gives its events no {name}: '{name}' is ignored",
+                    message=f"events of this source have no {name}: '{name}' is ignored",
                     path=f"{at}[{i}]",
                     hint="only events of a stream have key, headers and time; a step can set key and headers",
                 )

@@ -39,6 +39,7 @@ from penstock.engine.trials.result import (
 from penstock.engine.trials.samples import Given, read_samples
 from penstock.errors import Invalid, Problem, did_you_mean
 from penstock.frames.noting import shown
+from penstock.policy import UNRESTRICTED, Policy
 from penstock.processors.base import BatchProcessor, Processor
 from penstock.specs.documents import derive_id, runs
 from penstock.specs.validation import Known
@@ -71,6 +72,7 @@ class Bench:
     known: Known
     defaults: Mapping[str, Any] = field(default_factory=dict)
     allow_python: bool = False
+    policy: Policy = UNRESTRICTED
 
 
 def try_out(
@@ -82,7 +84,7 @@ def try_out(
     request.
     """
     began = time.perf_counter()
-    analysis = analyse(raw, bench.lookup, bench.known, bench.defaults)
+    analysis = analyse(raw, bench.lookup, bench.known, bench.defaults, policy=bench.policy)
     if not analysis.valid:
         return Trial(TestResult(ok=False, errors=analysis.errors))
     session = bench.spark.newSession()
@@ -90,7 +92,7 @@ def try_out(
     result = TestResult(ok=True)
     run = Trial(result)
     try:
-        site = declared_site(raw, bench.lookup, bench.defaults, allow_python=bench.allow_python)
+        site = declared_site(raw, bench.lookup, bench.defaults, bench.policy, allow_python=bench.allow_python)
         flow = resolve_flow(_runnable(raw), bench.lookup, site, bench.defaults)
         try:
             columns = flow.source.component.columns(session, site)
@@ -154,7 +156,7 @@ class _Run:
         except Exception as error:  # Spark, and what runs in it, may raise anything
             raise Invalid(part.place.locate(failure_of(error).problem)) from None
         if found.num_rows > MOST_ROWS:
-            message = f"the step makes more than {MOST_ROWS} events of the samples"
+            message = f"the step produces more than {MOST_ROWS} events from the samples"
             raise Invalid(part.place.locate(Problem(code="too_many_events", message=message)))
         return sorted_out(found)
 
@@ -279,7 +281,7 @@ def _needs_answer(part: Part[Processor]) -> Problem:
     return part.place.locate(
         Problem(
             code="needs_answer",
-            message=f"the step '{part.id}' asks outside, which a test run does not",
-            hint=f"say what it would be answered: given: {{{part.id}: …}}",
+            message=f"the step '{part.id}' calls an external system, which test runs don't do",
+            hint=f"provide the answer: given: {{{part.id}: …}}",
         )
     )

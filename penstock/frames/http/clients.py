@@ -10,6 +10,8 @@ import httpx
 
 from penstock.errors import Invalid, Problem, Unavailable
 from penstock.frames.http.answers import shown
+from penstock.frames.http.transport import CheckedTransport
+from penstock.policy import Policy
 from penstock.specs.http import Auth, OAuth2
 from penstock.specs.tls import Tls
 
@@ -20,24 +22,27 @@ LIFE_S = 3600.0
 """Seconds that a token is used whose server does not say when it expires."""
 
 
-def client_of(auth: Auth | None, tls: Tls | None, timeout_s: float, connections: int) -> httpx.Client:
-    """A client that follows no redirects. `Invalid` if a file of `tls` cannot be used."""
-    return httpx.Client(
-        auth=_login(auth),
-        verify=tls.context() if tls is not None else True,
-        timeout=timeout_s,
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=connections),
-    )
+def client_of(
+    policy: Policy, auth: Auth | None, tls: Tls | None, timeout_s: float, connections: int
+) -> httpx.Client:
+    """A client that follows no redirects and connects only to what the policy allows.
+
+    `Invalid` if a file of `tls` cannot be used.
+    """
+    verify = tls.context() if tls is not None else True
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=connections)
+    transport = CheckedTransport(policy, verify, limits)
+    return httpx.Client(auth=_login(auth), timeout=timeout_s, transport=transport)
 
 
-def authorization(auth: Auth, timeout_s: float) -> str:
+def authorization(policy: Policy, auth: Auth, timeout_s: float) -> str:
     """The value of the header `Authorization`, for a connection that is no request of `httpx`."""
     request = httpx.Request("GET", "http://localhost/")
     login = _login(auth)
     assert login is not None
     if not isinstance(login, ClientCredentials):
         return str(next(login.sync_auth_flow(request)).headers["Authorization"])
-    return f"Bearer {login.fetched(timeout_s)}"
+    return f"Bearer {login.fetched(policy, timeout_s)}"
 
 
 def _login(auth: Auth | None) -> httpx.Auth | None:
@@ -82,15 +87,15 @@ class ClientCredentials(httpx.Auth):
                 return
             self._forget(token)
 
-    def fetched(self, timeout_s: float) -> str:
+    def fetched(self, policy: Policy, timeout_s: float) -> str:
         """A new token."""
         where = shown(self.spec.token_url)
         try:
-            with httpx.Client(timeout=timeout_s) as client:
+            with client_of(policy, None, None, timeout_s, 1) as client:
                 asking = self._asking(client.build_request("GET", self.spec.token_url))
                 return self._taken(client.send(asking))
         except httpx.HTTPError as error:
-            message, hint = f"no answer from {where}: {error}", "check token_url"
+            message, hint = f"no response from {where}: {error}", "check token_url"
             path = "auth.oauth2.token_url"
             raise Unavailable(Problem(code="http_login", message=message, path=path, hint=hint)) from None
 
@@ -118,14 +123,14 @@ class ClientCredentials(httpx.Auth):
         """The token of an answer, which is kept."""
         status, where = response.status_code, shown(self.spec.token_url)
         if status in (400, 401, 403):
-            message = f"{where} gives out no token: it answers {status}"
+            message = f"{where} issued no token: it responded with {status}"
             hint = "check client_id, client_secret and scope"
             raise Invalid(Problem(code="http_login", message=message, path="auth.oauth2", hint=hint))
         try:
             found = response.json()
             token, seconds = str(found["access_token"]), float(found.get("expires_in") or LIFE_S)
         except (ValueError, KeyError, TypeError, AttributeError):
-            message = f"{where} gives out no token: it answers {status}"
+            message = f"{where} issued no token: it responded with {status}"
             hint = "check token_url"
             problem = Problem(code="http_login", message=message, path="auth.oauth2.token_url", hint=hint)
             raise Unavailable(problem) from None

@@ -376,9 +376,12 @@ class Batches:
 def too_large(first: int, limit: float) -> Fault:
     """The fault of a transaction that may not be split, and is larger than a micro-batch."""
     message = f"a transaction makes the batch from offset {first} on larger than {limit:.0f} bytes"
-    return Fault("transaction_too_large", f"{message}: raise batch.max_tx_bytes, or let it be split")
+    return Fault(
+        "transaction_too_large",
+        f"{message}: raise batch.max_tx_bytes, or set batch.respect_source_tx to false",
+    )
 
 
 def gap(first: int, end: int, reason: str) -> Fault:
     """The fault of a gap, for a reader that may not skip events."""
-    return Fault("gap", f"offsets {first} to {end - 1} of the stream cannot be read any more: {reason}")
+    return Fault("gap", f"offsets {first} to {end - 1} of the stream can no longer be read: {reason}")

@@ -43,9 +43,9 @@ def parse(text: str | bytes, path: str = "schema_file") -> Any:
         schema = _with_known_types(json.loads(text))
         parsed = fastavro.parse_schema(schema)
     except (ValueError, KeyError, TypeError, fastavro.schema.SchemaParseException) as error:
-        raise _refusal(f"not a schema of Avro: {error or type(error).__name__}", path) from None
+        raise _refusal(f"not a valid Avro schema: {error or type(error).__name__}", path) from None
     if not isinstance(parsed, dict) or parsed.get("type") != "record" or not parsed.get("fields"):
-        raise _refusal("the schema is not one of a record with fields", path)
+        raise _refusal("the schema must be a record with fields", path)
     return parsed
 
 
@@ -106,7 +106,7 @@ def avro_encoder(
         try:
             fastavro.schemaless_writer(stream, parsed, record, strict_allow_default=True)
         except Exception as error:  # whatever the value leads the writer to
-            raise Mismatch("cannot_encode", f"the event does not fit the schema: {error}") from None
+            raise Mismatch("cannot_encode", f"the event doesn't match the schema: {error}") from None
         return stream.getvalue() if schema_id is None else framed(schema_id, stream.getvalue())
 
     return encode
@@ -134,7 +134,7 @@ class _Types:
             if schema in PRIMITIVES:
                 return PRIMITIVES[schema]
             if schema in self.open:
-                raise _refusal(f"the type '{schema}' holds itself, which no column can", self.path)
+                raise _refusal(f"the type '{schema}' is recursive, which columns can't represent", self.path)
             return self.type(self.named[schema])
         kind = schema["type"]
         if isinstance(kind, list | dict):
@@ -164,7 +164,7 @@ class _Types:
     def _union(self, members: list[Any]) -> pa.DataType:
         kinds = [self.type(member) for member in members if member != "null"]
         if len(kinds) != 1:
-            raise _refusal("a union of several types fits no column", self.path)
+            raise _refusal("a union of several types can't be a column", self.path)
         return kinds[0]
 
 
@@ -181,5 +181,5 @@ def _with_known_types(schema: Any) -> Any:
 
 
 def _refusal(message: str, path: str) -> Invalid:
-    hint = "give the columns you want as 'schema'" if "column" in message else None
+    hint = "set 'schema' to the columns you need" if "column" in message else None
     return Invalid(Problem(code="invalid_schema", message=message, path=path, hint=hint))

@@ -19,9 +19,9 @@ def csv_splitter(width: int, delimiter: str, null: str) -> Split:
         try:
             records = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
         except csv.Error as error:
-            raise Mismatch("malformed_csv", f"not a record of CSV: {error}") from None
+            raise Mismatch("malformed_csv", f"not a valid CSV record: {error}") from None
         if len(records) != 1:
-            raise Mismatch("malformed_csv", f"the event holds {len(records)} records of CSV, not one")
+            raise Mismatch("malformed_csv", f"the event contains {len(records)} CSV records, not one")
         (record,) = records
         if len(record) != width:
             raise Mismatch("malformed_csv", f"the record has {len(record)} fields, not {width}")

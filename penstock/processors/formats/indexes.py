@@ -43,4 +43,4 @@ def _read_varint(body: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if byte < 0x80:
             return number, at
-    raise Mismatch("malformed_protobuf", "the place of the message in its file is cut short")
+    raise Mismatch("malformed_protobuf", "the message index is truncated")

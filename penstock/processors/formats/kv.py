@@ -31,7 +31,7 @@ def kv_splitter(names: Sequence[str], between: str, after_key: str) -> Split:
         while at < len(text):
             found = pair.match(text, at)
             if found is None:
-                problem = f"there is no name with '{after_key}' after it at character {at + 1}"
+                problem = f"expected a name followed by '{after_key}' at character {at + 1}"
                 raise Mismatch("malformed_kv", f"{problem}: {shown(text[at:])}")
             values[found[1].strip()] = _unquoted(found[2])
             at = found.end()

@@ -86,9 +86,9 @@ class _Grok:
         if pattern not in self.patterns:
             raise _refusal(f"there is no pattern '{pattern}'", did_you_mean(pattern.upper(), self.patterns))
         if kind is not None and kind not in TYPES:
-            raise _refusal(f"'{kind}' is no type of a grok pattern", did_you_mean(kind, TYPES))
+            raise _refusal(f"'{kind}' is not a type of a grok pattern", did_you_mean(kind, TYPES))
         if depth > DEEPEST:
-            raise _refusal(f"the pattern '{pattern}' holds itself", "write it without a reference to itself")
+            raise _refusal(f"the pattern '{pattern}' refers to itself", "remove the reference to itself")
         group = f"_g{len(self.groups)}"
         if column is not None:
             self.add(column.replace("][", ".").strip("[]"), group, TYPES[kind or "string"])
@@ -107,10 +107,10 @@ def _compiled(text: str) -> re.Pattern[str]:
 
 def _some(names: list[str], example: str) -> list[str]:
     if not names:
-        raise _refusal("the pattern names no columns", f"name what you want: {example}")
+        raise _refusal("the pattern names no columns", f"name the groups: {example}")
     lower = [name.lower() for name in names]
     if twice := next((name for name in names if lower.count(name.lower()) > 1), None):
-        raise _refusal(f"the column '{twice}' stands twice", "names of columns do not differ by case only")
+        raise _refusal(f"duplicate column '{twice}'", "column names are case-insensitive")
     return names
 
 

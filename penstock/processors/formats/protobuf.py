@@ -33,7 +33,7 @@ SCALARS = {
 }
 TIME = "google.protobuf.Timestamp"
 WRAPPERS = "google/protobuf/wrappers.proto"
-HOW = "write it with protoc --include_imports --descriptor_set_out=FILE"
+HOW = "create it with protoc --include_imports --descriptor_set_out=FILE"
 
 Read = Callable[[Any], Any]
 
@@ -43,7 +43,7 @@ def message_type(descriptors: bytes, name: str | None) -> Descriptor:
     try:
         return _find(descriptors, name)
     except (DecodeError, TypeError, KeyError) as error:
-        raise _refusal("schema_file", f"not a set of descriptors: {error}", HOW) from None
+        raise _refusal("schema_file", f"not a valid descriptor set: {error}", HOW) from None
 
 
 @lru_cache(maxsize=32)
@@ -55,10 +55,10 @@ def _find(descriptors: bytes, name: str | None) -> Descriptor:
     found = [pool.FindFileByName(file.name) for file in files]
     names = [message.full_name for file in found for message in file.message_types_by_name.values()]
     if not names:
-        raise _refusal("schema_file", "the set of descriptors has no message", HOW)
+        raise _refusal("schema_file", "the descriptor set has no message", HOW)
     if name is None and len(names) > 1:
         raise _refusal(
-            "message", "the set of descriptors has more than one message", f"one of: {', '.join(names)}"
+            "message", "the descriptor set has more than one message", f"one of: {', '.join(names)}"
         )
     try:
         return pool.FindMessageTypeByName(name or names[0])
@@ -132,8 +132,8 @@ def _single_type(field: FieldDescriptor, inside: tuple[str, ...]) -> pa.DataType
     if _is_wrapper(message):
         return _type(message.fields[0], inside)
     if message.full_name in inside:
-        text = f"the message '{message.full_name}' holds itself, which no column can"
-        raise _refusal("message", text, "give the columns you want as 'schema'")
+        text = f"the message '{message.full_name}' is recursive, which columns can't represent"
+        raise _refusal("message", text, "set 'schema' to the columns you need")
     below = (*inside, message.full_name)
     return pa.struct([pa.field(each.name, _type(each, below)) for each in message.fields])
 

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from penstock.errors import Retryable
+from penstock.errors import Invalid, Retryable
 from penstock.frames.faults import Fault
+from penstock.policy import Policy
 from penstock.processors.base import Desk
 from penstock.specs.base import Spec
+from penstock.specs.reach import ServerUrl
 
 if TYPE_CHECKING:
     import httpx
@@ -29,28 +31,28 @@ MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 class RegistrySpec(Spec):
     """Where schemas are kept."""
 
-    url: str = Field(
+    url: ServerUrl = Field(
         min_length=1, description="Address of the registry, such as `http://registry.example:8081`."
     )
     username: str | None = Field(default=None, description="User for basic authentication.")
     password: str | None = Field(default=None, description="Password of the user.")
     subject: str | None = Field(
-        default=None, description="Only to encode: the subject whose latest schema is used."
+        default=None, description="Only for encoding: subject whose latest schema is used."
     )
-    timeout_ms: int = Field(default=5_000, ge=1, description="How long to wait for an answer.")
+    timeout_ms: int = Field(default=5_000, ge=1, description="Timeout of a response.")
 
 
 class Registry:
     """Asks a registry, once for each schema: an id never gets another meaning."""
 
-    def __init__(self, spec: RegistrySpec) -> None:
-        import httpx
+    def __init__(self, spec: RegistrySpec, policy: Policy) -> None:
+        from penstock.frames.http.clients import client_of
 
-        auth = (spec.username, spec.password or "") if spec.username is not None else None
         self.url = spec.url.rstrip("/")
-        self.client: httpx.Client = httpx.Client(
-            auth=auth, timeout=spec.timeout_ms / 1000, headers={"Accept": MEDIA_TYPE}
-        )
+        self.client: httpx.Client = client_of(policy, None, None, spec.timeout_ms / 1000, 1)
+        self.client.headers["Accept"] = MEDIA_TYPE
+        if spec.username is not None:
+            self.client.auth = (spec.username, spec.password or "")
         self._schemas: dict[int, str] = {}
 
     def schema(self, schema_id: int) -> str:
@@ -77,15 +79,18 @@ class Registry:
 
         try:
             response = self.client.request(method, self.url + path)
+        except Invalid as error:  # the address is not allowed
+            raise Fault(error.problems[0].code, error.problems[0].message) from None
         except httpx.TransportError as error:
-            raise Retryable(f"the schema registry {self.url} is out of reach: {error}") from error
+            raise Retryable(f"the schema registry {self.url} can't be reached: {error}") from error
         if response.status_code == 404:
             return None
         if response.status_code in (408, 429) or response.status_code >= 500:
-            raise Retryable(f"the schema registry {self.url} answers {response.status_code}")
+            raise Retryable(f"the schema registry {self.url} responded with {response.status_code}")
         if response.status_code != 200:
             raise Fault(
-                "registry_refused", f"the schema registry {self.url} answers {response.status_code} to {path}"
+                "registry_refused",
+                f"the schema registry {self.url} responded with {response.status_code} to {path}",
             )
         found = response.json()
         return found if isinstance(found, dict) else None
@@ -103,18 +108,18 @@ class GivenRegistry(Registry):
         if str(schema_id) not in self.given:
             from penstock.streams.decode.results import Mismatch
 
-            raise Mismatch("no_answer", f"the test does not say what schema {schema_id} is")
+            raise Mismatch("no_answer", f"the test doesn't define what schema {schema_id} is")
         return _text(self.given[str(schema_id)])
 
     def latest(self, subject: str) -> tuple[int, str]:
         if subject not in self.given:
-            raise Fault("no_answer", f"the test does not say what the schema of '{subject}' is")
+            raise Fault("no_answer", f"the test doesn't define what the schema of '{subject}' is")
         return 0, _text(self.given[subject])
 
 
 def registry_for(spec: RegistrySpec, desk: Desk) -> Registry:
     """The registry of a task: the real one, or in a test run the given one."""
-    return GivenRegistry(desk.given) if desk.testing else _shared(spec)
+    return GivenRegistry(desk.given) if desk.testing else _shared(spec, desk.policy)
 
 
 def unframed(value: bytes) -> tuple[int, bytes]:
@@ -132,9 +137,9 @@ def framed(schema_id: int, body: bytes) -> bytes:
 
 
 @lru_cache(maxsize=32)
-def _shared(spec: RegistrySpec) -> Registry:
+def _shared(spec: RegistrySpec, policy: Policy) -> Registry:
     """One client per process, so that schemas are asked for once."""
-    return Registry(spec)
+    return Registry(spec, policy)
 
 
 def _text(schema: Any) -> str:

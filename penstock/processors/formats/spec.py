@@ -10,6 +10,7 @@ from penstock.errors import Invalid, Problem
 from penstock.processors.base import BatchProcessor
 from penstock.processors.formats.registry import RegistrySpec
 from penstock.processors.support.files import read_file
+from penstock.specs.reach import FilePath
 
 OPTIONS = {
     "delimiter": ("csv",),
@@ -34,35 +35,35 @@ class FormatProcessor(BatchProcessor):
 
     type: str
     # Before the options, so that each of them can be judged by it.
-    format: str = Field(description="What the value is.")
+    format: str = Field(description="Format of the value.")
     delimiter: str = Field(
-        default=",", min_length=1, max_length=1, description="`csv`: what stands between two fields."
+        default=",", min_length=1, max_length=1, description="`csv`: separator between fields."
     )
-    null_text: str = Field(default="", description="`csv`: the text of a field that is null.")
+    null_text: str = Field(default="", description="`csv`: text that represents null.")
     pair_separator: str = Field(
         default=" ",
         min_length=1,
-        description="`kv`: what stands between two pairs; a blank is any number of them.",
+        description="`kv`: separator between pairs; a space matches any number of spaces.",
     )
     key_separator: str = Field(
-        default="=", min_length=1, description="`kv`: what stands between a name and its value."
+        default="=", min_length=1, description="`kv`: separator between a name and its value."
     )
-    schema_file: str | None = Field(
+    schema_file: FilePath | None = Field(
         default=None,
         min_length=1,
-        description="`avro`: a schema (`.avsc`). `protobuf`: a descriptor set, as `protoc --include_imports"
-        " --descriptor_set_out` writes it. Read when the pipeline starts.",
+        description="`avro`: a schema (`.avsc`). `protobuf`: a descriptor set, as written by `protoc "
+        "--include_imports --descriptor_set_out`. Read when the pipeline starts.",
     )
     message: str | None = Field(
         default=None, description="`protobuf`: full name of the message; not needed if there is only one."
     )
     framing: Literal["none", "registry"] | None = Field(
         default=None,
-        description="Whether values begin with the header of a schema registry. Default: `registry` if there"
-        " is one, else `none`.",
+        description="Whether values begin with the header of a schema registry. Default: `registry` if a "
+        "registry is set, otherwise `none`.",
     )
     registry: RegistrySpec | None = Field(
-        default=None, description="A schema registry in the manner of Confluent's."
+        default=None, description="Schema registry compatible with Confluent's."
     )
 
     _schema: bytes | None = PrivateAttr(default=None)
@@ -72,7 +73,7 @@ class FormatProcessor(BatchProcessor):
     def _has_a_meaning(cls, value: Any, info: ValidationInfo) -> Any:
         chosen = info.data.get("format")
         if chosen is not None and value is not None and chosen not in OPTIONS[info.field_name or ""]:
-            raise ValueError(f"has no meaning with format '{chosen}'")
+            raise ValueError(f"can't be used with format '{chosen}'")
         return value
 
     def asks(self) -> bool:

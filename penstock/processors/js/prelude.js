@@ -190,7 +190,7 @@
 
   const extra = (at, columns) => {
     const known = columns.map(([name]) => name).join(', ')
-    const message = `the event has '${at}', and no column has that name; there are: ${known}`
+    const message = `the event has an unexpected column '${at}'; there are: ${known}`
     throw new Fault('extra_property', message)
   }
 

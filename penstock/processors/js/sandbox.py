@@ -39,7 +39,7 @@ class Limits(Spec):
 
     cpu_ms: int = Field(default=500, ge=1, description="Processor time, in milliseconds.")
     mem_mb: int = Field(default=128, ge=16, description="Memory of V8, in MiB.")
-    timeout_ms: int = Field(default=2000, ge=1, description="Time by the clock, in milliseconds.")
+    timeout_ms: int = Field(default=2000, ge=1, description="Wall-clock time, in milliseconds.")
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Sandbox:
             try:  # whoever ended it: the same batch in a new process tells whether it was the script
                 answer = self._ask(batch)
             except _Crashed as crash:
-                message = f"the script took all memory, and V8 ended itself (status {crash.args[0]})"
+                message = f"the script ran out of memory and V8 exited (status {crash.args[0]})"
                 raise Refused("js_memory_limit", message) from None
         if "rows" not in answer and "message" not in answer:
             self.ready = False

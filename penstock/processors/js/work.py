@@ -102,5 +102,5 @@ def _event(part: Part, rows: list[int], changes: list[Any]) -> pa.StructArray:
 def _logs(answer: dict[str, Any]) -> list[str]:
     lines: list[str] = answer["lines"]
     if answer["omitted"]:
-        lines.append(f"{answer['omitted']} more lines of this batch were left out")
+        lines.append(f"{answer['omitted']} more lines of this batch were omitted")
     return lines

@@ -34,8 +34,8 @@ SYSTEM = "system"
 """In place of a column: the time at which an event was appended to its stream, or else was read."""
 
 TIME_FIELD = (
-    "The column with the time of an event, of type TIMESTAMP; or `system`: when it was appended to its "
-    "stream, or, for a source that is no stream, when it was read."
+    "Event time: a TIMESTAMP column, or `system`: when the event was appended to its stream or, for other "
+    "sources, when it was read."
 )
 
 TICK, PARTITION, JUDGED, PLACE, BEFORE = "$tick", "$partition", "$judged", "$place", "$before"
@@ -85,7 +85,7 @@ def _field(df: DataFrame, time: str, field: str) -> StructField:
     found = schema[path[0]]
     if not isinstance(found.dataType, TimestampType):
         message = f"column '{time}' is {found.dataType.simpleString()}, not timestamp"
-        hint = f"make one before: a map step with set: {{{time}: to_timestamp({time})}}"
+        hint = f"convert it in an earlier map step with set: {{{time}: to_timestamp({time})}}"
         raise Invalid(Problem(code="sql_type", message=message, path=field, hint=hint))
     return found
 
@@ -189,7 +189,7 @@ def _delay(df: DataFrame, time: str, field: str) -> int:
     marked = [each.name for each in shown_schema(df).fields if TIMED in each.metadata]
     found = None if time == SYSTEM else _field(df, time, field)
     if found is None or found.name not in marked:
-        message = "a step before remembers events too, and both must go by the same time"
+        message = "an earlier step keeps state too, and both must use the same time column"
         hint = f"time: {marked[0]}" if marked else "keep its time column, or its window_end, up to here"
         raise Invalid(Problem(code="second_watermark", message=message, path=field, hint=hint))
     return int(found.metadata[TIMED])

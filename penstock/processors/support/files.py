@@ -13,5 +13,5 @@ def read_file(path: str, field: str) -> bytes:
         return Path(path).expanduser().read_bytes()
     except OSError as error:
         message = f"cannot read {path}: {error.strerror}"
-        hint = "a relative path starts where the worker was started"
+        hint = "relative paths are resolved against the working directory of the worker"
         raise Invalid(Problem(code="unreadable_file", message=message, path=field, hint=hint)) from None

@@ -27,23 +27,23 @@ SUCCESS = range(200, 300)
 class Retry(Spec):
     """When a call is made again."""
 
-    attempts: int = Field(default=3, ge=1, description="Calls in all.")
+    attempts: int = Field(default=3, ge=1, description="Maximum number of attempts.")
     statuses: list[int] = Field(
-        default=[408, 429, 500, 502, 503, 504], description="Statuses after which it is tried again."
+        default=[408, 429, 500, 502, 503, 504], description="Status codes that are retried."
     )
     backoff_ms: int = Field(
-        default=200, ge=0, description="Wait before the second call; doubles each time, less a random part."
+        default=200, ge=0, description="Wait before the first retry; doubles with each retry, with jitter."
     )
     max_backoff_ms: int = Field(
-        default=30_000, ge=0, description="Longest wait between calls, also if `Retry-After` asks for more."
+        default=30_000, ge=0, description="Longest wait between attempts, even if `Retry-After` is longer."
     )
 
 
 class Cache(Spec):
     """How long answers are remembered, in each Python process of Spark."""
 
-    ttl_ms: int = Field(default=60_000, ge=1, description="How long an answer counts.")
-    max_entries: int = Field(default=10_000, ge=1, description="Answers that are remembered.")
+    ttl_ms: int = Field(default=60_000, ge=1, description="How long a response is cached.")
+    max_entries: int = Field(default=10_000, ge=1, description="Maximum number of cached responses.")
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def given_answers(given: Any) -> Call:
         nothing = object()
         found = next(turn, nothing) if turn is not None else by_url.get(request.url, nothing)
         if found is nothing:
-            return Answer(problem=f"the test does not say what {request.shown} answers", code="no_answer")
+            return Answer(problem=f"the test doesn't define what {request.shown} answers", code="no_answer")
         status, body = 200, found
         if isinstance(found, Mapping) and "status" in found and found.keys() <= {"status", "body"}:
             status, body = int(found["status"]), found.get("body")

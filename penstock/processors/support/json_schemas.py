@@ -31,7 +31,7 @@ def check(schema: str, field: str) -> None:
     except ValueError as error:
         message = str(error).splitlines()[0]
         raise Invalid(
-            Problem(code="invalid_json_schema", message=f"not a JSON Schema: {message}", path=field)
+            Problem(code="invalid_json_schema", message=f"not a valid JSON Schema: {message}", path=field)
         ) from None
 
 

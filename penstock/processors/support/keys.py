@@ -34,7 +34,7 @@ def key_columns(df: DataFrame, keys: Sequence[str], *, field: str = "keys") -> d
             problem = Problem(code="duplicate_column", message=message)
         elif not comparable(leaf_type(schema, path)):
             kind = leaf_type(schema, path).simpleString()
-            problem = Problem(code="sql_type", message=f"column '{key}' is {kind}, which cannot be compared")
+            problem = Problem(code="sql_type", message=f"column '{key}' is {kind}, which can't be compared")
         else:
             found[path[-1]] = f.col(quote(*path))
             continue

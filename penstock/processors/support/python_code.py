@@ -40,7 +40,7 @@ def function_in(code: str, name: str, field: str) -> Function:
         line = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
         told = error.msg if isinstance(error, SyntaxError) else str(error)
         raise Invalid(
-            Problem(code="python_syntax", message=f"not Python: {told}{line}", path=field)
+            Problem(code="python_syntax", message=f"not valid Python: {told}{line}", path=field)
         ) from None
     found = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
     if ("process" in found) == ("process_row" in found):
@@ -92,14 +92,16 @@ class PythonWork:
                 schema.field(EVENT), event if same else pa.nulls(made.num_rows, event.type)
             )
         if extra := [name for name in made.column_names if name not in schema.names]:
-            raise Refused("extra_property", f"the table has '{extra[0]}', and no column has that name")
+            raise Refused("extra_property", f"the table has an unexpected column '{extra[0]}'")
         arrays = []
         for field in schema:
             if field.name not in made.column_names:
                 raise Refused("missing_field", f"the table has no column '{field.name}'")
             array, lost = convert(made.column(field.name).combine_chunks(), field.type)
             if lost is not None:
-                raise Refused("wrong_type", f"column '{field.name}' has a value that is no {field.type}")
+                raise Refused(
+                    "wrong_type", f"column '{field.name}' has a value that is not a valid {field.type}"
+                )
             array = known_of(array) if field.name == EVENT else array
             if not field.nullable and array.null_count:
                 raise Refused("missing_field", f"column '{field.name}' is null")
@@ -136,7 +138,7 @@ class PythonWork:
                     "python_error", f"process_row returned {what}, not a dict, a list of them or None"
                 )
             if extra := [name for name in record if name not in self.output.names]:
-                raise Refused("extra_property", f"the event has '{extra[0]}', and no column has that name")
+                raise Refused("extra_property", f"the event has an unexpected column '{extra[0]}'")
         return records
 
     def _called(self, argument: Any) -> Any:

@@ -12,6 +12,7 @@ from penstock.errors import Invalid, Problem, Retryable
 from penstock.frames.faults import Fault
 from penstock.processors.tables.fit import check_names, check_rows, fitted
 from penstock.specs.base import Spec
+from penstock.specs.reach import DatabaseUrl
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 class DatabaseTable(Spec):
     """A table or a query of a database."""
 
-    url: str = Field(
+    url: DatabaseUrl = Field(
         min_length=1,
-        description="URL of the database as SQLAlchemy has it, such as `postgresql://user:${PASSWORD}@host/db`.",
+        description="SQLAlchemy URL of the database, such as `postgresql://user:${PASSWORD}@host/db`.",
     )
     table: str | None = Field(default=None, min_length=1, description="The table, or `schema.table`.")
     query: str | None = Field(default=None, min_length=1, description="A query, instead of a table.")
@@ -30,7 +31,7 @@ class DatabaseTable(Spec):
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if (self.table is None) == (self.query is None):
-            raise ValueError("give either a 'table' or a 'query'")
+            raise ValueError("set either 'table' or 'query'")
         return self
 
     def check(self) -> None:
@@ -41,7 +42,7 @@ class DatabaseTable(Spec):
             self._url().get_dialect().import_dbapi()
         except (ArgumentError, NoSuchModuleError):
             message, hint = (
-                "not the URL of a database that is known here",
+                "not the URL of a supported database",
                 "such as postgresql://user@host/db",
             )
             raise Invalid(_problem("invalid_value", message, hint)) from None
@@ -57,6 +58,8 @@ class DatabaseTable(Spec):
         url = self._url()
         where = url.render_as_string(hide_password=True)
         engine = sa.create_engine(url, poolclass=sa.NullPool)
+        if engine.dialect.name == "sqlite":
+            sa.event.listen(engine, "connect", _one_file)
         try:
             with engine.connect().execution_options(stream_results=True) as connection:
                 result = connection.execute(self._statement(schema.names, most))
@@ -86,6 +89,14 @@ class DatabaseTable(Spec):
         owner, _, name = (self.table or "").rpartition(".")
         table = sa.table(name, *map(sa.column, names), schema=owner or None)
         return sa.select(table).limit(most + 1)
+
+
+def _one_file(connection: Any, _: object) -> None:
+    """Keep a query from opening other files of SQLite with ATTACH."""
+    import sqlite3
+
+    if isinstance(connection, sqlite3.Connection):
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
 
 
 def _from_database(values: list[Any], field: pa.Field) -> pa.Array:

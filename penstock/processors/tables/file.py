@@ -13,6 +13,7 @@ from penstock.errors import Retryable
 from penstock.frames.faults import Fault
 from penstock.processors.tables.fit import check_names, check_rows, fitted
 from penstock.specs.base import Spec
+from penstock.specs.reach import FilePath
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,14 +33,14 @@ ENDINGS: dict[str, Format] = {
 class FileTable(Spec):
     """A file of the machine that the flow runs on."""
 
-    path: str = Field(min_length=1, description="The file.")
+    path: FilePath = Field(min_length=1, description="The file.")
     format: Format | None = Field(
         default=None,
-        description="`csv` with a first record of names, `json` (lines or an array of objects) or `parquet`."
-        " Default: as the name ends.",
+        description="`csv` with a header, `json` (lines or an array of objects) or `parquet`."
+        " Default: by file extension.",
     )
     delimiter: str = Field(
-        default=",", min_length=1, max_length=1, description="`csv`: what stands between two fields."
+        default=",", min_length=1, max_length=1, description="`csv`: separator between fields."
     )
 
     @property

@@ -20,7 +20,7 @@ def given_table(rows: Any, schema: pa.Schema) -> pa.RecordBatch:
     try:
         return reader.batch([reader.row(row) for row in rows])
     except (Mismatch, TypeError) as error:
-        raise Fault("lookup_table", f"the given rows do not fit: {error}") from None
+        raise Fault("lookup_table", f"the given rows don't match the columns: {error}") from None
 
 
 def fitted(array: pa.Array, field: pa.Field) -> pa.Array:
@@ -31,7 +31,8 @@ def fitted(array: pa.Array, field: pa.Field) -> pa.Array:
     if lost is not None:
         raise Fault(
             "lookup_table",
-            f"column '{field.name}' of the table is {array.type} and has values that are no {field.type}",
+            f"column '{field.name}' of the table is {array.type} and has values that are not valid "
+            f"{field.type}",
         )
     return made
 
@@ -39,7 +40,7 @@ def fitted(array: pa.Array, field: pa.Field) -> pa.Array:
 def check_rows(rows: int, most: int) -> None:
     """Refuse a table that would not fit into memory."""
     if rows > most:
-        message = f"the table has more than {most} rows, which is what max_rows allows"
+        message = f"the table has more than {most} rows, the limit of max_rows"
         raise Fault("lookup_too_large", message)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Retryable
 from penstock.frames.faults import Fault
+from penstock.policy import Policy
 from penstock.processors.tables.database import DatabaseTable
 from penstock.processors.tables.file import FileTable
 
@@ -37,6 +38,8 @@ class Wanted:
     """When the flow was planned: what was read earlier belongs to an earlier run."""
     shared: Path | None
     """Where all tasks of this machine find what one of them has read."""
+    policy: Policy
+    """What may be opened."""
 
 
 class Snapshot:
@@ -76,12 +79,14 @@ class Table:
             if self._snapshot is None:
                 raise
             self._looked = time.monotonic()
-            return self._snapshot, [f"the table stays as it was: {error}"]
+            return self._snapshot, [f"the table was not reloaded: {error}"]
         assert self._snapshot is not None
         return self._snapshot, []
 
     def _look(self) -> None:
         source, wanted = self.wanted.source, self.wanted
+        if problem := next(wanted.policy.problems(source, resolve=True), None):
+            raise Fault(problem.code, problem.message)
         stamp: object = None
         if isinstance(source, FileTable):
             try:

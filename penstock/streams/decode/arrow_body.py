@@ -60,7 +60,7 @@ def _read(body: bytes, columns: int) -> pa.Table:
 def _check(kind: pa.DataType) -> None:
     """Refuse a type that Arrow reads but cannot work with."""
     if is_.is_decimal(kind) and not 0 <= kind.scale <= kind.precision:
-        raise ValueError(f"a decimal cannot have {kind.precision} digits and {kind.scale} behind the point")
+        raise ValueError(f"not a valid decimal type: precision {kind.precision}, scale {kind.scale}")
     for i in range(kind.num_fields):
         _check(kind.field(i).type)
     if is_.is_dictionary(kind):

@@ -39,7 +39,7 @@ def _inflate(body: bytes, codec: str, limit: int) -> bytes:
                     raise _too_large(limit)
     except (pa.ArrowException, OSError) as error:
         raise PenstockError(
-            Problem(code="bad_encoding", message=f"the body is not what {codec} makes: {error}")
+            Problem(code="bad_encoding", message=f"the body is not valid {codec}: {error}")
         ) from None
     return b"".join(found)
 

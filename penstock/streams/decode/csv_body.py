@@ -177,14 +177,14 @@ def _unusable(names: Sequence[str], schema: pa.Schema) -> str | None:
         hint = did_you_mean(names[0], schema.names)
         return f"no column of the stream is in the header, which begins with {names[0]!r}: {hint}"
     twice = sorted(name for name in known if list(names).count(name) > 1)
-    return f"the column '{twice[0]}' stands twice in the header" if twice else None
+    return f"duplicate column '{twice[0]}' in the header" if twice else None
 
 
 class _Quoting(Exception):
     """A quote that is not closed, or closed too early, so that the ends of fields are unknown."""
 
     def __init__(self, error: csv.Error, line: int) -> None:
-        super().__init__(f"bad quotes at line {line}: {error}")
+        super().__init__(f"invalid quoting at line {line}: {error}")
         self.line = line
 
 

@@ -44,7 +44,9 @@ class Bodies:
         """Write frames; the place and the size of each. They do not count until the journal names them."""
         encoded = [b"".join(map(bytes, Frame(0, 0, body).encode())) for body in bodies]
         if (most := max(map(len, encoded), default=0)) > LARGEST - 1024:
-            raise WriteFailed(f"a frame of {most:,} bytes is more than a stream in Kafka takes ({LARGEST:,})")
+            raise WriteFailed(
+                f"a frame of {most:,} bytes exceeds the limit of a stream in Kafka ({LARGEST:,})"
+            )
         sent = [self._clients.send(self._topic, FRAMES, data) for data in encoded]
         return [
             (self._clients.confirmed(future), len(data)) for future, data in zip(sent, encoded, strict=True)
@@ -81,7 +83,7 @@ class Bodies:
         if not self._position <= place <= self._position + SKIPPED or self._position < 0:
             self._consumer.assign([TopicPartition(self._topic, FRAMES, place)])
         self._position = -1
-        until, reason = time.monotonic() + ANSWER_S, "no answer"
+        until, reason = time.monotonic() + ANSWER_S, "no response"
         while time.monotonic() < until:
             message = self._consumer.poll(1.0)
             if message is None:

@@ -62,17 +62,17 @@ class Clients:
         def done(error: KafkaError | None, message: Message) -> None:
             if error is not None:
                 self._replace(sender, error)
-                future.set_exception(WriteFailed(f"Kafka did not keep the events: {error}"))
+                future.set_exception(WriteFailed(f"Kafka did not store the events: {error}"))
             else:
                 future.set_result(int(message.offset() or 0))
 
         try:
             sender.produce(topic, value, partition=partition, on_delivery=done)
         except BufferError:
-            raise WriteFailed("too many events are on their way to Kafka") from None
+            raise WriteFailed("too many events are in flight to Kafka") from None
         except Exception as error:
             self._replace(sender, error.args[0] if error.args else error)
-            raise WriteFailed(f"Kafka did not keep the events: {error}") from error
+            raise WriteFailed(f"Kafka did not store the events: {error}") from error
         return future
 
     def _replace(self, sender: Sender, error: object) -> None:
@@ -88,7 +88,7 @@ class Clients:
         try:
             return sent.result(2 * ANSWER_S)
         except TimeoutError:
-            raise WriteFailed("Kafka did not say whether it kept the events") from None
+            raise WriteFailed("Kafka did not confirm whether the events were stored") from None
 
     def forget_leaders(self) -> None:
         """Ask for the leaders of partitions anew: the client keeps those from before a broker's restart."""
@@ -137,7 +137,7 @@ def admin() -> Any:
 
 
 def _no_library() -> Problem:
-    message, hint = "the client of Kafka is not installed", "pip install 'penstock[kafka]'"
+    message, hint = "the Kafka client is not installed", "pip install 'penstock[kafka]'"
     return Problem(code="missing_library", message=message, path="spec.storage", hint=hint)
 
 

@@ -151,9 +151,9 @@ def unreachable(cluster: Cluster, error: object) -> Unavailable:
     return Unavailable(
         Problem(
             code="kafka_unreachable",
-            message=f"Kafka at {cluster.brokers} does not answer: {error}",
+            message=f"Kafka at {cluster.brokers} is not responding: {error}",
             path="kafka.brokers",
-            hint="check that the brokers run, and the settings `kafka`",
+            hint="check that the brokers are running, and the `kafka` settings",
         )
     )
 

@@ -97,7 +97,7 @@ class Journal:
                 if failure.args[0].code() in moved:
                     self.clients.forget_leaders()
             except TimeoutError:
-                error = "no answer"
+                error = "no response"
             time.sleep(0.02)  # a new topic has no leader for a moment
         raise unreachable(self.clients.cluster, error)
 
@@ -106,7 +106,7 @@ class Journal:
         for _ in range(TRIES):
             with contextlib.suppress(_Cut):  # it was cut again meanwhile
                 return self._load_once()
-        raise unreachable(self.clients.cluster, "the journal is cut faster than it is read")
+        raise unreachable(self.clients.cluster, "the journal is truncated faster than it is read")
 
     def _load_once(self) -> None:
         low, high = self._offset(latest=False), self._end()
@@ -149,7 +149,7 @@ class Journal:
         if self._astray:
             self._assign(self._position)
         self._astray = True  # should it end before its end: the client may have handed out later records
-        until, reason = time.monotonic() + ANSWER_S, "no answer"
+        until, reason = time.monotonic() + ANSWER_S, "no response"
         while self._position < end:
             # Not more than there are: it would wait for them.
             for message in self._consumer.consume(min(FETCHED, end - self._position), 1.0):
@@ -191,7 +191,7 @@ class Journal:
             with self.lock:
                 del self._waiting[name]
         if outcome is None:  # a process that slept for long finds its entry in a snapshot
-            raise WriteFailed("whether the events were kept is not known: the journal has gone on without it")
+            raise WriteFailed("it is unknown whether the events were stored: the journal has moved on")
         return outcome
 
     def take_snapshot(self, *, least: int = 1) -> bool:

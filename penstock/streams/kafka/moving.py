@@ -71,7 +71,7 @@ def begin(directory: Path, cluster: Cluster) -> MoveNote:
     if (found := read_note(directory)) is not None:
         return found
     if config.spec.storage == "kafka":
-        message = f"stream '{config.id}' is in Kafka already"
+        message = f"stream '{config.id}' is already in Kafka"
         raise Conflict(Problem(code="already_moved", message=message, path="spec.storage"))
     if config.spec.storage != "local" or config.transient:
         kind = "a transient stream" if config.transient else f"a stream in '{config.spec.storage}'"
@@ -95,7 +95,7 @@ def undo(directory: Path) -> bool:
         if note is None:
             return False
         if read_config(directory).spec.storage == "kafka":
-            message = "the stream is in Kafka already: the move cannot be undone"
+            message = "the stream is already in Kafka: the move cannot be undone"
             raise Conflict(Problem(code="already_moved", message=message))
         delete_topic(clients(note.to), note.topic)
         remove_note(directory)
@@ -194,7 +194,7 @@ class Move:
     ) -> _Sent:
         if len(data) > LARGEST - 1024:
             message = f"the frame at offset {span.base} has {len(data):,} bytes"
-            hint = f"a stream in Kafka takes frames of up to {LARGEST:,} bytes"
+            hint = f"a stream in Kafka accepts frames of up to {LARGEST:,} bytes"
             raise Invalid(Problem(code="frame_too_large", message=message, hint=hint))
         shape = sha256(schema).hexdigest()[:16]
         self._state.known_shapes.setdefault(shape, b64encode(schema).decode())
@@ -271,5 +271,5 @@ class Move:
 
 def _differs(there: str, here: str) -> Conflict:
     message = f"the copy has {there}, the stream {here}"
-    hint = "undo the move and begin it again"
+    hint = "undo the move and start it again"
     return Conflict(Problem(code="copy_differs", message=message, hint=hint))

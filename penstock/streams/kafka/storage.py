@@ -76,7 +76,7 @@ class KafkaStorage(Storage):
         self.spec = self.config.spec
         self._config_version = config_version(directory)
         if self.config.kafka is None:
-            raise WriteFailed("the settings of the stream name no Kafka cluster")
+            raise WriteFailed("the settings of the stream have no Kafka cluster")
         self.cluster: Cluster = self.config.kafka
         self.topic = topic_of(self.cluster, self.config.id, directory.name)
         self._cut = 0

@@ -47,7 +47,7 @@ def ensure_topic(clients: Clients, topic: str, wal: Wal) -> None:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise unreachable(clients.cluster, error.args[0].str()) from None
     except TimeoutError:
-        raise unreachable(clients.cluster, "the topic was not made in time") from None
+        raise unreachable(clients.cluster, "the topic was not created in time") from None
 
 
 def _await_leaders(clients: Clients, topic: str) -> None:
@@ -88,7 +88,7 @@ def delete_topic(clients: Clients, topic: str) -> None:
         if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise unreachable(clients.cluster, error.args[0].str()) from None
     except TimeoutError:
-        raise unreachable(clients.cluster, "no answer") from None
+        raise unreachable(clients.cluster, "no response") from None
 
 
 def _wait(clients: Clients, futures: dict[Any, Any]) -> None:

@@ -24,6 +24,11 @@ class StreamLock:
             self._fd, self._pid = self._files.open_shared(self._path, 0)[0], os.getpid()
         fcntl.flock(self._fd, fcntl.LOCK_EX)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the file is open."""
+        return self._fd is not None
+
     def release(self) -> None:
         """Release the lock."""
         if self._fd is not None:

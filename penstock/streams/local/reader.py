@@ -226,6 +226,11 @@ class Reader:
         final = base != tail.base
         return segment.learn(os.fstat(segment.fd).st_size if final else tail.position, after, final=final)
 
+    @property
+    def open_files(self) -> int:
+        """The number of segments that are open."""
+        return len(self._open)
+
     def forget(self) -> None:
         """List the directory again."""
         with self._mutex:

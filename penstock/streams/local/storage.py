@@ -29,6 +29,7 @@ from penstock.streams.local.reader import Reader
 from penstock.streams.local.retention import SPILL, Closed, Retention
 from penstock.streams.local.tail import Tail
 from penstock.streams.local.writer import Writer
+from penstock.streams.open_files import OPEN_FILES
 from penstock.streams.storage import (
     Append,
     Appended,
@@ -50,13 +51,15 @@ class LocalStorage(Storage):
     """The log in a directory."""
 
     kind = "local"
+    rests = True
+    used = False
 
     def __init__(self, directory: Path, files: Files | None = None) -> None:
         self.directory, self.files = directory, files or Files()
         self.config: StreamConfig = read_config(directory)
         self._config_version = config_version(directory)
         self.spec = self.config.spec
-        self.counters = Counters(directory / "counters", self.files, self.require_here)
+        self.counters = Counters(directory / "counters", self.files, self.require_here, self.opened)
         self.cursor_files = Cursors(directory / "cursors", self.files, self.require_here)
         self.reader = Reader(self.directories, self.tail)
         self.writer = Writer(self)
@@ -99,6 +102,7 @@ class LocalStorage(Storage):
 
     def tail(self) -> Tail:
         """The end of the log, recovered first if there is no reliable tail."""
+        self.used = True
         tail = self.writer.tail_file.read()
         if tail is not None and tail.exact:
             return tail
@@ -189,6 +193,7 @@ class LocalStorage(Storage):
     # Writing
 
     def write(self, appends: Sequence[Append]) -> list[Appended | Refusal]:
+        self.used = True
         return self.writer.write(appends)
 
     def progress(self, producer: str) -> Progress:
@@ -205,6 +210,28 @@ class LocalStorage(Storage):
             self.writer.close()
             self.counters.close()
             self.reader.forget()  # closes its segments, unless a reader is in the middle of one
+        OPEN_FILES.closed(self)
+
+    # Descriptors
+
+    def opened(self) -> None:
+        """Let other logs close files if this one has opened one too many."""
+        OPEN_FILES.opened(self)
+
+    @property
+    def open_files(self) -> int:
+        return self.writer.open_files + self.counters.open_files + self.reader.open_files
+
+    def rest(self) -> bool:
+        if not self.writer.mutex.acquire(blocking=False):
+            return False
+        try:
+            if not self.writer.rest():
+                return False
+            self.reader.forget()
+            return self.counters.rest()
+        finally:
+            self.writer.mutex.release()
 
     # Settings
 

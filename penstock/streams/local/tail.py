@@ -15,7 +15,9 @@ import functools
 import mmap
 import os
 import struct
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,31 +50,44 @@ class Tail:
 
 
 class TailFile:
-    """The mapped file."""
+    """The mapped file, opened with its first use; `on_open` is called then."""
 
-    def __init__(self, path: Path, files: Files | None = None) -> None:
-        self._path, self._files = path, files or Files()
+    def __init__(
+        self, path: Path, files: Files | None = None, on_open: Callable[[], None] = lambda: None
+    ) -> None:
+        self._path, self._files, self._on_open = path, files or Files(), on_open
         self._map: mmap.mmap | None = None
         self.writable = False
-        with contextlib.suppress(OSError):  # without a tail the end is found in the segments
-            self.open()
+        self._resting, self._ended = True, False
+        self._opening = threading.Lock()
 
     def open(self) -> None:
         """Map the file, for reading only where it cannot be changed."""
+        self._map_file()
+        self._on_open()
+
+    def _map_file(self) -> None:
         fd, writable = self._files.open_shared(self._path, SIZE)
         try:
             if os.fstat(fd).st_size >= SIZE:
                 access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
                 self._map, self.writable = mmap.mmap(fd, SIZE, access=access), writable
+                self._resting = False
         finally:
             os.close(fd)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the file is mapped."""
+        return self._map is not None
+
     def read(self) -> Tail | None:
-        """The tail, or None if there is no valid one."""
-        if self._map is None:
+        """The tail, or None if there is no valid one; ValueError if the file was closed."""
+        mapped = self._map
+        if mapped is None and (mapped := self._woken()) is None:
             return None
         for attempt in range(TRIES):
-            data = self._map[:SIZE]
+            data = mapped[:SIZE]
             if (tail := parse_tail(data)) is not None:
                 return tail
             if not any(data):
@@ -81,6 +96,25 @@ class TailFile:
                 time.sleep(0.0001)
         return None
 
+    def _woken(self) -> mmap.mmap | None:
+        """The file after a rest, mapped again; None if there is none: the end is found in the segments."""
+        with self._opening:
+            if self._ended:
+                raise ValueError("the stream was closed")
+            opens, self._resting = self._resting, False
+            if opens:
+                with contextlib.suppress(OSError):
+                    self._map_file()
+            mapped = self._map
+        if opens:
+            self._on_open()  # outside of the lock: it may let other logs rest, which have locks of their own
+        return mapped
+
+    def rest(self) -> None:
+        """Close the file until it is used again. A thread that is reading the tail keeps its mapping."""
+        with self._opening:
+            self._map, self.writable, self._resting = None, False, True
+
     def publish(self, tail: Tail) -> None:
         """Publish a tail. The caller holds the stream's lock."""
         assert self._map is not None
@@ -88,9 +122,11 @@ class TailFile:
         self._map[:SIZE] = data + struct.pack("<I", google_crc32c.value(data))
 
     def close(self) -> None:
-        """Close the file."""
-        if self._map is not None:
-            self._map.close()
+        """Close the file for good."""
+        with self._opening:
+            self._ended = True
+            if self._map is not None:
+                self._map.close()
 
 
 def parse_tail(data: bytes) -> Tail | None:

@@ -47,7 +47,7 @@ class Writer:
     def __init__(self, storage: LocalStorage) -> None:
         self._storage = storage
         self.directory, self.files = storage.directory, storage.files
-        self.tail_file = TailFile(self.directory / "tail", self.files)
+        self.tail_file = TailFile(self.directory / "tail", self.files, storage.opened)
         self.mutex = threading.RLock()
         self._lock = StreamLock(self.directory / "lock", self.files)
         self._held = 0
@@ -126,8 +126,23 @@ class Writer:
                 except OSError as error:
                     self._distrust(error)
 
+    def rest(self) -> bool:
+        """Close all files until they are used again; false while the lock is held, or the disk has failed."""
+        self.flush()
+        if self._held or self._sick:
+            return False
+        self._let_go()
+        self._lock.close()
+        self.tail_file.rest()
+        return True
+
+    @property
+    def open_files(self) -> int:
+        """The number of descriptors in use."""
+        return self.tail_file.is_open + self._lock.is_open + (self._fd is not None)
+
     def close(self) -> None:
-        """Close all files."""
+        """Close all files for good."""
         with self.mutex:
             self.flush()
             self._let_go()
@@ -472,4 +487,4 @@ class Writer:
 
 def _refusal(error: OSError) -> Full | WriteFailed:
     """The error for the caller of an append that failed with an OS error."""
-    return Full("disk_full") if error.errno in NO_ROOM else WriteFailed(f"the disk refused: {error.strerror}")
+    return Full("disk_full") if error.errno in NO_ROOM else WriteFailed(f"disk error: {error.strerror}")

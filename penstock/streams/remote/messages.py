@@ -29,6 +29,8 @@ from penstock.streams.storage import (
 
 _SIZE = struct.Struct("<I")
 
+LARGEST = 2**63
+
 REFUSALS: tuple[type[Refusal], ...] = (Fenced, BatchConflict, BatchTooOld)
 
 Parts = Sequence[bytes | pa.Buffer]
@@ -45,10 +47,12 @@ def unpack(message: bytes) -> tuple[Any, list[memoryview]]:
     try:
         (size,) = _SIZE.unpack_from(message)
         value, sizes = json.loads(message[_SIZE.size : _SIZE.size + size])
+        if not all(isinstance(each, int) and each >= 0 for each in sizes):
+            raise ValueError("the sizes of the parts are not numbers")
         if sum(sizes) != len(message) - _SIZE.size - size:
             raise ValueError("the message is not complete")
-    except (struct.error, TypeError) as error:
-        raise ValueError(f"no message: {error}") from None
+    except (struct.error, TypeError, RecursionError) as error:
+        raise ValueError(f"not a valid message: {error}") from None
     at, view, parts = _SIZE.size + size, memoryview(message), []
     for each in sizes:
         parts.append(view[at : at + each])
@@ -67,16 +71,45 @@ def pack_appends(appends: Sequence[Append]) -> bytes:
 
 
 def unpack_appends(message: bytes) -> list[Append]:
-    """The appends of a message."""
+    """The appends of a message; ValueError if it has none."""
     told, parts = unpack(message)
+    try:
+        return _appends(told, parts)
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"no appends: {error}") from None
+
+
+def _appends(told: Any, parts: Sequence[memoryview]) -> list[Append]:
     if sum(len(bodies) for bodies, _, _ in told) != len(parts):
         raise ValueError("the message does not have a part for each body")
     data, found = iter(parts), []
     for bodies, who, tx in told:
+        if not all(type(number) is int and 0 <= number < LARGEST for body in bodies for number in body):
+            raise ValueError("the counts of a body are not numbers")
         made = [Body(pa.py_buffer(next(data)), count, raw_bytes) for count, raw_bytes in bodies]
-        producer = None if who is None else Producer(*who)
-        found.append(Append(made, producer, tuple(map(tuple, tx))))
+        producer = None if who is None else _producer(*who)
+        found.append(Append(made, producer, tuple(_mark(*mark) for mark in tx)))
     return found
+
+
+def _producer(name: str, batch: int, epoch: int, digest: str | None, position: str | None) -> Producer:
+    texts = isinstance(name, str) and all(
+        each is None or isinstance(each, str) for each in (digest, position)
+    )
+    if not texts or not _are_numbers(batch, epoch):
+        raise ValueError("the producer of an append is not valid")
+    return Producer(name, batch, epoch, digest, position)
+
+
+def _mark(first: int, end: int, name: str, closed: bool) -> tuple[int, int, str, bool]:
+    if not (_are_numbers(first, end) and isinstance(name, str) and isinstance(closed, bool)):
+        raise ValueError("a mark of a transaction is not valid")
+    return first, end, name, closed
+
+
+def _are_numbers(*values: object) -> bool:
+    """Whether values are integers that a frame has room for."""
+    return all(type(value) is int and 0 <= value < LARGEST for value in values)
 
 
 def pack_result(result: Appended | Refusal) -> list[Any]:

@@ -62,7 +62,7 @@ def repair(
                 code="stream_settings",
                 message=f"the settings of the stream cannot be read: {error}",
                 path=FILE,
-                hint="start Penstock, or save the stream again: that writes its settings again",
+                hint="start Penstock or save the stream again to rewrite its settings",
             )
         ) from error
     files = files or Files()

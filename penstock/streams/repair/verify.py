@@ -80,7 +80,7 @@ class _Local:
         tail = read_tail(self._directory)
         if tail is None and list_segments(self._places):
             self._report.add(
-                "tail", "tail", 0, 0, "there is no sound one; the end is searched for when the log is opened"
+                "tail", "tail", 0, 0, "no intact tail file; the end is searched for when the log is opened"
             )
         if tail is None or not tail.exact:
             tail = survey(self._places, tail, max(cursors, default=0)).tail
@@ -107,7 +107,9 @@ class _Local:
                 found.append(cursor.next)
             elif path.exists():
                 name = f"cursors/{path.name}"
-                self._report.add("cursor", name, 0, 0, "it cannot be read; its reader would start over")
+                self._report.add(
+                    "cursor", name, 0, 0, "the cursor can't be read; its reader would start over"
+                )
         return found
 
     def _segment(self, path: Path, base: int, limit: int, tail: Tail) -> None:
@@ -143,9 +145,11 @@ class _Local:
             header, reached = found.header, found.header.next
             rest = read_rest(fd, found)
             if header.lost and header.count:
-                report.add("lost", path.name, header.base, header.next, "they were left out by a repair")
+                report.add(
+                    "lost", path.name, header.base, header.next, "the events were left out by a repair"
+                )
             elif rest is None:
-                what = "the checksum is wrong" if header.count else "what is known of producers is damaged"
+                what = "the checksum is wrong" if header.count else "producer state is damaged"
                 report.add("damaged", path.name, header.base, header.next, what)
             elif header.count and (wrong := body_fault(memoryview(rest)[header.meta_size :], header.count)):
                 report.add("body", path.name, header.base, header.next, f"the frame {wrong}")
@@ -179,7 +183,7 @@ class _Local:
             there = "is damaged" if index_path(path).exists() else "is missing"
             self._report.add("index", index_path(path).name, base, limit, f"the index {there}")
         elif not index.covers(end, limit) or not agrees(index, frames):
-            message = "the index says something else than the segment"
+            message = "the index doesn't match the segment"
             self._report.add("index", index_path(path).name, base, limit, message)
 
     def _advance(self, count: int) -> None:

@@ -19,7 +19,7 @@ def verify_topic(directory: Path, report: Report, progress: Progress) -> None:
     try:
         storage = KafkaStorage(directory)
     except (Unavailable, WriteFailed) as error:
-        report.add("database", "kafka", 0, 0, f"it cannot be read: {error}")
+        report.add("database", "kafka", 0, 0, f"can't be read: {error}")
         return
     try:
         bounds, usage = storage.bounds(), storage.usage()
@@ -45,7 +45,7 @@ def _verify_frame(storage: KafkaStorage, span: Span, report: Report) -> None:
             report.add(kind, storage.topic, span.base, span.next, f"{damage.reason}; {REPAIR}")
         return
     except (pa.ArrowException, OSError, StopIteration) as error:
-        report.add("body", storage.topic, span.base, span.next, f"the frame is no Arrow: {error}")
+        report.add("body", storage.topic, span.base, span.next, f"the frame is not valid Arrow: {error}")
         return
     if batch.num_rows != span.next - span.base:
         message = f"the frame has {batch.num_rows} events instead of {span.next - span.base}"

@@ -29,7 +29,7 @@ def verify_database(directory: Path, report: Report, progress: Progress) -> None
             report.segments = 1
             _rows(db, report, progress)
     except sqlite3.DatabaseError as error:
-        report.add("database", FILE, 0, 0, f"it cannot be read: {error}")
+        report.add("database", FILE, 0, 0, f"can't be read: {error}")
 
 
 def _rows(db: sqlite3.Connection, report: Report, progress: Progress) -> None:
@@ -66,7 +66,7 @@ def _row(db: sqlite3.Connection, base: int, limit: int, report: Report) -> int:
         report.add("damaged", FILE, base, limit, "the checksum is wrong")
         return limit
     if row.body is None:
-        report.add("lost", FILE, base, end, "they were left out by a repair")
+        report.add("lost", FILE, base, end, "the events were left out by a repair")
         return end
     report.bytes += len(row.body) + len(row.meta)
     if wrong := body_fault(row.body, row.events):

@@ -25,17 +25,20 @@ log = structlog.get_logger()
 class Database:
     """A process's two connections, one for writing and one for reading, each for one thread at a time."""
 
-    def __init__(self, directory: Path, files: Files, floor: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        files: Files,
+        floor: Callable[[], int],
+        on_open: Callable[[], None] = lambda: None,
+    ) -> None:
         self.path, self._files, self._floor = directory / FILE, files, floor
-        try:
-            self._lock_fd, self._writable = files.open_shared(directory / "lock", 0)
-            self._users_fd, _ = files.open_shared(directory / "users", 0)
-        except OSError:  # there is none in a read-only directory
-            self._lock_fd, self._users_fd, self._writable = -1, -1, False
+        self._on_open = on_open
         self._writing, self._reading = threading.Lock(), threading.Lock()
         self._durable: bool | None = None
         self._journal = 0
-        self._sick = self._damaged = False
+        self._sick = self._damaged = self.resting = False
+        self._open_locks()
         if not self._writable:
             self._reader = connect(self.path, read_only=True)
             return
@@ -45,6 +48,48 @@ class Database:
         except BaseException:
             self._close_locks()
             raise
+
+    def _open_locks(self) -> None:
+        directory = self.path.parent
+        try:
+            self._lock_fd, self._writable = self._files.open_shared(directory / "lock", 0)
+            self._users_fd, _ = self._files.open_shared(directory / "users", 0)
+        except OSError:  # there is none in a read-only directory
+            self._lock_fd, self._users_fd, self._writable = -1, -1, False
+
+    def rest(self) -> bool:
+        """Close the connections until they are used again; false if a thread is using them."""
+        if self._sick or self._damaged or not self._writable or not self._writing.acquire(blocking=False):
+            return False
+        try:
+            if not self._reading.acquire(blocking=False):
+                return False
+            try:
+                self._reader.close()
+                self._writer.close()
+                self._close_locks()
+                self.resting = True
+            finally:
+                self._reading.release()
+        finally:
+            self._writing.release()
+        return True
+
+    def _wake(self) -> None:
+        """Open the connections again after a rest. The caller holds `_writing`."""
+        with self._reading:
+            if not self.resting:
+                return
+            self._open_locks()
+            if not self._writable:
+                raise WriteFailed("the directory of the stream is read-only")
+            fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+            try:
+                self._open()
+            finally:
+                fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
+            self.resting = False
+        self._on_open()
 
     def _open(self) -> None:
         """Open the database; an unreadable one is set aside, so that the log is usable."""
@@ -57,7 +102,7 @@ class Database:
             if not is_damage(error):
                 raise
             if not self._salvage():
-                raise WriteFailed("the database is damaged, and open elsewhere") from error
+                raise WriteFailed("the database is damaged and in use by another process") from error
             self._writer = create(self.path)
         if is_new:
             self._files.sync_directory(directory)
@@ -82,7 +127,9 @@ class Database:
         try:
             fcntl.flock(self._users_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            log.error("a damaged database is open elsewhere and cannot be repaired", file=str(self.path))
+            log.error(
+                "a damaged database is in use by another process and can't be repaired", file=str(self.path)
+            )
             return False
         salvage(self.path.parent, self._files, self._floor())
         return True
@@ -93,6 +140,8 @@ class Database:
         if not self._writable:
             raise WriteFailed("the directory of the stream is read-only")
         with self._writing:
+            if self.resting:
+                self._wake()
             fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
             try:
                 yield
@@ -134,11 +183,11 @@ class Database:
                 raise Full("disk_full") from error
             self._sick = self._sick or code == sqlite3.SQLITE_IOERR
             self._damaged = self._damaged or is_damage(error)
-            raise WriteFailed(f"the database refused: {error}") from error
+            raise WriteFailed(f"database error: {error}") from error
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise Full("disk_full") from error
-            raise WriteFailed(f"the disk refused: {error.strerror}") from error
+            raise WriteFailed(f"disk error: {error.strerror}") from error
 
     def _mistrust(self) -> None:
         """Checkpoint the journal after a failed write or sync, when its state on disk is unknown.
@@ -151,13 +200,25 @@ class Database:
     def read(self, query: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query, as they are at one moment."""
         try:
-            with self._reading:
+            with self._awake():
                 return self._reader.execute(query, parameters).fetchall()
         except sqlite3.DatabaseError as error:
             if not (self._damaged or is_damage(error)) or not self.rewrite():
                 raise
-        with self._reading:
+        with self._awake():
             return self._reader.execute(query, parameters).fetchall()
+
+    @contextlib.contextmanager
+    def _awake(self) -> Iterator[None]:
+        """Hold the connection for reading, opened again if it rests."""
+        while True:
+            if self.resting:
+                with self._writing:
+                    self._wake()
+            with self._reading:
+                if not self.resting:
+                    yield
+                    return
 
     def sync(self) -> None:
         """Return when the disk has every transaction: they are in SQLite's journal, or in the database."""
@@ -185,12 +246,15 @@ class Database:
         if size == self._journal or not self._writable:
             return
         with self._writing:
+            self._wake()
             self._journal = size
             self._writer.execute(f"PRAGMA wal_autocheckpoint={max(1, size // PAGE)}").fetchall()
             self._writer.execute(f"PRAGMA journal_size_limit={size}").fetchall()
 
     def close(self) -> None:
         """Close the connections."""
+        if self.resting:
+            return
         with self._alone() if self._writable else contextlib.nullcontext():  # the last one writes the journal
             self._reader.close()
             if self._writable:

@@ -33,6 +33,7 @@ from penstock.streams.counters import NAMES
 from penstock.streams.files import Files
 from penstock.streams.frames import decode_body, parse_meta
 from penstock.streams.local.floor import Floor
+from penstock.streams.open_files import OPEN_FILES
 from penstock.streams.producers import MOST, Batch, Producers, Window
 from penstock.streams.sqlite.database import Database
 from penstock.streams.sqlite.eviction import Eviction, State, add_counts, read_state
@@ -69,6 +70,9 @@ ROW_BYTES = 128
 PAGE_ROWS = 512
 """Rows looked at in one read: a long one would keep SQLite from reusing its journal."""
 
+FILES = 7
+"""Descriptors of an open database: two locks, and two connections with file, journal and index."""
+
 _forked: list[Database] = []
 """Databases of a parent process: not even closing them is safe for a child."""
 
@@ -77,6 +81,8 @@ class SqliteStorage(Storage):
     """The log in a database file."""
 
     kind = "sqlite"
+    rests = True
+    used = False
 
     def __init__(self, directory: Path, files: Files | None = None) -> None:
         self.directory, self.files = directory, files or Files()
@@ -89,7 +95,9 @@ class SqliteStorage(Storage):
         self._open()
 
     def _open(self) -> None:
-        self._database, self._pid = Database(self.directory, self.files, self._floor.read), os.getpid()
+        self._database = Database(self.directory, self.files, self._floor.read, self.opened)
+        self._pid = os.getpid()
+        self.opened()
         self._database.keep_journal_below(self._journal)
 
     @property
@@ -97,6 +105,7 @@ class SqliteStorage(Storage):
         if self._pid != os.getpid():
             _forked.append(self._database)
             self._open()
+        self.used = True
         return self._database
 
     @property
@@ -317,6 +326,21 @@ class SqliteStorage(Storage):
     def close(self) -> None:
         self.flush()
         self._db.close()
+        OPEN_FILES.closed(self)
+
+    # Descriptors
+
+    def opened(self) -> None:
+        """Let other logs close files if this one has opened one too many."""
+        OPEN_FILES.opened(self)
+
+    @property
+    def open_files(self) -> int:
+        return 0 if self._database.resting else FILES
+
+    def rest(self) -> bool:
+        self.flush()
+        return self._pid == os.getpid() and self._database.rest()
 
     # Retention
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from fastapi.responses import StreamingResponse
 from fastapi.routing import iter_route_contexts
 
 from penstock.api.access.rules import Rules, declared_rules
+from penstock.api.sse import EventStream
 from penstock.control.access.roles import permits
 from penstock.control.documents.service import Service
 from tests.api.access.kit import ROLES, app_with_users, asgi, token_of
@@ -60,7 +60,7 @@ def test_each_role_can_do_what_it_includes_and_nothing_else(app: FastAPI) -> Non
     follows = {
         str(route.path_format).replace("{name}", SOURCE)
         for route in iter_route_contexts(app.routes)
-        if route.response_class is StreamingResponse
+        if route.response_class is EventStream
     }
 
     async def walk() -> list[str]:

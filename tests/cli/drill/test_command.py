@@ -96,6 +96,7 @@ def test_the_cluster_gets_no_setting_that_names_an_installation(tmp_path: Path) 
     assert "prod" not in json.dumps(written)
     assert written["spark"]["spark.master"] == "local[3]"
     assert written["worker"]["lease_ms"] == 2000
+    assert written["policy"]["paths"][0] == str(tmp_path)
 
 
 NO_SCHEMA = """\

@@ -18,7 +18,9 @@ from tests.streams.kit import NIGHTLY
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(14_400 if NIGHTLY else 900)]
 
-PIPELINES, ROUNDS = (20, 300) if NIGHTLY else (2, 10)
+PIPELINES, ROUNDS = (20, 300) if NIGHTLY else (2, 3)
+SEED = "9"
+"""One whose first three faults are of the three kinds."""
 
 WINDOWS = """\
 kind: Stream
@@ -45,7 +47,7 @@ def drill(penstock: Penstock, *arguments: str) -> tuple[dict[str, Any], str]:
 def test_a_drill_is_correct_and_its_check_finds_a_planted_fault(penstock: Penstock, tmp_path: Path) -> None:
     report, told = drill(
         penstock,
-        *("--pipelines", str(PIPELINES), "--rounds", str(ROUNDS), "--seed", "11", "--dir", "data"),
+        *("--pipelines", str(PIPELINES), "--rounds", str(ROUNDS), "--seed", SEED, "--dir", "data"),
     )
     assert len(report["rounds"]) == ROUNDS
     assert {each["kind"] for each in report["rounds"]} == {"kill", "freeze", "cut"}

@@ -88,7 +88,7 @@ def test_a_refused_event_is_a_letter(server: Server) -> None:
     delivered = deliver(sink(server), events(server, 3))
     (letter,) = delivered.rejected
     assert (delivered.events, letter.code, letter.row) == (2, "http_422", '{"id": 1}')
-    assert letter.message == f'{server.url} answered 422: {{"error": "bad ids [1]"}}'
+    assert letter.message == f'{server.url} responded with 422: {{"error": "bad ids [1]"}}'
 
 
 @pytest.mark.parametrize("body", ["array", "lines"])
@@ -110,7 +110,7 @@ def test_addresses_of_events_may_be_unknown_but_not_all_of_them(server: Server) 
     assert (delivered.events, [letter.code for letter in delivered.rejected]) == (199, ["http_404"])
     server.asked.clear()
     server.answer = lambda _: Said(status=404)
-    with pytest.raises(Invalid, match="100 requests in a row") as caught:
+    with pytest.raises(Invalid, match="100 consecutive requests") as caught:
         deliver(made, users, SECOND)
     assert (caught.value.problems[0].code, caught.value.problems[0].path) == ("http_not_found", "url")
     assert len(server.asked) == 100

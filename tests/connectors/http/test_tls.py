@@ -13,6 +13,7 @@ from penstock.connectors.http.sink import HttpSink
 from penstock.connectors.messages.sink import Message
 from penstock.errors import Invalid, PenstockError, Unavailable
 from penstock.frames.http.clients import authorization
+from penstock.policy import UNRESTRICTED
 from penstock.specs.http import Auth
 from tests.http_deliveries import deliver, events, sink
 from tests.http_server import Said, Server, serving
@@ -76,12 +77,12 @@ def test_certificates_of_clients(certificate: Path, tmp_path: Path) -> None:
 def test_the_login_of_a_connection_that_is_no_request(server: Server) -> None:
     server.answer = lambda _: Said({"access_token": "fetched"})
     login = {"token_url": f"{server.url}/token", "client_id": "id", "client_secret": "secret"}
-    assert authorization(Auth.model_validate({"oauth2": login}), 2.0) == "Bearer fetched"
+    assert authorization(UNRESTRICTED, Auth.model_validate({"oauth2": login}), 2.0) == "Bearer fetched"
     basic = {"username": "u", "password": "p"}
-    assert authorization(Auth.model_validate({"basic": basic}), 2.0) == "Basic dTpw"
+    assert authorization(UNRESTRICTED, Auth.model_validate({"basic": basic}), 2.0) == "Basic dTpw"
     server.stop()
-    with pytest.raises(Unavailable, match="no answer"):
-        authorization(Auth.model_validate({"oauth2": login}), 2.0)
+    with pytest.raises(Unavailable, match="no response"):
+        authorization(UNRESTRICTED, Auth.model_validate({"oauth2": login}), 2.0)
 
 
 @pytest.mark.parametrize(
@@ -91,12 +92,12 @@ def test_the_login_of_a_connection_that_is_no_request(server: Server) -> None:
         ({"url": "https://u:p@x/"}, "use 'auth'"),
         ({"url": "https://x/{a:3}"}, "between braces"),
         ({"url": "https://x/{"}, "'{'"),
-        ({"max_events": 5}, "no meaning with body 'event'"),
+        ({"max_events": 5}, "can't be used with body 'event'"),
         ({"method": "DELETE", "body": "lines"}, "no body"),
-        ({"headers": {"a b": "x"}}, "name of a header"),
+        ({"headers": {"a b": "x"}}, "valid header name"),
         ({"headers": {"Host": "x"}}, "client itself"),
         ({"headers": {"a": "x\ny"}}, "control character"),
-        ({"headers": {"A": "x", "a": "y"}}, "twice"),
+        ({"headers": {"A": "x", "a": "y"}}, "duplicate header"),
         ({"headers": {"authorization": "x"}, "auth": {"bearer": "x"}}, "either 'auth'"),
         ({"auth": {}}, "exactly one"),
         ({"auth": {"bearer": "x", "basic": {"username": "u", "password": "p"}}}, "exactly one"),

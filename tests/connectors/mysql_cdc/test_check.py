@@ -141,14 +141,17 @@ def test_passwords_are_not_shown(mariadb_server: MariaDB) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"tables": ["a.b"]}, "either a 'url' or a 'host'"),
-        ({"url": "mysql://h", "host": "h", "tables": ["a.b"]}, "either a 'url' or a 'host'"),
-        ({"url": "mysql://h", "user": "u", "tables": ["a.b"]}, "belongs into the 'url'"),
-        ({"url": "postgres://h", "tables": ["a.b"]}, "no address"),
+        ({"tables": ["a.b"]}, "either 'url' or 'host'"),
+        ({"url": "mysql://h", "host": "h", "tables": ["a.b"]}, "either 'url' or 'host'"),
+        ({"url": "mysql://h", "user": "u", "tables": ["a.b"]}, "into 'url'"),
+        ({"url": "postgres://h", "tables": ["a.b"]}, "not a valid address"),
         ({"url": "mysql://h", "tables": ["b"]}, "has no database"),
         ({"url": "mysql://h", "tables": ["a.*"], "schema": "id INT"}, "exactly one table"),
         ({"url": "mysql://h", "tables": ["a.b"], "position": "earliest"}, "snapshot 'never'"),
-        ({"url": "mysql://h", "tables": ["a.b"], "snapshot": "never", "position": "x"}, "no position"),
+        (
+            {"url": "mysql://h", "tables": ["a.b"], "snapshot": "never", "position": "x"},
+            "not a valid position",
+        ),
     ],
 )
 def test_settings_that_make_no_sense(fields: dict[str, Any], message: str) -> None:

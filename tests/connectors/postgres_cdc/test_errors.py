@@ -11,6 +11,7 @@ from penstock.connectors.postgres_cdc.position import Position
 from penstock.connectors.postgres_cdc.source import PostgresCdcSource
 from penstock.errors import Invalid, PenstockError, Unavailable
 from penstock.frames.site import Site
+from penstock.policy import UNRESTRICTED
 from tests.postgres_cdc_log import Log, no_stream
 from tests.postgres_cdc_place import ORDERS, Place
 from tests.postgres_cdc_server import PASSWORD, USER
@@ -64,7 +65,10 @@ def test_errors_say_what_is_wrong(place: Place, logs: list[Log]) -> None:
 
 def test_a_connection_test_says_what_is_missing(place: Place) -> None:
     place.run(ORDERS, "INSERT INTO orders VALUES (1, 'a', 'NaN')", "CREATE TABLE keyless (a int)")
-    url, site = place.server.url(place.database), Site("pipeline:probe:1", 1, no_stream, "in")
+    url, site = (
+        place.server.url(place.database),
+        Site("pipeline:probe:1", 1, no_stream, "in", policy=UNRESTRICTED),
+    )
 
     def probed(**fields: Any) -> Any:
         return PostgresCdcSource(**{"url": url, "tables": ["orders"], **fields}).probe(None, site)  # type: ignore[arg-type]
@@ -96,7 +100,7 @@ def test_a_server_without_logical_replication(postgres_url: str) -> None:
     with psycopg.connect(url, autocommit=True) as sql:
         sql.execute("CREATE TABLE IF NOT EXISTS plain (id int PRIMARY KEY)")
     source = PostgresCdcSource(url=url, tables=["plain"], schema="id INT")
-    site = Site("pipeline:plain:1", 1, no_stream, "in")
+    site = Site("pipeline:plain:1", 1, no_stream, "in", policy=UNRESTRICTED)
     codes = [problem.code for problem in source.probe(None, site).problems]  # type: ignore[arg-type]
     assert codes == ["wal_level"]
     receiver = source.receiver(site)

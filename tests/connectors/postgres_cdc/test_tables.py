@@ -13,6 +13,7 @@ from penstock.connectors.postgres_cdc import receiver as receiver_module
 from penstock.connectors.received import Ended
 from penstock.errors import Invalid, PenstockError, Unavailable
 from penstock.frames.site import Site
+from penstock.policy import UNRESTRICTED
 from tests.postgres_cdc_log import Log, no_stream
 from tests.postgres_cdc_place import ORDERS, Place, folded
 
@@ -104,7 +105,7 @@ def test_a_slot_that_waits_for_a_transaction_can_be_stopped(place: Place, logs: 
     logs.append(log)
     with place.server.connect(place.database) as other, other.transaction():
         other.execute("INSERT INTO orders VALUES (1, 'a', 1)")
-        log.receiver = log.source.receiver(Site(log.flow, 1, no_stream, "in"))
+        log.receiver = log.source.receiver(Site(log.flow, 1, no_stream, "in", policy=UNRESTRICTED))
         stop = threading.Timer(1.0, log.receiver.stop)
         stop.start()
         with pytest.raises(PenstockError):

@@ -19,8 +19,9 @@ import structlog
 
 from penstock.streams.files import Files
 from penstock.streams.frames import decode_body, encode_body
+from tests.forks import fork
 from tests.streams.crash.obligations import Obligations, Pipe, recorded
-from tests.streams.crash.processes import Deadly, check, fork, write_for_ever
+from tests.streams.crash.processes import Deadly, check, write_for_ever
 from tests.streams.kit import make_stream, raw
 
 WRITERS = ("a", "b", "c")

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import google_crc32c
 
+from tests.forks import fork
+
 
 def payload(writer: str, batch: int) -> list[bytes]:
     """The events of a writer's batch. Everybody who knows its name and number knows them."""
@@ -104,13 +106,14 @@ class Pipe:
 def recorded(path: Path) -> Iterator[Pipe]:
     """A process writes down what comes through the pipe; at the end, when every writer is gone, all of it."""
     read_end, write_end = os.pipe()
-    pid = os.fork()
-    if not pid:
+
+    def write_down() -> None:
         os.close(write_end)
         with path.open("ab") as file:
             while data := os.read(read_end, 1 << 16):
                 file.write(data)
-        os._exit(0)
+
+    pid = fork(write_down)
     os.close(read_end)
     try:
         yield Pipe(write_end)

@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sys
-import traceback
-from collections.abc import Callable
 from pathlib import Path
 
 from penstock.streams.files import Files
@@ -33,22 +30,6 @@ class Deadly(Files):
             if not self._left:
                 self._pipe.tell("died", name)
                 os.kill(os.getpid(), signal.SIGKILL)
-
-
-def fork(run: Callable[[], None]) -> int:
-    """Run something in a process of its own, which ends in any case."""
-    pid = os.fork()
-    if pid:
-        return pid
-    status = 1
-    try:
-        run()
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
 
 
 def write_for_ever(

@@ -39,7 +39,7 @@ export function Entrance() {
       <Loading what="Asking the server" />
       {isLost && (
         <Text ta="center" role="status">
-          The server does not answer. This page continues when it does.
+          The server isn't responding. This page continues when the server is back.
         </Text>
       )}
     </Box>

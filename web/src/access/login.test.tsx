@@ -4,7 +4,7 @@ import { Route, Routes, useLocation } from "react-router";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { api } from "#/api/client";
 import { takeSession } from "#/api/session";
-import { NOBODY, session } from "#/test/people";
+import { NO_SESSION, session } from "#/test/people";
 import { render } from "#/test/render";
 import { of, refused, serve } from "#/test/server";
 import { Entrance, Gate } from "./Gate";
@@ -49,14 +49,14 @@ afterEach(() => {
 describe("the login", () => {
   it("is skipped where authentication is off", async () => {
     takeSession(null);
-    serve({ "GET /session": { ...NOBODY, authentication: "off" } });
+    serve({ "GET /session": { ...NO_SESSION, authentication: "off" } });
     show("/streams");
     expect(await screen.findByRole("heading", { name: "The app" })).toBeInTheDocument();
   });
 
   it("leads back to the page that was asked for", async () => {
     takeSession(null);
-    const asked = serve({ "GET /session": NOBODY, "POST /session": session("viewer") });
+    const asked = serve({ "GET /session": NO_SESSION, "POST /session": session("viewer") });
     show("/pipelines/orders?tab=letters");
     await logIn("anna", "abc");
     expect(await screen.findByRole("heading", { name: "The app" })).toBeInTheDocument();
@@ -71,7 +71,7 @@ describe("the login", () => {
   });
 
   it("says what was wrong, and lets one try again", async () => {
-    takeSession(NOBODY);
+    takeSession(NO_SESSION);
     serve({ "POST /session": refused(401, "wrong_login", "wrong name or password") });
     show("/login");
     await logIn("anna", "guess");
@@ -82,7 +82,7 @@ describe("the login", () => {
   });
 
   it("is locked for as long as the server says", async () => {
-    takeSession(NOBODY);
+    takeSession(NO_SESSION);
     const locked = refused(429, "too_many_attempts", "too many failed attempts", { "Retry-After": "2" });
     serve({ "POST /session": locked });
     show("/login");
@@ -95,7 +95,7 @@ describe("the login", () => {
   });
 
   it("offers another server's login, and remembers the page meanwhile", async () => {
-    takeSession({ ...NOBODY, oidc: { label: "Acme" } });
+    takeSession({ ...NO_SESSION, oidc: { label: "Acme" } });
     const { unmount } = show("/login?next=%2Fstreams&error=oidc_state");
     expect(screen.getByRole("alert")).toHaveTextContent("The log-in took too long");
     const link = screen.getByRole("link", { name: "Log in with Acme" });
@@ -113,7 +113,7 @@ describe("a session that has ended", () => {
   it("is noticed by the next request, and the same page is shown after the login", async () => {
     takeSession(session("editor"));
     serve({
-      "GET /session": NOBODY,
+      "GET /session": NO_SESSION,
       "GET /streams": refused(401, "unauthorised", "log in first"),
       "POST /session": session("editor"),
     });
@@ -127,7 +127,7 @@ describe("a session that has ended", () => {
 
   it("is noticed when another tab has logged out", async () => {
     takeSession(session("editor"));
-    serve({ "GET /session": NOBODY });
+    serve({ "GET /session": NO_SESSION });
     show("/streams");
     window.dispatchEvent(new StorageEvent("storage", { key: "penstock.session" }));
     expect(await screen.findByRole("heading", { name: "Log in" })).toBeInTheDocument();
@@ -136,7 +136,7 @@ describe("a session that has ended", () => {
 
 describe("the set-up", () => {
   it("takes the secret out of the address and creates the first admin with it", async () => {
-    takeSession({ ...NOBODY, setup: true });
+    takeSession({ ...NO_SESSION, setup: true });
     const asked = serve({ "POST /session/setup": session("admin") });
     show("/setup#one-time");
     await waitFor(() => expect(place()).toBe("/setup"));
@@ -154,14 +154,14 @@ describe("the set-up", () => {
   });
 
   it("is where everybody is led while there is no user, and asks for its link", async () => {
-    takeSession({ ...NOBODY, setup: true });
+    takeSession({ ...NO_SESSION, setup: true });
     show("/streams");
     expect(await screen.findByText(/Open the set-up link/)).toBeInTheDocument();
     expect(place()).toBe("/setup");
   });
 
   it("is over once there is a user", () => {
-    takeSession(NOBODY);
+    takeSession(NO_SESSION);
     show("/setup#one-time");
     expect(screen.getByText("This server already has users.")).toBeInTheDocument();
     expect(screen.getByRole("link", { name: "Log in" })).toHaveAttribute("href", "/login");

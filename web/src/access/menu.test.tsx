@@ -2,7 +2,7 @@ import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { takeSession } from "#/api/session";
-import { NOBODY, session } from "#/test/people";
+import { NO_SESSION, session } from "#/test/people";
 import { render } from "#/test/render";
 import { of, refused, serve } from "#/test/server";
 import UserMenu from "./UserMenu";
@@ -18,7 +18,7 @@ afterEach(() => vi.unstubAllGlobals());
 describe("the menu of a user", () => {
   it("leads to one's tokens and logs out", async () => {
     takeSession(session("viewer"));
-    const asked = serve({ "DELETE /session": null, "GET /session": NOBODY });
+    const asked = serve({ "DELETE /session": null, "GET /session": NO_SESSION });
     await open();
     expect(screen.getByRole("menuitem", { name: "My tokens" })).toHaveAttribute("href", "/tokens?mine");
     await userEvent.click(screen.getByRole("menuitem", { name: "Log out" }));

@@ -146,8 +146,8 @@ describe("what a role may not do is not there", () => {
     view.unmount();
     as("operator", tab);
     await screen.findByText("bad");
-    expect(names("checkbox")).toEqual(["Choose all on this page", "Choose letter 3"]);
-    expect(screen.getByRole("button", { name: "Replay all new ones" })).toBeInTheDocument();
+    expect(names("checkbox")).toEqual(["Select all on this page", "Select letter 3"]);
+    expect(screen.getByRole("button", { name: "Replay all new letters" })).toBeInTheDocument();
   });
 
   it("in one dead letter", () => {
@@ -211,7 +211,7 @@ describe("what a role may not do is not there", () => {
     as("operator", <ViewDrawer document={orders} onClose={vi.fn()} />);
     const drawer = await screen.findByRole("dialog");
     expect(within(drawer).queryByRole("link", { name: "Edit" })).toBeNull();
-    expect(within(drawer).getByRole("link", { name: "Open its page" })).toBeInTheDocument();
+    expect(within(drawer).getByRole("link", { name: "Open page" })).toBeInTheDocument();
   });
 
   it("in the settings", async () => {

@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { takeSession } from "#/api/session";
-import { NOBODY, session } from "#/test/people";
+import { NO_SESSION, session } from "#/test/people";
 import { render } from "#/test/render";
 import { of, refused, serve } from "#/test/server";
 import type { User } from "./types";
@@ -100,7 +100,7 @@ describe("the users", () => {
   });
 
   it("begin with an admin, who turns authentication on", async () => {
-    takeSession({ ...NOBODY, authentication: "off" });
+    takeSession({ ...NO_SESSION, authentication: "off" });
     serve({ "GET /users": { users: [] } });
     render(<UsersPage />);
     expect(await screen.findByText("Authentication is off")).toBeInTheDocument();

@@ -103,9 +103,9 @@ function unreachable(): ApiError {
   return new ApiError(0, [
     {
       code: "unreachable",
-      message: "the server does not answer",
+      message: "the server isn't responding",
       path: null,
-      hint: "nothing was changed; try again when it is back",
+      hint: "nothing was changed; try again when the server is back",
     },
   ]);
 }

@@ -19,6 +19,6 @@ export function answerOfDeleted(request: Request): Response | undefined {
   if (request.method !== "GET" || deleted.size === 0) return undefined;
   const [, place, id] = new URL(request.url).pathname.split("/");
   if (id === undefined || !deleted.has(`/${place}/${decodeURIComponent(id)}`)) return undefined;
-  const problem = { code: "not_found", message: "it has been deleted", path: null, hint: null };
+  const problem = { code: "not_found", message: "the document has been deleted", path: null, hint: null };
   return Response.json({ ...problem, errors: [problem] }, { status: 404 });
 }

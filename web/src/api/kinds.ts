@@ -60,7 +60,8 @@ export const KINDS: Record<KindName, Kind> = {
     title: "Sources",
     one: "source",
     runs: true,
-    about: "A source is where events come from. With a stream it publishes into it by itself.",
+    about:
+      "A source reads events from an external system. If it names a stream, it runs on its own and publishes to that stream.",
   },
   Task: {
     name: "Task",
@@ -68,7 +69,7 @@ export const KINDS: Record<KindName, Kind> = {
     title: "Tasks",
     one: "task",
     runs: true,
-    about: "A task reads one stream, transforms its events and publishes them to others.",
+    about: "A task reads one stream, transforms its events and publishes them to other streams.",
   },
   Sink: {
     name: "Sink",
@@ -76,7 +77,8 @@ export const KINDS: Record<KindName, Kind> = {
     title: "Sinks",
     one: "sink",
     runs: true,
-    about: "A sink is where events are delivered to. With a stream it subscribes to it by itself.",
+    about:
+      "A sink delivers events to an external system. If it names a stream, it runs on its own and subscribes to that stream.",
   },
 };
 

@@ -2,7 +2,7 @@ import { act, screen } from "@testing-library/react";
 import { Route, Routes } from "react-router";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Gate } from "#/access/Gate";
-import { NOBODY, session } from "#/test/people";
+import { NO_SESSION, session } from "#/test/people";
 import { render } from "#/test/render";
 import { serve } from "#/test/server";
 import { useLive } from "./live";
@@ -38,7 +38,7 @@ afterEach(() => vi.unstubAllGlobals());
 describe("live connections", () => {
   it("end with the session and come back with the next one", async () => {
     takeSession(session("viewer"));
-    serve({ "GET /session": NOBODY });
+    serve({ "GET /session": NO_SESSION });
     render(
       <Routes>
         <Route path="login" element={<h1>Log in</h1>} />
@@ -57,7 +57,7 @@ describe("live connections", () => {
   });
 
   it("are opened by a page that is shown after a login", () => {
-    takeSession(NOBODY);
+    takeSession(NO_SESSION);
     const page = (
       <Routes>
         <Route path="login" element={<h1>Log in</h1>} />

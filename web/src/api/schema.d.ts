@@ -21,16 +21,17 @@ export interface paths {
          *     `application/vnd.apache.arrow.stream`, or `application/vnd.penstock.events+json`, which has events as they are
          *     shown: with `key`, `headers` and `value` or `columns`. `Content-Encoding` may be `gzip` or `zstd`.
          *
-         *     The answer comes when the events are kept as `guarantee` says. Events that cannot be decoded make it 400 and
-         *     are named by their lines. With `atomic` nothing is kept then. Without it the others are kept, and these go to
-         *     the dead-letter stream of a typed stream; a raw stream has none, and only the answer reports them.
+         *     The response is sent when the events are stored as `guarantee` says. If events can't be decoded, the status is
+         *     400 and the response lists their lines. With `atomic` nothing is stored in that case. Without it the other
+         *     events are stored, and the undecodable ones go to the dead-letter stream of a typed stream; a raw stream has
+         *     none, and only the response reports them.
          *
-         *     A full stream answers 503 or, if its settings say that it drops, 429, both with `Retry-After`. Where several
-         *     pipelines take the events and some have kept them before one refuses, the code is `partly_kept` and `kept`
-         *     names those; with `producer` and `batch` the request can be repeated.
+         *     A full stream responds with 503 or, if it is configured to drop events, with 429, both with `Retry-After`. If
+         *     several pipelines receive the events and some have stored them before one rejects them, the code is
+         *     `partly_kept` and `kept` lists those; with `producer` and `batch` the request can be repeated.
          *
-         *     With `producer` and `batch` a request can be repeated: a batch that was kept before is not kept again, and
-         *     the answer has the offsets it got then. Batches may arrive in any order. The answer is 409 if the number was
+         *     With `producer` and `batch` a request can be repeated: a batch that was stored before is not stored again, and
+         *     the response has its original offsets. Batches may arrive in any order. The status is 409 if the number was
          *     used for another body (`batch_conflict`), or is below the 32 highest of the producer (`batch_too_old`).
          */
         post: operations["appendEvents"];
@@ -51,23 +52,24 @@ export interface paths {
         put?: never;
         /**
          * Send events to a source
-         * @description To the stream of an `http` source, or to the pipelines that take events from it.
+         * @description Appends events to the stream of an `http` source, or to the pipelines that read it.
          *
          *     The body is `application/json` (one event, or an array of them), `application/x-ndjson`, `text/csv` (the first
          *     row names the columns), `text/plain` (an event per line), `application/octet-stream` (one event),
          *     `application/vnd.apache.arrow.stream`, or `application/vnd.penstock.events+json`, which has events as they are
          *     shown: with `key`, `headers` and `value` or `columns`. `Content-Encoding` may be `gzip` or `zstd`.
          *
-         *     The answer comes when the events are kept as `guarantee` says. Events that cannot be decoded make it 400 and
-         *     are named by their lines. With `atomic` nothing is kept then. Without it the others are kept, and these go to
-         *     the dead-letter stream of a typed stream; a raw stream has none, and only the answer reports them.
+         *     The response is sent when the events are stored as `guarantee` says. If events can't be decoded, the status is
+         *     400 and the response lists their lines. With `atomic` nothing is stored in that case. Without it the other
+         *     events are stored, and the undecodable ones go to the dead-letter stream of a typed stream; a raw stream has
+         *     none, and only the response reports them.
          *
-         *     A full stream answers 503 or, if its settings say that it drops, 429, both with `Retry-After`. Where several
-         *     pipelines take the events and some have kept them before one refuses, the code is `partly_kept` and `kept`
-         *     names those; with `producer` and `batch` the request can be repeated.
+         *     A full stream responds with 503 or, if it is configured to drop events, with 429, both with `Retry-After`. If
+         *     several pipelines receive the events and some have stored them before one rejects them, the code is
+         *     `partly_kept` and `kept` lists those; with `producer` and `batch` the request can be repeated.
          *
-         *     With `producer` and `batch` a request can be repeated: a batch that was kept before is not kept again, and
-         *     the answer has the offsets it got then. Batches may arrive in any order. The answer is 409 if the number was
+         *     With `producer` and `batch` a request can be repeated: a batch that was stored before is not stored again, and
+         *     the response has its original offsets. Batches may arrive in any order. The status is 409 if the number was
          *     used for another body (`batch_conflict`), or is below the 32 highest of the producer (`batch_too_old`).
          */
         post: operations["ingest"];
@@ -102,8 +104,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Readiness probe, with the status of all that runs
-         * @description Who is not logged in only gets whether flows can run.
+         * Readiness probe, with the status of all flows
+         * @description Without a login, the answer only says whether flows can run.
          */
         get: operations["getReadiness"];
         put?: never;
@@ -140,8 +142,25 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Let a worker give its flows back after the current batch, and take no more */
+        /** Move all flows off a worker after the current batch; it takes no new flows */
         post: operations["drainWorker"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/clients": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Count the clients of the server */
+        get: operations["getClients"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -184,7 +203,7 @@ export interface paths {
         head?: never;
         /**
          * Change parts of a pipeline
-         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, anything else replaces what was there.
+         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, any other value replaces the old one.
          */
         patch: operations["patchPipeline"];
         trace?: never;
@@ -250,8 +269,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Go back to an earlier revision of a pipeline
-         * @description Saves the content of the earlier revision as the newest one.
+         * Roll back to an earlier revision of a pipeline
+         * @description Saves the content of the earlier revision as a new revision.
          */
         post: operations["rollbackPipeline"];
         delete?: never;
@@ -270,8 +289,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell what an edit of a pipeline would do
-         * @description Takes a whole document, as PUT does; or a patch, as PATCH does: that is what has no `metadata` or no `spec`, or is sent as `application/merge-patch+json`. Nothing is changed.
+         * Preview the effects of an edit of a pipeline
+         * @description Accepts a whole document, as PUT does, or a patch, as PATCH does: a body without `metadata` or `spec`, or of type `{MERGE}`, is a patch. Nothing is changed.
          */
         post: operations["planPipeline"];
         delete?: never;
@@ -291,7 +310,7 @@ export interface paths {
         put?: never;
         /**
          * Pause a pipeline
-         * @description Ends after the current batch, which is delivered.
+         * @description Stops after the current batch is delivered.
          */
         post: operations["pausePipeline"];
         delete?: never;
@@ -310,8 +329,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Resume a pipeline that is paused
-         * @description It continues where it was paused.
+         * Resume a pipeline
+         * @description Continues from where it was paused.
          */
         post: operations["resumePipeline"];
         delete?: never;
@@ -331,7 +350,7 @@ export interface paths {
         put?: never;
         /**
          * Stop a pipeline
-         * @description Ends after the current batch, until it is started again.
+         * @description Stops after the current batch, until it is started again.
          */
         post: operations["stopPipeline"];
         delete?: never;
@@ -351,7 +370,7 @@ export interface paths {
         put?: never;
         /**
          * Start a pipeline
-         * @description Also one that has failed or completed; it continues where it ended.
+         * @description Also starts a failed or completed flow. It continues from where it stopped.
          */
         post: operations["startPipeline"];
         delete?: never;
@@ -371,7 +390,7 @@ export interface paths {
         put?: never;
         /**
          * Restart a pipeline
-         * @description Ends after the current batch and starts again from there; a failed, completed or stopped one is started. A paused one has to be resumed.
+         * @description Stops after the current batch and starts again from there. A failed, completed or stopped flow is started. A paused flow must be resumed instead.
          */
         post: operations["restartPipeline"];
         delete?: never;
@@ -425,11 +444,12 @@ export interface paths {
         put?: never;
         /**
          * Replay dead letters of a pipeline
-         * @description Lets letters enter the flow again, in its present revision: right before the step that failed, or at the
-         *     start, for which the event is read again from the source. What a sink could not take goes to that sink alone.
-         *     A letter that cannot be replayed is refused with the reason, and the others go on. What fails again is a new
-         *     letter. A replay that was interrupted continues with the same request, and no exactly-once sink gets an event
-         *     twice. One request replays at most 10,000 letters: `next` is where to continue.
+         * @description Replays letters through the current revision of the flow: from the step that failed, or from the first
+         *     step, for which the event is read again from the source. An event rejected by a sink is delivered to that
+         *     sink only. A letter that can't be replayed is rejected with the reason, and the others continue. An event
+         *     that fails again becomes a new letter. To continue an interrupted replay, repeat the request; no
+         *     exactly-once sink receives an event twice. One request replays at most 10,000 letters: continue with
+         *     `next`.
          */
         post: operations["replayPipelineDeadLetters"];
         delete?: never;
@@ -449,13 +469,13 @@ export interface paths {
         get: operations["getPipelineDeadLetter"];
         /**
          * Edit a dead letter of a pipeline
-         * @description The letter keeps its original; to put that back ends the edit.
+         * @description The original event is kept; saving it again reverts the edit.
          */
         put: operations["editPipelineDeadLetter"];
         post?: never;
         /**
          * Discard a dead letter of a pipeline
-         * @description It stays in its stream, and no replay takes it until it is restored.
+         * @description The letter stays in its stream, and replays skip it until it is restored.
          */
         delete: operations["discardPipelineDeadLetter"];
         options?: never;
@@ -472,7 +492,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Restore a dead letter of a pipeline that was discarded */
+        /** Restore a discarded dead letter of a pipeline */
         post: operations["restorePipelineDeadLetter"];
         delete?: never;
         options?: never;
@@ -489,9 +509,9 @@ export interface paths {
         };
         /**
          * Read the log of a pipeline
-         * @description What a flow has said of itself: starts and ends, failed attempts, failed deliveries, dead letters, late
-         *     events, and what scripts print. The log outlives restarts and the worker; about 2 MiB of it are kept, and at
-         *     most 50 lines of a level in a second.
+         * @description Log of a flow: starts and stops, failed attempts, failed deliveries, dead letters, late events and script
+         *     output. The log survives restarts and the loss of a worker. About 2 MiB are kept, and at most 50 lines per
+         *     level and second.
          */
         get: operations["readPipelineLog"];
         put?: never;
@@ -512,7 +532,7 @@ export interface paths {
         /**
          * Follow the log of a pipeline
          * @description Server-sent events: each message `lines` has as data an array of log lines, the oldest first. The first one
-         *     has the last 100 lines there are, also when there are none. Ends when the flow is deleted.
+         *     has the last 100 lines and may be empty. Ends when the flow is deleted.
          */
         get: operations["followPipelineLog"];
         put?: never;
@@ -530,7 +550,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the sinks of a pipeline, and how they are */
+        /** List the sinks of a pipeline with their state */
         get: operations["listPipelineStandings"];
         put?: never;
         post?: never;
@@ -550,8 +570,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let a sink of a pipeline catch up now
-         * @description It would do so anyway, after a while. What has completed is started for it; what is paused, stopped or failed has to be resumed or started. The answer has the earlier state.
+         * Retry a sink of a pipeline that is behind now
+         * @description The retry would happen later anyway. A completed flow is started for this; a paused, stopped or failed flow must be resumed or started first. The response has the earlier state.
          */
         post: operations["catchUpPipeline"];
         delete?: never;
@@ -571,7 +591,7 @@ export interface paths {
         put?: never;
         /**
          * Replay events through a pipeline
-         * @description Makes a pipeline with an end that does to a range of the stream what the flow does now, and starts it. The flow goes on. The pipeline has the label `replay_of`.
+         * @description Creates and starts a pipeline that processes a range of the stream with the current steps of the flow, and then completes. The flow keeps running. The pipeline has the label `replay_of`.
          */
         post: operations["replayPipeline"];
         delete?: never;
@@ -605,10 +625,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tell what becomes of an event in a pipeline
-         * @description Reads the event again from the stream and lets it go through the steps of the saved document, as a test run
-         *     does: nothing is written, and no step asks the outside. Beside that are the dead letters it has left, and how
-         *     far each sink has come with it. A step that remembers events sees this one alone; a warning says so.
+         * Trace an event through a pipeline
+         * @description Reads the event again from the stream and runs it through the steps of the saved document, as a test run
+         *     does: nothing is written, and no step calls an external system. The response also has the dead letters of
+         *     the event and its delivery status at each sink. A step that keeps state sees only this event; a warning
+         *     says so.
          */
         get: operations["tellPipelineStory"];
         put?: never;
@@ -655,7 +676,7 @@ export interface paths {
         head?: never;
         /**
          * Change parts of a stream
-         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, anything else replaces what was there.
+         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, any other value replaces the old one.
          */
         patch: operations["patchStream"];
         trace?: never;
@@ -721,8 +742,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Go back to an earlier revision of a stream
-         * @description Saves the content of the earlier revision as the newest one.
+         * Roll back to an earlier revision of a stream
+         * @description Saves the content of the earlier revision as a new revision.
          */
         post: operations["rollbackStream"];
         delete?: never;
@@ -741,8 +762,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell what an edit of a stream would do
-         * @description Takes a whole document, as PUT does; or a patch, as PATCH does: that is what has no `metadata` or no `spec`, or is sent as `application/merge-patch+json`. Nothing is changed.
+         * Preview the effects of an edit of a stream
+         * @description Accepts a whole document, as PUT does, or a patch, as PATCH does: a body without `metadata` or `spec`, or of type `{MERGE}`, is a patch. Nothing is changed.
          */
         post: operations["planStream"];
         delete?: never;
@@ -787,7 +808,7 @@ export interface paths {
         head?: never;
         /**
          * Change parts of a source
-         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, anything else replaces what was there.
+         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, any other value replaces the old one.
          */
         patch: operations["patchSource"];
         trace?: never;
@@ -853,8 +874,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Go back to an earlier revision of a source
-         * @description Saves the content of the earlier revision as the newest one.
+         * Roll back to an earlier revision of a source
+         * @description Saves the content of the earlier revision as a new revision.
          */
         post: operations["rollbackSource"];
         delete?: never;
@@ -873,8 +894,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell what an edit of a source would do
-         * @description Takes a whole document, as PUT does; or a patch, as PATCH does: that is what has no `metadata` or no `spec`, or is sent as `application/merge-patch+json`. Nothing is changed.
+         * Preview the effects of an edit of a source
+         * @description Accepts a whole document, as PUT does, or a patch, as PATCH does: a body without `metadata` or `spec`, or of type `{MERGE}`, is a patch. Nothing is changed.
          */
         post: operations["planSource"];
         delete?: never;
@@ -894,7 +915,7 @@ export interface paths {
         put?: never;
         /**
          * Pause a source
-         * @description Ends after the current batch, which is delivered.
+         * @description Stops after the current batch is delivered.
          */
         post: operations["pauseSource"];
         delete?: never;
@@ -913,8 +934,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Resume a source that is paused
-         * @description It continues where it was paused.
+         * Resume a source
+         * @description Continues from where it was paused.
          */
         post: operations["resumeSource"];
         delete?: never;
@@ -934,7 +955,7 @@ export interface paths {
         put?: never;
         /**
          * Stop a source
-         * @description Ends after the current batch, until it is started again.
+         * @description Stops after the current batch, until it is started again.
          */
         post: operations["stopSource"];
         delete?: never;
@@ -954,7 +975,7 @@ export interface paths {
         put?: never;
         /**
          * Start a source
-         * @description Also one that has failed or completed; it continues where it ended.
+         * @description Also starts a failed or completed flow. It continues from where it stopped.
          */
         post: operations["startSource"];
         delete?: never;
@@ -974,7 +995,7 @@ export interface paths {
         put?: never;
         /**
          * Restart a source
-         * @description Ends after the current batch and starts again from there; a failed, completed or stopped one is started. A paused one has to be resumed.
+         * @description Stops after the current batch and starts again from there. A failed, completed or stopped flow is started. A paused flow must be resumed instead.
          */
         post: operations["restartSource"];
         delete?: never;
@@ -1028,11 +1049,12 @@ export interface paths {
         put?: never;
         /**
          * Replay dead letters of a source
-         * @description Lets letters enter the flow again, in its present revision: right before the step that failed, or at the
-         *     start, for which the event is read again from the source. What a sink could not take goes to that sink alone.
-         *     A letter that cannot be replayed is refused with the reason, and the others go on. What fails again is a new
-         *     letter. A replay that was interrupted continues with the same request, and no exactly-once sink gets an event
-         *     twice. One request replays at most 10,000 letters: `next` is where to continue.
+         * @description Replays letters through the current revision of the flow: from the step that failed, or from the first
+         *     step, for which the event is read again from the source. An event rejected by a sink is delivered to that
+         *     sink only. A letter that can't be replayed is rejected with the reason, and the others continue. An event
+         *     that fails again becomes a new letter. To continue an interrupted replay, repeat the request; no
+         *     exactly-once sink receives an event twice. One request replays at most 10,000 letters: continue with
+         *     `next`.
          */
         post: operations["replaySourceDeadLetters"];
         delete?: never;
@@ -1052,13 +1074,13 @@ export interface paths {
         get: operations["getSourceDeadLetter"];
         /**
          * Edit a dead letter of a source
-         * @description The letter keeps its original; to put that back ends the edit.
+         * @description The original event is kept; saving it again reverts the edit.
          */
         put: operations["editSourceDeadLetter"];
         post?: never;
         /**
          * Discard a dead letter of a source
-         * @description It stays in its stream, and no replay takes it until it is restored.
+         * @description The letter stays in its stream, and replays skip it until it is restored.
          */
         delete: operations["discardSourceDeadLetter"];
         options?: never;
@@ -1075,7 +1097,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Restore a dead letter of a source that was discarded */
+        /** Restore a discarded dead letter of a source */
         post: operations["restoreSourceDeadLetter"];
         delete?: never;
         options?: never;
@@ -1092,9 +1114,9 @@ export interface paths {
         };
         /**
          * Read the log of a source
-         * @description What a flow has said of itself: starts and ends, failed attempts, failed deliveries, dead letters, late
-         *     events, and what scripts print. The log outlives restarts and the worker; about 2 MiB of it are kept, and at
-         *     most 50 lines of a level in a second.
+         * @description Log of a flow: starts and stops, failed attempts, failed deliveries, dead letters, late events and script
+         *     output. The log survives restarts and the loss of a worker. About 2 MiB are kept, and at most 50 lines per
+         *     level and second.
          */
         get: operations["readSourceLog"];
         put?: never;
@@ -1115,7 +1137,7 @@ export interface paths {
         /**
          * Follow the log of a source
          * @description Server-sent events: each message `lines` has as data an array of log lines, the oldest first. The first one
-         *     has the last 100 lines there are, also when there are none. Ends when the flow is deleted.
+         *     has the last 100 lines and may be empty. Ends when the flow is deleted.
          */
         get: operations["followSourceLog"];
         put?: never;
@@ -1133,7 +1155,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the sinks of a source, and how they are */
+        /** List the sinks of a source with their state */
         get: operations["listSourceStandings"];
         put?: never;
         post?: never;
@@ -1153,8 +1175,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let a sink of a source catch up now
-         * @description It would do so anyway, after a while. What has completed is started for it; what is paused, stopped or failed has to be resumed or started. The answer has the earlier state.
+         * Retry a sink of a source that is behind now
+         * @description The retry would happen later anyway. A completed flow is started for this; a paused, stopped or failed flow must be resumed or started first. The response has the earlier state.
          */
         post: operations["catchUpSource"];
         delete?: never;
@@ -1199,7 +1221,7 @@ export interface paths {
         head?: never;
         /**
          * Change parts of a task
-         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, anything else replaces what was there.
+         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, any other value replaces the old one.
          */
         patch: operations["patchTask"];
         trace?: never;
@@ -1265,8 +1287,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Go back to an earlier revision of a task
-         * @description Saves the content of the earlier revision as the newest one.
+         * Roll back to an earlier revision of a task
+         * @description Saves the content of the earlier revision as a new revision.
          */
         post: operations["rollbackTask"];
         delete?: never;
@@ -1285,8 +1307,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell what an edit of a task would do
-         * @description Takes a whole document, as PUT does; or a patch, as PATCH does: that is what has no `metadata` or no `spec`, or is sent as `application/merge-patch+json`. Nothing is changed.
+         * Preview the effects of an edit of a task
+         * @description Accepts a whole document, as PUT does, or a patch, as PATCH does: a body without `metadata` or `spec`, or of type `{MERGE}`, is a patch. Nothing is changed.
          */
         post: operations["planTask"];
         delete?: never;
@@ -1306,7 +1328,7 @@ export interface paths {
         put?: never;
         /**
          * Pause a task
-         * @description Ends after the current batch, which is delivered.
+         * @description Stops after the current batch is delivered.
          */
         post: operations["pauseTask"];
         delete?: never;
@@ -1325,8 +1347,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Resume a task that is paused
-         * @description It continues where it was paused.
+         * Resume a task
+         * @description Continues from where it was paused.
          */
         post: operations["resumeTask"];
         delete?: never;
@@ -1346,7 +1368,7 @@ export interface paths {
         put?: never;
         /**
          * Stop a task
-         * @description Ends after the current batch, until it is started again.
+         * @description Stops after the current batch, until it is started again.
          */
         post: operations["stopTask"];
         delete?: never;
@@ -1366,7 +1388,7 @@ export interface paths {
         put?: never;
         /**
          * Start a task
-         * @description Also one that has failed or completed; it continues where it ended.
+         * @description Also starts a failed or completed flow. It continues from where it stopped.
          */
         post: operations["startTask"];
         delete?: never;
@@ -1386,7 +1408,7 @@ export interface paths {
         put?: never;
         /**
          * Restart a task
-         * @description Ends after the current batch and starts again from there; a failed, completed or stopped one is started. A paused one has to be resumed.
+         * @description Stops after the current batch and starts again from there. A failed, completed or stopped flow is started. A paused flow must be resumed instead.
          */
         post: operations["restartTask"];
         delete?: never;
@@ -1440,11 +1462,12 @@ export interface paths {
         put?: never;
         /**
          * Replay dead letters of a task
-         * @description Lets letters enter the flow again, in its present revision: right before the step that failed, or at the
-         *     start, for which the event is read again from the source. What a sink could not take goes to that sink alone.
-         *     A letter that cannot be replayed is refused with the reason, and the others go on. What fails again is a new
-         *     letter. A replay that was interrupted continues with the same request, and no exactly-once sink gets an event
-         *     twice. One request replays at most 10,000 letters: `next` is where to continue.
+         * @description Replays letters through the current revision of the flow: from the step that failed, or from the first
+         *     step, for which the event is read again from the source. An event rejected by a sink is delivered to that
+         *     sink only. A letter that can't be replayed is rejected with the reason, and the others continue. An event
+         *     that fails again becomes a new letter. To continue an interrupted replay, repeat the request; no
+         *     exactly-once sink receives an event twice. One request replays at most 10,000 letters: continue with
+         *     `next`.
          */
         post: operations["replayTaskDeadLetters"];
         delete?: never;
@@ -1464,13 +1487,13 @@ export interface paths {
         get: operations["getTaskDeadLetter"];
         /**
          * Edit a dead letter of a task
-         * @description The letter keeps its original; to put that back ends the edit.
+         * @description The original event is kept; saving it again reverts the edit.
          */
         put: operations["editTaskDeadLetter"];
         post?: never;
         /**
          * Discard a dead letter of a task
-         * @description It stays in its stream, and no replay takes it until it is restored.
+         * @description The letter stays in its stream, and replays skip it until it is restored.
          */
         delete: operations["discardTaskDeadLetter"];
         options?: never;
@@ -1487,7 +1510,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Restore a dead letter of a task that was discarded */
+        /** Restore a discarded dead letter of a task */
         post: operations["restoreTaskDeadLetter"];
         delete?: never;
         options?: never;
@@ -1504,9 +1527,9 @@ export interface paths {
         };
         /**
          * Read the log of a task
-         * @description What a flow has said of itself: starts and ends, failed attempts, failed deliveries, dead letters, late
-         *     events, and what scripts print. The log outlives restarts and the worker; about 2 MiB of it are kept, and at
-         *     most 50 lines of a level in a second.
+         * @description Log of a flow: starts and stops, failed attempts, failed deliveries, dead letters, late events and script
+         *     output. The log survives restarts and the loss of a worker. About 2 MiB are kept, and at most 50 lines per
+         *     level and second.
          */
         get: operations["readTaskLog"];
         put?: never;
@@ -1527,7 +1550,7 @@ export interface paths {
         /**
          * Follow the log of a task
          * @description Server-sent events: each message `lines` has as data an array of log lines, the oldest first. The first one
-         *     has the last 100 lines there are, also when there are none. Ends when the flow is deleted.
+         *     has the last 100 lines and may be empty. Ends when the flow is deleted.
          */
         get: operations["followTaskLog"];
         put?: never;
@@ -1545,7 +1568,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the sinks of a task, and how they are */
+        /** List the sinks of a task with their state */
         get: operations["listTaskStandings"];
         put?: never;
         post?: never;
@@ -1565,8 +1588,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let a sink of a task catch up now
-         * @description It would do so anyway, after a while. What has completed is started for it; what is paused, stopped or failed has to be resumed or started. The answer has the earlier state.
+         * Retry a sink of a task that is behind now
+         * @description The retry would happen later anyway. A completed flow is started for this; a paused, stopped or failed flow must be resumed or started first. The response has the earlier state.
          */
         post: operations["catchUpTask"];
         delete?: never;
@@ -1586,7 +1609,7 @@ export interface paths {
         put?: never;
         /**
          * Replay events through a task
-         * @description Makes a pipeline with an end that does to a range of the stream what the flow does now, and starts it. The flow goes on. The pipeline has the label `replay_of`.
+         * @description Creates and starts a pipeline that processes a range of the stream with the current steps of the flow, and then completes. The flow keeps running. The pipeline has the label `replay_of`.
          */
         post: operations["replayTask"];
         delete?: never;
@@ -1620,10 +1643,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tell what becomes of an event in a task
-         * @description Reads the event again from the stream and lets it go through the steps of the saved document, as a test run
-         *     does: nothing is written, and no step asks the outside. Beside that are the dead letters it has left, and how
-         *     far each sink has come with it. A step that remembers events sees this one alone; a warning says so.
+         * Trace an event through a task
+         * @description Reads the event again from the stream and runs it through the steps of the saved document, as a test run
+         *     does: nothing is written, and no step calls an external system. The response also has the dead letters of
+         *     the event and its delivery status at each sink. A step that keeps state sees only this event; a warning
+         *     says so.
          */
         get: operations["tellTaskStory"];
         put?: never;
@@ -1670,7 +1694,7 @@ export interface paths {
         head?: never;
         /**
          * Change parts of a sink
-         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, anything else replaces what was there.
+         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, any other value replaces the old one.
          */
         patch: operations["patchSink"];
         trace?: never;
@@ -1736,8 +1760,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Go back to an earlier revision of a sink
-         * @description Saves the content of the earlier revision as the newest one.
+         * Roll back to an earlier revision of a sink
+         * @description Saves the content of the earlier revision as a new revision.
          */
         post: operations["rollbackSink"];
         delete?: never;
@@ -1756,8 +1780,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell what an edit of a sink would do
-         * @description Takes a whole document, as PUT does; or a patch, as PATCH does: that is what has no `metadata` or no `spec`, or is sent as `application/merge-patch+json`. Nothing is changed.
+         * Preview the effects of an edit of a sink
+         * @description Accepts a whole document, as PUT does, or a patch, as PATCH does: a body without `metadata` or `spec`, or of type `{MERGE}`, is a patch. Nothing is changed.
          */
         post: operations["planSink"];
         delete?: never;
@@ -1777,7 +1801,7 @@ export interface paths {
         put?: never;
         /**
          * Pause a sink
-         * @description Ends after the current batch, which is delivered.
+         * @description Stops after the current batch is delivered.
          */
         post: operations["pauseSink"];
         delete?: never;
@@ -1796,8 +1820,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Resume a sink that is paused
-         * @description It continues where it was paused.
+         * Resume a sink
+         * @description Continues from where it was paused.
          */
         post: operations["resumeSink"];
         delete?: never;
@@ -1817,7 +1841,7 @@ export interface paths {
         put?: never;
         /**
          * Stop a sink
-         * @description Ends after the current batch, until it is started again.
+         * @description Stops after the current batch, until it is started again.
          */
         post: operations["stopSink"];
         delete?: never;
@@ -1837,7 +1861,7 @@ export interface paths {
         put?: never;
         /**
          * Start a sink
-         * @description Also one that has failed or completed; it continues where it ended.
+         * @description Also starts a failed or completed flow. It continues from where it stopped.
          */
         post: operations["startSink"];
         delete?: never;
@@ -1857,7 +1881,7 @@ export interface paths {
         put?: never;
         /**
          * Restart a sink
-         * @description Ends after the current batch and starts again from there; a failed, completed or stopped one is started. A paused one has to be resumed.
+         * @description Stops after the current batch and starts again from there. A failed, completed or stopped flow is started. A paused flow must be resumed instead.
          */
         post: operations["restartSink"];
         delete?: never;
@@ -1911,11 +1935,12 @@ export interface paths {
         put?: never;
         /**
          * Replay dead letters of a sink
-         * @description Lets letters enter the flow again, in its present revision: right before the step that failed, or at the
-         *     start, for which the event is read again from the source. What a sink could not take goes to that sink alone.
-         *     A letter that cannot be replayed is refused with the reason, and the others go on. What fails again is a new
-         *     letter. A replay that was interrupted continues with the same request, and no exactly-once sink gets an event
-         *     twice. One request replays at most 10,000 letters: `next` is where to continue.
+         * @description Replays letters through the current revision of the flow: from the step that failed, or from the first
+         *     step, for which the event is read again from the source. An event rejected by a sink is delivered to that
+         *     sink only. A letter that can't be replayed is rejected with the reason, and the others continue. An event
+         *     that fails again becomes a new letter. To continue an interrupted replay, repeat the request; no
+         *     exactly-once sink receives an event twice. One request replays at most 10,000 letters: continue with
+         *     `next`.
          */
         post: operations["replaySinkDeadLetters"];
         delete?: never;
@@ -1935,13 +1960,13 @@ export interface paths {
         get: operations["getSinkDeadLetter"];
         /**
          * Edit a dead letter of a sink
-         * @description The letter keeps its original; to put that back ends the edit.
+         * @description The original event is kept; saving it again reverts the edit.
          */
         put: operations["editSinkDeadLetter"];
         post?: never;
         /**
          * Discard a dead letter of a sink
-         * @description It stays in its stream, and no replay takes it until it is restored.
+         * @description The letter stays in its stream, and replays skip it until it is restored.
          */
         delete: operations["discardSinkDeadLetter"];
         options?: never;
@@ -1958,7 +1983,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Restore a dead letter of a sink that was discarded */
+        /** Restore a discarded dead letter of a sink */
         post: operations["restoreSinkDeadLetter"];
         delete?: never;
         options?: never;
@@ -1975,9 +2000,9 @@ export interface paths {
         };
         /**
          * Read the log of a sink
-         * @description What a flow has said of itself: starts and ends, failed attempts, failed deliveries, dead letters, late
-         *     events, and what scripts print. The log outlives restarts and the worker; about 2 MiB of it are kept, and at
-         *     most 50 lines of a level in a second.
+         * @description Log of a flow: starts and stops, failed attempts, failed deliveries, dead letters, late events and script
+         *     output. The log survives restarts and the loss of a worker. About 2 MiB are kept, and at most 50 lines per
+         *     level and second.
          */
         get: operations["readSinkLog"];
         put?: never;
@@ -1998,7 +2023,7 @@ export interface paths {
         /**
          * Follow the log of a sink
          * @description Server-sent events: each message `lines` has as data an array of log lines, the oldest first. The first one
-         *     has the last 100 lines there are, also when there are none. Ends when the flow is deleted.
+         *     has the last 100 lines and may be empty. Ends when the flow is deleted.
          */
         get: operations["followSinkLog"];
         put?: never;
@@ -2016,7 +2041,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the sinks of a sink, and how they are */
+        /** List the sinks of a sink with their state */
         get: operations["listSinkStandings"];
         put?: never;
         post?: never;
@@ -2036,10 +2061,142 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let a sink of a sink catch up now
-         * @description It would do so anyway, after a while. What has completed is started for it; what is paused, stopped or failed has to be resumed or started. The answer has the earlier state.
+         * Retry a sink of a sink that is behind now
+         * @description The retry would happen later anyway. A completed flow is started for this; a paused, stopped or failed flow must be resumed or started first. The response has the earlier state.
          */
         post: operations["catchUpSink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List secrets */
+        get: operations["listSecrets"];
+        put?: never;
+        /** Create a secret */
+        post: operations["createSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/secrets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a secret */
+        get: operations["getSecret"];
+        /** Replace a secret */
+        put: operations["replaceSecret"];
+        post?: never;
+        /** Delete a secret */
+        delete: operations["deleteSecret"];
+        options?: never;
+        head?: never;
+        /**
+         * Change parts of a secret
+         * @description A JSON merge patch of the document, or of its spec alone: null removes a field, mappings are merged, any other value replaces the old one.
+         */
+        patch: operations["patchSecret"];
+        trace?: never;
+    };
+    "/secrets/{name}/revisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the revisions of a secret */
+        get: operations["listSecretRevisions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/secrets/{name}/revisions/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a revision of a secret */
+        get: operations["getSecretRevision"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/secrets/{name}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Compare two revisions of a secret */
+        get: operations["diffSecret"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/secrets/{name}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Roll back to an earlier revision of a secret
+         * @description Saves the content of the earlier revision as a new revision.
+         */
+        post: operations["rollbackSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/secrets/{name}/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview the effects of an edit of a secret
+         * @description Accepts a whole document, as PUT does, or a patch, as PATCH does: a body without `metadata` or `spec`, or of type `{MERGE}`, is a patch. Nothing is changed.
+         */
+        post: operations["planSecret"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2055,10 +2212,11 @@ export interface paths {
         };
         /**
          * Follow a stream
-         * @description Events as they come. Each message `events` has a list of them as data, as they are shown elsewhere, and as its
-         *     id the offset after them, at which a reconnecting client continues (`Last-Event-ID`). A message `gap` with
-         *     `{first, next, reason}` reports offsets whose events are gone. A slow client gets events later, and never
-         *     makes the server keep them: what retention removes meanwhile is a gap.
+         * @description Events as they arrive. Each message `events` has a list of events as data and, as its id, the offset after
+         *     them, at which a reconnecting client continues (`Last-Event-ID`). A message `gap` with `{first, next,
+         *     reason}` reports offsets whose events are no longer available. A slow client receives events later, but
+         *     never delays retention: events removed in the meantime are a gap. A client that reads nothing for
+         *     `limits.send_ms` is disconnected; at most `limits.followers` clients can follow at a time.
          */
         get: operations["tailStream"];
         put?: never;
@@ -2076,7 +2234,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the numbers of a stream */
+        /** Get the statistics of a stream */
         get: operations["getStreamStats"];
         put?: never;
         post?: never;
@@ -2098,7 +2256,7 @@ export interface paths {
         post?: never;
         /**
          * Forget a reader of a stream
-         * @description Its cursor is removed, and nothing is kept for it any more.
+         * @description Removes the cursor of the reader. Events are no longer retained for it.
          */
         delete: operations["forgetReader"];
         options?: never;
@@ -2118,14 +2276,14 @@ export interface paths {
         put?: never;
         /**
          * Move a stream to another storage
-         * @description Copies the stream into a topic while it is written and read, then switches to it at once; appends wait for
-         *     that moment. Offsets, producers, cursors and counters stay. The answer comes when the copy has begun; a move
-         *     that failed or was interrupted is continued by the same request.
+         * @description Copies the stream to a topic while it is in use, then switches over; appends wait briefly for the switch.
+         *     Offsets, producers, cursors and counters are kept. The response is sent when the copy has started. Repeat
+         *     the request to continue a move that failed or was interrupted.
          */
         post: operations["moveStream"];
         /**
          * Undo a move that is not completed
-         * @description The stream stays where it is, and its copy is removed.
+         * @description The stream stays in its storage, and the copy is removed.
          */
         delete: operations["undoStreamMove"];
         options?: never;
@@ -2143,11 +2301,11 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Query streams in SQL
-         * @description Spark SQL over what streams hold now. The id of a stream is the name of a table; one with a dot or a dash
-         *     stands in backquotes. A raw stream has the columns `value`, `key` and `headers`, a typed one those of its
-         *     schema, `_key` and `_headers`; both have `_offset` and `_time`. A query reads and changes nothing, and sees
-         *     nothing but streams. Two run at once on a worker, beside its flows; more are sent away with 503.
+         * Query streams with SQL
+         * @description Spark SQL over the events in streams. Tables are the ids of streams; quote an id with a dot or a dash in
+         *     backquotes. A raw stream has the columns `value`, `key` and `headers`, a typed stream those of its schema,
+         *     `_key` and `_headers`; both have `_offset` and `_time`. Queries are read-only and can access only streams.
+         *     They run in a process separate from the flows, two at a time; further queries get 503.
          */
         post: operations["query"];
         delete?: never;
@@ -2166,15 +2324,15 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Try a document on sample events
-         * @description Runs the steps of a document, saved or not, on sample events, with the code that a flow runs. The answer has
-         *     each step's output, what it dropped and what it failed on, and what each sink would get. Nothing is read from
-         *     the source, and nothing is written; a step that asks outside needs its answers in `given`.
+         * Run a document on sample events
+         * @description Runs the steps of a document, saved or not, on sample events, with the same code as a flow. The response has
+         *     the output, dropped events and errors of each step, and the events for each sink. Nothing is read from the
+         *     source, and nothing is written; a step that calls an external system needs its answers in `given`.
          *
          *     An event is an object with the columns of the source; `$meta` in it may have `key`, `headers` and `time`. An
-         *     event of a raw source is `{value, key, headers}`, or the text of its value. The events are given, read from
-         *     a stream, or written as they would be sent (`text`). With `run` the document's own tests are run
-         *     instead, and `cases` has how they ended. What is wrong with the document is in `errors`, and `ok` is false.
+         *     event of a raw source is `{value, key, headers}`, or the text of its value. Sample events are given as JSON,
+         *     read from a stream, or given as a request body (`text`). With `run` the tests of the document are run instead,
+         *     with their results in `cases`. If the document is not valid, `errors` has the problems and `ok` is false.
          */
         post: operations["test"];
         delete?: never;
@@ -2191,14 +2349,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Download every document
+         * Export every document
          * @description As JSON, or as YAML with `format=yaml` or `Accept: application/yaml`.
          */
         get: operations["exportBundle"];
         put?: never;
         /**
-         * Save every document of a bundle, or none
-         * @description Takes a bundle, a list of documents or several YAML documents. Nothing is saved unless all of it is valid.
+         * Import every document of a bundle, or none
+         * @description Accepts a bundle, a list of documents or several YAML documents. Nothing is saved unless all documents are valid.
          */
         post: operations["importBundle"];
         delete?: never;
@@ -2218,7 +2376,7 @@ export interface paths {
         put?: never;
         /**
          * Check documents without saving them
-         * @description Takes one document, a list of them, a bundle or several YAML documents, which may refer to one another and to what is saved. Nothing is started or written.
+         * @description Accepts one document, a list of documents, a bundle or several YAML documents. They may refer to one another and to saved documents. Nothing is started or written.
          */
         post: operations["validateDocuments"];
         delete?: never;
@@ -2306,8 +2464,8 @@ export interface paths {
         put?: never;
         /**
          * Test the connection of a connector
-         * @description A worker tries to connect, changes nothing, and answers within seconds. `problems` is empty if all is well.
-         *     `${NAME}` in the spec is taken from the environment of the worker.
+         * @description A process separate from the flows tries to connect without changing anything and responds within seconds.
+         *     `problems` is empty on success. `${NAME}` in the spec is read from the environment of that process.
          */
         post: operations["checkConnector"];
         delete?: never;
@@ -2324,8 +2482,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the functions of SQL
-         * @description Those of Spark that steps and queries may call, as Spark describes them. A worker lists them: while none is ready, the answer is 503.
+         * List SQL functions
+         * @description Spark functions that steps and queries may call, with Spark's descriptions. They are listed by a worker: without a ready worker the response is 503.
          */
         get: operations["listFunctions"];
         put?: never;
@@ -2344,8 +2502,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the settings of the server
-         * @description Those of `penstock.toml`, `PENSTOCK_*` variables and the command line that started it. They are read when it starts.
+         * Get the server settings
+         * @description Settings from `penstock.toml`, `PENSTOCK_*` variables and the command line, read when the server starts.
          */
         get: operations["getSettings"];
         put?: never;
@@ -2364,10 +2522,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow what happens
-         * @description Each event has the type `created`, `updated`, `deleted` or `status` (of what runs), `joined` or `left`
+         * Follow changes
+         * @description Each event has the type `created`, `updated`, `deleted` or `status` (of a flow), `joined` or `left`
          *     (of a worker), and as data a JSON object `{id, at, kind, name, type, data}`. Begins after the event of
-         *     `Last-Event-ID` or `after`, else with what happens next. Only the newest 10,000 events are kept: a client
+         *     `Last-Event-ID` or `after`, otherwise with new events. Only the newest 10,000 events are kept: a client
          *     that returns later first gets an event `gap` with `{missed}`, the number of lost events.
          */
         get: operations["followEvents"];
@@ -2386,7 +2544,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get how everything is right now */
+        /** Get the current state of the installation */
         get: operations["getOverview"];
         put?: never;
         post?: never;
@@ -2404,10 +2562,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow how everything is
-         * @description The first message is `overview`, with all there is. About every two seconds a message `change` follows: an
-         *     overview whose `flows` and `streams` hold only those that changed, and `gone` the keys of those that are no
-         *     more. After a break the first message is again `overview`.
+         * Follow the state of the installation
+         * @description The first message is `overview`, with the full state. About every two seconds a message `change` follows:
+         *     an overview whose `flows` and `streams` contain only changed entries, and `gone` the keys of removed ones.
+         *     After a reconnect the first message is `overview` again.
          */
         get: operations["followOverview"];
         put?: never;
@@ -2443,9 +2601,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the numbers of all together over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
-         *     server does, and is then shorter. Series `in_rate`, `out_rate`, `lag_events`, `dead_letters` (per second), `stream_bytes`.
+         * Get total metrics over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
+         *     when the server starts. Series `in_rate`, `out_rate`, `lag_events`, `dead_letters` (per second), `stream_bytes`.
          */
         get: operations["getHistory"];
         put?: never;
@@ -2464,9 +2622,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the numbers of a stream over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
-         *     server does, and is then shorter. Series `in_rate`, `bytes`, `segments`, `events`, `lag_events`, `dropped` (per second), and `drop:REASON`.
+         * Get metrics of a stream over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
+         *     when the server starts. Series `in_rate`, `bytes`, `segments`, `events`, `lag_events`, `dropped` (per second), and `drop:REASON`.
          */
         get: operations["getStreamHistory"];
         put?: never;
@@ -2485,9 +2643,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the numbers of a pipeline over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
-         *     server does, and is then shorter. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+         * Get metrics of a pipeline over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
+         *     when the server starts. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
          *     and `sink:ID` (events per second) for each sink.
          */
         get: operations["getPipelineHistory"];
@@ -2507,9 +2665,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the numbers of a source over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
-         *     server does, and is then shorter. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+         * Get metrics of a source over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
+         *     when the server starts. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
          *     and `sink:ID` (events per second) for each sink.
          */
         get: operations["getSourceHistory"];
@@ -2529,9 +2687,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the numbers of a task over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
-         *     server does, and is then shorter. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+         * Get metrics of a task over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
+         *     when the server starts. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
          *     and `sink:ID` (events per second) for each sink.
          */
         get: operations["getTaskHistory"];
@@ -2551,9 +2709,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the numbers of a sink over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it begins when the
-         *     server does, and is then shorter. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+         * Get metrics of a sink over time
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
+         *     when the server starts. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
          *     and `sink:ID` (events per second) for each sink.
          */
         get: operations["getSinkHistory"];
@@ -2769,22 +2927,22 @@ export interface components {
             next: number;
             /**
              * Accepted
-             * @description How many.
+             * @description Number of stored events.
              */
             accepted: number;
             /**
              * Duplicate
-             * @description Whether this batch of the producer had been kept before, by every stream.
+             * @description Whether every stream had already stored this batch of the producer.
              */
             duplicate: boolean;
             /**
              * Guarantee
-             * @description What that means, in words.
+             * @description Guarantee of this acknowledgement, as text.
              */
             guarantee: string;
             /**
              * Also
-             * @description Where else they went, if several pipelines take them from the source.
+             * @description Other streams that stored the events, if several pipelines read the source.
              */
             also: components["schemas"]["Range"][];
         };
@@ -2795,7 +2953,7 @@ export interface components {
         Analysis: {
             /**
              * Valid
-             * @description Whether it can be saved as active.
+             * @description Whether the document can be saved as active.
              */
             valid: boolean;
             /** Errors */
@@ -2804,24 +2962,24 @@ export interface components {
             warnings?: components["schemas"]["Problem"][];
             /**
              * Steps
-             * @description For what runs: the columns after the source and after each step.
+             * @description For flows: the columns after the source and after each step.
              */
             steps?: components["schemas"]["StepSchema"][];
             /**
              * Document
-             * @description The document with what was inferred made explicit.
+             * @description The document with inferred values made explicit.
              */
             document?: {
                 [key: string]: unknown;
             } | null;
             /**
              * Id
-             * @description Derived from its name; null if it has none.
+             * @description Derived from the name; null without a name.
              */
             id?: string | null;
             /**
              * Guarantee
-             * @description For a valid Stream: what an acknowledgement means, in words.
+             * @description For a valid Stream: the guarantee of an acknowledgement, as text.
              */
             guarantee?: string | null;
         };
@@ -2837,7 +2995,7 @@ export interface components {
             code: string;
             /**
              * Message
-             * @description What is wrong, in one sentence.
+             * @description The problem, in one sentence.
              */
             message: string;
             /**
@@ -2847,14 +3005,14 @@ export interface components {
             path?: string | null;
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix it.
              */
             hint?: string | null;
             /** At */
             at?: string | null;
             /**
              * Problems
-             * @description All of them, if it was saved without being valid.
+             * @description All problems, if the document was saved without being valid.
              */
             problems?: components["schemas"]["Problem"][];
             /** Attempt */
@@ -2884,7 +3042,7 @@ export interface components {
             message: string;
             /**
              * Advice
-             * @description What to do next.
+             * @description Recommended action.
              */
             advice: string;
             /** Since */
@@ -2892,7 +3050,7 @@ export interface components {
         };
         /**
          * AuditEntry
-         * @description Something that somebody has done, or has tried.
+         * @description A change, or an attempted change.
          */
         AuditEntry: {
             /** Id */
@@ -2977,7 +3135,7 @@ export interface components {
             mode: string;
             /**
              * Full
-             * @description The limit that makes producers wait now.
+             * @description The limit that currently blocks producers.
              */
             full: string | null;
         };
@@ -2994,7 +3152,7 @@ export interface components {
             differences?: components["schemas"]["Difference"][];
             /**
              * Errors
-             * @description Why it could not come to its end.
+             * @description Why the test could not finish.
              */
             errors?: components["schemas"]["Problem"][];
             /** Ms */
@@ -3029,17 +3187,54 @@ export interface components {
         CheckBody: {
             /**
              * Role
-             * @description Which of the two connectors of this type.
+             * @description Whether to test the source or the sink of this type.
              * @enum {string}
              */
             role: "source" | "sink";
             /**
              * Spec
-             * @description Its fields; `type` may be left out.
+             * @description Fields of the connector; `type` may be omitted.
              */
             spec: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * Clients
+         * @description The clients of this server, with the limits that apply, and counters since its start.
+         */
+        Clients: {
+            /** Connections */
+            connections: number;
+            /** Most Connections */
+            most_connections: number;
+            /**
+             * Followers
+             * @description Clients that follow events, logs, streams or the overview.
+             */
+            followers: number;
+            /** Most Followers */
+            most_followers: number;
+            /**
+             * Refused Connections
+             * @description Answered 503, because there were too many.
+             */
+            refused_connections: number;
+            /**
+             * Refused Followers
+             * @description Answered 503, because there were too many.
+             */
+            refused_followers: number;
+            /**
+             * Slow Senders
+             * @description Closed, because a request did not arrive in time.
+             */
+            slow_senders: number;
+            /**
+             * Slow Readers
+             * @description Closed, because an answer was not read in time.
+             */
+            slow_readers: number;
         };
         /**
          * Column
@@ -3060,7 +3255,7 @@ export interface components {
             name: string;
             /**
              * Type
-             * @description Its Spark type.
+             * @description Spark type of the column.
              */
             type: string;
         };
@@ -3078,37 +3273,37 @@ export interface components {
             role: "source" | "sink" | "processor";
             /**
              * Summary
-             * @description What it is, in a sentence.
+             * @description Summary in one sentence.
              * @default
              */
             summary: string;
             /**
              * Description
-             * @description All there is to know.
+             * @description Full description.
              * @default
              */
             description: string;
             /**
              * Guarantee
-             * @description How often an event arrives: exactly-once, at-least-once, at-most-once.
+             * @description Delivery guarantee: exactly-once, at-least-once or at-most-once.
              */
             guarantee: string | null;
             /**
              * Schema
-             * @description JSON Schema of its fields.
+             * @description JSON Schema of the fields.
              */
             schema: {
                 [key: string]: unknown;
             } | null;
             /**
              * Example
-             * @description A fragment of YAML.
+             * @description Example in YAML.
              * @default
              */
             example: string;
             /**
              * Error
-             * @description Why it is installed but cannot be used.
+             * @description Why the component is installed but can't be used.
              */
             error: string | null;
         };
@@ -3197,7 +3392,7 @@ export interface components {
             metadata: components["schemas"]["MetadataInfo"];
             /**
              * Spec
-             * @description The spec as it was saved.
+             * @description The saved spec.
              */
             spec: unknown;
             /** Revision */
@@ -3219,7 +3414,7 @@ export interface components {
             referrers: components["schemas"]["Referrer"][] | null;
             /**
              * Warnings
-             * @description What to know about what was just saved; null if nothing was.
+             * @description Warnings about the revision just saved; null if nothing was saved.
              */
             warnings: components["schemas"]["Problem"][] | null;
         };
@@ -3250,7 +3445,7 @@ export interface components {
             to: string;
             /**
              * Flow
-             * @description Whose numbers it shows: the rate of its `sink`, else what comes in. The key of a stream where no flow moves the events.
+             * @description Flow whose rate the edge shows: the rate of its `sink`, otherwise its input rate. The key of a stream where no flow moves the events.
              */
             flow: string;
             /** Sink */
@@ -3274,22 +3469,22 @@ export interface components {
             warnings: components["schemas"]["Problem"][];
             /**
              * Changes
-             * @description Field by field.
+             * @description Changed fields.
              */
             changes: components["schemas"]["DiffEntry"][];
             /**
              * Steps
-             * @description Each part of the flow; none if it does not run.
+             * @description Effect on each part of the flow; empty if the document doesn't run.
              */
             steps: components["schemas"]["StepEffect"][];
             /**
              * Resets
-             * @description Whether saving it needs `accept_reset`.
+             * @description Whether saving needs `accept_reset`.
              */
             resets: boolean;
             /**
              * Dependents
-             * @description Flows that refer to it.
+             * @description Effects on flows that refer to the document.
              */
             dependents: components["schemas"]["DependentPlan"][];
         };
@@ -3306,7 +3501,7 @@ export interface components {
             guarantee: string;
             /**
              * Again
-             * @description Whether the flow itself delivers the same events to it.
+             * @description Whether the flow itself also delivers these events to this sink.
              */
             again: boolean;
         };
@@ -3322,7 +3517,7 @@ export interface components {
             code: string;
             /**
              * Message
-             * @description What is wrong, in one sentence.
+             * @description The problem, in one sentence.
              */
             message: string;
             /**
@@ -3332,7 +3527,7 @@ export interface components {
             path?: string | null;
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix it.
              */
             hint?: string | null;
             /** Errors */
@@ -3349,7 +3544,7 @@ export interface components {
             message: string;
             /**
              * Event
-             * @description What the step was given.
+             * @description Input of the step.
              */
             event: {
                 [key: string]: unknown;
@@ -3372,7 +3567,7 @@ export interface components {
             from: string;
             /**
              * Count
-             * @description How many.
+             * @description Number of events.
              */
             count: number;
         };
@@ -3385,10 +3580,10 @@ export interface components {
             events: components["schemas"]["RawEvent"][] | components["schemas"]["TypedEvent"][];
             /**
              * Next
-             * @description The offset at which the next page begins.
+             * @description Offset of the next page.
              */
             next: number;
-            /** @description What is missing before them. */
+            /** @description Missing offsets before these events. */
             gap: components["schemas"]["GapView"] | null;
         };
         /**
@@ -3418,32 +3613,32 @@ export interface components {
             worker: string | null;
             /**
              * In Rate
-             * @description Events per second over the last ten seconds or so.
+             * @description Events per second over about the last ten seconds.
              */
             in_rate: number;
             /**
              * Out Rate
-             * @description Events per second over the last ten seconds or so.
+             * @description Events per second over about the last ten seconds.
              */
             out_rate: number;
             /**
              * Lag Events
-             * @description Events of its input that wait for it; null: not known.
+             * @description Unread events of its input; null: unknown.
              */
             lag_events: number | null;
             /**
              * Lag Ms
-             * @description For how long the oldest of them has waited.
+             * @description How long the oldest of them has been waiting.
              */
             lag_ms: number | null;
             /**
              * Latency Ms
-             * @description How old the oldest event of the last batch was when it was delivered.
+             * @description Age of the oldest event of the last batch when it was delivered.
              */
             latency_ms: number | null;
             /**
              * Batch Ms
-             * @description How long the last batch took.
+             * @description Duration of the last batch.
              */
             batch_ms: number | null;
             /** Input Events */
@@ -3489,19 +3684,19 @@ export interface components {
         GapInfo: {
             /**
              * First
-             * @description The first offset of the source in them; null if it has none.
+             * @description First source offset of the batches; null if the source has no offsets.
              */
             first: number | null;
             /**
              * Next
-             * @description The first offset after them.
+             * @description First offset after the batches.
              */
             next: number | null;
             /** Batches */
             batches: number;
             /**
              * Events
-             * @description How many events they have for this sink, if that is known.
+             * @description Number of events for this sink; null if unknown.
              */
             events: number | null;
             /**
@@ -3511,13 +3706,13 @@ export interface components {
             since: string;
             /**
              * Kept
-             * @description Where they are: still in the `stream`, in a `file` beside the checkpoint, or `lost`.
+             * @description Where the batches are kept: in the `stream`, in a `file` next to the checkpoint, or `lost`.
              * @enum {string}
              */
             kept: "stream" | "file" | "lost";
             /**
              * Why
-             * @description Why they are lost.
+             * @description Why the batches are lost.
              */
             why: string | null;
         };
@@ -3559,7 +3754,7 @@ export interface components {
             at: number[];
             /**
              * Series
-             * @description Null where a number is not known.
+             * @description Null where a value is unknown.
              */
             series: {
                 [key: string]: (number | null)[];
@@ -3599,7 +3794,7 @@ export interface components {
             stream: string;
             /**
              * Last
-             * @description How many.
+             * @description Number of events.
              */
             last: number;
         };
@@ -3612,31 +3807,31 @@ export interface components {
             target_ms: number;
             /**
              * P99 Ms
-             * @description 99 % of the events of the last seconds were acknowledged within this time; null: none.
+             * @description 99% of recent events were acknowledged within this time; null: no events.
              */
             p99_ms: number | null;
             /**
              * Met
-             * @description Whether that is within the goal.
+             * @description Whether the goal is met.
              */
             met: boolean | null;
             /** Cause */
             cause: ("fixed_cost" | "rate" | "backlog" | "stuck" | "uneven") | null;
             /**
              * Reason
-             * @description Why the goal is not met, in words.
+             * @description Why the goal is not met, as text.
              */
             reason: string | null;
             /** Missed Since */
             missed_since: string | null;
             /**
              * Linger Ms
-             * @description How long events wait for others before a micro-batch begins.
+             * @description How long events wait for more events before a micro-batch starts.
              */
             linger_ms: number | null;
             /**
              * Max Events
-             * @description Events of a micro-batch at most; null: as many as there are.
+             * @description Maximum number of events in a micro-batch; null: no limit.
              */
             max_events: number | null;
         };
@@ -3668,7 +3863,7 @@ export interface components {
             /**
              * Time
              * Format: date-time
-             * @description When it was kept.
+             * @description When the letter was written.
              */
             time: string;
             /** Code */
@@ -3682,12 +3877,12 @@ export interface components {
             step: string;
             /**
              * Attempt
-             * @description How often the event was tried.
+             * @description Number of attempts.
              */
             attempt: number;
             /**
              * Revision
-             * @description Of the document that ran.
+             * @description Revision of the document that ran.
              */
             revision: number | null;
             /**
@@ -3702,14 +3897,14 @@ export interface components {
             key: unknown;
             /**
              * Headers
-             * @description Those of the event.
+             * @description Headers of the event.
              */
             headers: {
                 [key: string]: unknown;
             };
             /**
              * Source Offset
-             * @description The offset of the event in the stream it came from.
+             * @description Offset of the event in its source stream.
              */
             source_offset: number | null;
             /**
@@ -3721,12 +3916,12 @@ export interface components {
             edited: boolean;
             /**
              * Original
-             * @description The event as it was, if it was edited.
+             * @description The original event, if it was edited.
              */
             original: unknown;
             /**
              * Replay Of
-             * @description The letter whose replay left this one.
+             * @description Letter whose replay produced this one.
              */
             replay_of: number | null;
             /** Replays */
@@ -3741,12 +3936,12 @@ export interface components {
             letters: components["schemas"]["LetterView"][];
             /**
              * Next
-             * @description The offset to go on with; null if there are no more now.
+             * @description Offset of the next page; null if there are no more letters.
              */
             next: number | null;
             /**
              * Total
-             * @description All letters of the flow that are kept, whatever is asked for.
+             * @description Total number of letters of the flow, regardless of the filter.
              */
             total: number;
             /** Counts */
@@ -3780,12 +3975,12 @@ export interface components {
             message: string;
             /**
              * Step
-             * @description The processor it is about.
+             * @description Processor that the line refers to.
              */
             step: string | null;
             /**
              * Sink
-             * @description The sink it is about.
+             * @description Sink that the line refers to.
              */
             sink: string | null;
             /**
@@ -3833,7 +4028,7 @@ export interface components {
         };
         /**
          * MisfitsErrorBody
-         * @description Events that could not be decoded, and what became of them and of the others.
+         * @description Events that could not be decoded, and where they and the others are stored.
          */
         MisfitsErrorBody: {
             /**
@@ -3843,7 +4038,7 @@ export interface components {
             code: string;
             /**
              * Message
-             * @description What is wrong, in one sentence.
+             * @description The problem, in one sentence.
              */
             message: string;
             /**
@@ -3853,34 +4048,34 @@ export interface components {
             path?: string | null;
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix it.
              */
             hint?: string | null;
             /** Errors */
             errors: components["schemas"]["Problem"][];
             /**
              * Misfits
-             * @description How many could not be decoded; `errors` names the first of them.
+             * @description Number of events that could not be decoded; `errors` lists the first of them.
              * @default 0
              */
             misfits: number;
             /**
              * Accepted
-             * @description How many others were kept.
+             * @description Number of other events that were stored.
              * @default 0
              */
             accepted: number;
             /**
              * First
-             * @description Their first offset; null if nothing was kept.
+             * @description First offset of the stored events; null if nothing was stored.
              */
             first?: number | null;
             /**
              * Next
-             * @description The offset after them.
+             * @description Offset after the last stored event.
              */
             next?: number | null;
-            /** @description Where the misfits are; null if they were not kept. */
+            /** @description Stream with the undecodable events; null if they were not stored. */
             dead_letters?: components["schemas"]["Range"] | null;
         };
         /**
@@ -3894,18 +4089,18 @@ export interface components {
             to: string;
             /**
              * Phase
-             * @description `interrupted`: by a restart or by undoing it; it can be continued.
+             * @description `interrupted`: stopped by a restart or an undo; it can be continued.
              * @enum {string}
              */
             phase: "copying" | "completed" | "failed" | "interrupted";
             /**
              * Bytes
-             * @description Bytes that are copied.
+             * @description Bytes copied so far.
              */
             bytes: number;
             /**
              * Total Bytes
-             * @description Bytes that there are to copy by now.
+             * @description Bytes to copy in total, so far.
              */
             total_bytes: number;
             error: components["schemas"]["Problem"] | null;
@@ -4006,7 +4201,7 @@ export interface components {
         Node: {
             /**
              * Key
-             * @description `Kind/id`; of an end inside one `Pipeline/id#source` or `…#sinks/id`.
+             * @description `Kind/id`; for an inline source or sink `Pipeline/id#source` or `…#sinks/id`.
              */
             key: string;
             /**
@@ -4020,27 +4215,27 @@ export interface components {
             name: string;
             /**
              * Type
-             * @description Of a source or a sink: the connector.
+             * @description For a source or sink: the type of the connector.
              */
             type: string | null;
             /**
              * Status
-             * @description Null if it does not run by itself.
+             * @description Null if the document doesn't run on its own.
              */
             status: string | null;
             /**
              * Inline
-             * @description Whether it is no document of its own.
+             * @description Whether the source or sink is configured inline in another document.
              */
             inline: boolean;
             /**
              * Owner
-             * @description The key of the document that it belongs to.
+             * @description For an inline source or sink: the key of its document.
              */
             owner: string | null;
             /**
              * Labels
-             * @description Of a document; empty for an end inside one.
+             * @description Labels of a document; empty for an inline source or sink.
              */
             labels: {
                 [key: string]: string;
@@ -4074,27 +4269,23 @@ export interface components {
             batches: number;
             /**
              * Dead Letters
-             * @description Events that its batches could not process.
+             * @description Events that could not be processed.
              * @default 0
              */
             dead_letters: number;
             /**
-             * Input Events Per Second
+             * Events Per Second
+             * @description Events read per second, over the last ten seconds.
              * @default 0
              */
-            input_events_per_second: number;
-            /**
-             * Processed Events Per Second
-             * @default 0
-             */
-            processed_events_per_second: number;
+            events_per_second: number;
             /** Last Batch */
             last_batch: {
                 [key: string]: unknown;
             } | null;
             /** @description Null without a latency goal. */
             latency: components["schemas"]["LatencyOps"] | null;
-            /** @description Null for a source that Spark reads itself, or that events are sent to. */
+            /** @description Null for sources read by Spark directly and for http sources. */
             receiver: components["schemas"]["ReceiverOps"] | null;
             /** Sinks */
             sinks: {
@@ -4105,7 +4296,7 @@ export interface components {
         };
         /**
          * Overview
-         * @description How everything is right now.
+         * @description The current state of the installation.
          */
         Overview: {
             /**
@@ -4118,7 +4309,7 @@ export interface components {
             /**
              * Started At
              * Format: date-time
-             * @description When this server began; so did what it remembers.
+             * @description Start time of this server, and of its history.
              */
             started_at: string;
             totals: components["schemas"]["Totals"];
@@ -4135,12 +4326,12 @@ export interface components {
             startup: components["schemas"]["WorkerStartView"][];
             /**
              * Attention
-             * @description The most urgent first.
+             * @description Most urgent first.
              */
             attention: components["schemas"]["Attention"][];
             /**
              * Gone
-             * @description Keys that are no more, in a message `change`.
+             * @description In a message `change`: removed keys.
              */
             gone: string[];
         };
@@ -4173,19 +4364,19 @@ export interface components {
             status: "active" | "paused" | "completed" | "failed" | "stopped";
             /**
              * Phase
-             * @description What it does right now: waiting, starting, running, draining, …
+             * @description Current phase: waiting, starting, running, draining, …
              */
             phase: string;
             /**
              * Queue Position
-             * @description Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null.
+             * @description Position in the start queue of its worker, 1 is next; otherwise null.
              */
             queue_position: number | null;
-            /** @description Why no worker can have it, such as that none has the labels of its placement; null if one can. */
+            /** @description Why no worker can run the flow, such as missing placement labels; null if one can. */
             waits_for: components["schemas"]["Problem"] | null;
             /**
              * Spec
-             * @description The spec as it was saved.
+             * @description The saved spec.
              */
             spec: unknown;
             metadata: components["schemas"]["MetadataInfo"];
@@ -4193,30 +4384,30 @@ export interface components {
             revision: number;
             /**
              * Running Revision
-             * @description The newest revision that has shown that it runs; an edit that does not start is rolled back to it.
+             * @description The newest revision that is known to run; an edit that fails to start is rolled back to it.
              */
             running_revision: number | null;
             /**
              * Worker
-             * @description Id of the worker that runs it.
+             * @description Id of the worker that runs the flow.
              */
             worker: string | null;
             /** @description The last error. */
             error: components["schemas"]["RunError"] | null;
             /**
              * Attempts
-             * @description The last attempts that failed.
+             * @description The most recent failed attempts.
              */
             attempts: components["schemas"]["Attempt"][];
             ops: components["schemas"]["Ops"];
             /**
              * Guarantee
-             * @description What an acknowledgement of events that are sent to it means; null if none are, and in lists.
+             * @description Guarantee for events sent to the flow, as text; null in lists and if no events are sent to it.
              */
             guarantee: string | null;
             /**
              * Warnings
-             * @description What to know about what was just saved; null if nothing was.
+             * @description Warnings about the revision just saved; null if nothing was saved.
              */
             warnings: components["schemas"]["Problem"][] | null;
             /**
@@ -4257,19 +4448,19 @@ export interface components {
             checked: boolean;
             /**
              * Problems
-             * @description What is wrong; paths are relative to the connector.
+             * @description Problems; paths are relative to the connector.
              */
             problems?: components["schemas"]["Problem"][];
             /**
              * Offers
-             * @description What the system has, such as `topics`.
+             * @description Names found in the system, such as `topics`.
              */
             offers?: {
                 [key: string]: string[];
             };
             /**
              * Sample
-             * @description A few of its events.
+             * @description Sample events.
              */
             sample?: {
                 [key: string]: unknown;
@@ -4287,7 +4478,7 @@ export interface components {
             code: string;
             /**
              * Message
-             * @description What is wrong, in one sentence.
+             * @description The problem, in one sentence.
              */
             message: string;
             /**
@@ -4297,7 +4488,7 @@ export interface components {
             path?: string | null;
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix it.
              */
             hint?: string | null;
         };
@@ -4318,27 +4509,23 @@ export interface components {
             batches: number;
             /**
              * Dead Letters
-             * @description Events that its batches could not process.
+             * @description Events that could not be processed.
              * @default 0
              */
             dead_letters: number;
             /**
-             * Input Events Per Second
+             * Events Per Second
+             * @description Events read per second, over the last ten seconds.
              * @default 0
              */
-            input_events_per_second: number;
-            /**
-             * Processed Events Per Second
-             * @default 0
-             */
-            processed_events_per_second: number;
+            events_per_second: number;
             /** Last Batch */
             last_batch: {
                 [key: string]: unknown;
             } | null;
             /** @description Null without a latency goal. */
             latency: components["schemas"]["LatencyOps"] | null;
-            /** @description Null for a source that Spark reads itself, or that events are sent to. */
+            /** @description Null for sources read by Spark directly and for http sources. */
             receiver: components["schemas"]["ReceiverOps"] | null;
             /** Sinks */
             sinks: {
@@ -4355,10 +4542,10 @@ export interface components {
             phase: string;
             /**
              * Queue Position
-             * @description Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null.
+             * @description Position in the start queue of its worker, 1 is next; otherwise null.
              */
             queue_position: number | null;
-            /** @description Why no worker can have it, such as that none has the labels of its placement; null if one can. */
+            /** @description Why no worker can run the flow, such as missing placement labels; null if one can. */
             waits_for: components["schemas"]["Problem"] | null;
             error: components["schemas"]["RunError"] | null;
             /** Attempts */
@@ -4383,7 +4570,7 @@ export interface components {
             sql: string;
             /**
              * Limit
-             * @description The most rows to return.
+             * @description Maximum number of rows to return.
              * @default 1000
              */
             limit: number;
@@ -4405,12 +4592,12 @@ export interface components {
             rows: unknown[][];
             /**
              * Truncated
-             * @description Whether there are more.
+             * @description Whether there are more rows.
              */
             truncated: boolean;
             /**
              * Ms
-             * @description How long it took.
+             * @description Duration in milliseconds.
              */
             ms: number;
         };
@@ -4439,12 +4626,12 @@ export interface components {
             next: number;
             /**
              * Events
-             * @description Those of them that can be read.
+             * @description Number of events in the range that can be read.
              */
             events: number;
             /**
              * Bytes
-             * @description Their size in memory, about.
+             * @description Approximate size in memory.
              */
             bytes: number;
             /** First Time */
@@ -4489,12 +4676,12 @@ export interface components {
             reader: string;
             /**
              * Key
-             * @description Kind and id of its flow, if it is one.
+             * @description Kind and id of the flow, if the reader is a flow.
              */
             key: string | null;
             /**
              * Rate
-             * @description Events per second over the last ten seconds or so.
+             * @description Events per second over about the last ten seconds.
              */
             rate: number;
             /** Lag Events */
@@ -4511,19 +4698,19 @@ export interface components {
             reader: string;
             /**
              * Cursor
-             * @description The next offset it has not dealt with.
+             * @description Next offset to read.
              */
             cursor: number;
             /** Lag Events */
             lag_events: number;
             /**
              * Lag Ms
-             * @description For how long its next event has waited for it.
+             * @description How long its next event has been waiting.
              */
             lag_ms: number | null;
             /**
              * Skipped
-             * @description Events it could not get, because they were evicted or damaged.
+             * @description Events that were evicted or damaged before they were read.
              */
             skipped: number;
             /** Updated */
@@ -4605,7 +4792,7 @@ export interface components {
             code: string;
             /**
              * Message
-             * @description What is wrong, in one sentence.
+             * @description The problem, in one sentence.
              */
             message: string;
             /**
@@ -4615,14 +4802,14 @@ export interface components {
             path?: string | null;
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix it.
              */
             hint?: string | null;
             /** Errors */
             errors: components["schemas"]["Problem"][];
             /**
              * Kept
-             * @description Where the events are, with the code `partly_kept`; otherwise nothing was kept.
+             * @description With the code `partly_kept`: streams that stored the events; otherwise nothing was stored.
              */
             kept?: components["schemas"]["Range"][];
         };
@@ -4638,7 +4825,7 @@ export interface components {
             code: string;
             /**
              * Message
-             * @description What is wrong, in one sentence.
+             * @description The problem, in one sentence.
              */
             message: string;
             /**
@@ -4648,12 +4835,12 @@ export interface components {
             path?: string | null;
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix it.
              */
             hint?: string | null;
             /**
              * Offset
-             * @description Of the letter.
+             * @description Offset of the letter.
              */
             offset: number;
         };
@@ -4667,7 +4854,7 @@ export interface components {
             sinks: components["schemas"]["EndingView"][];
             /** Warnings */
             warnings: components["schemas"]["Problem"][];
-            /** @description The pipeline that does it; null after a dry run. */
+            /** @description The replay pipeline; null after a dry run. */
             replay: components["schemas"]["ReplayView"] | null;
         };
         /**
@@ -4677,37 +4864,37 @@ export interface components {
         ReplayResult: {
             /**
              * Request
-             * @description Names this replay; what it delivers is delivered under it.
+             * @description Id of this replay; its deliveries carry it.
              */
             request: string;
             /**
              * Dry Run
-             * @description Nothing was done: the numbers tell what could be.
+             * @description Nothing was replayed: the numbers show what would be.
              * @default false
              */
             dry_run: boolean;
             /**
              * Replayed
-             * @description Letters that went through to the sinks.
+             * @description Letters delivered to the sinks.
              * @default 0
              */
             replayed: number;
             /**
              * Failed Again
-             * @description Letters that failed again, and became new letters.
+             * @description Letters that failed again and became new letters.
              * @default 0
              */
             failed_again: number;
             /**
              * Refused
-             * @description Letters that stay as they are.
+             * @description Letters that can't be replayed and stay unchanged.
              */
             refused?: components["schemas"]["RefusedLetter"][];
-            /** @description What has ended it early. Letters that were under way are `replaying`: the same request lets them go on. */
+            /** @description Why the replay stopped early. Letters in progress have the state `replaying`: repeat the request to continue them. */
             error?: components["schemas"]["Problem"] | null;
             /**
              * Next
-             * @description There may be more letters: go on with this as `position`.
+             * @description There may be more letters: continue with this as `position`.
              */
             next?: number | null;
         };
@@ -4755,7 +4942,7 @@ export interface components {
             revision: number;
             /**
              * Origin
-             * @description What saved it: create, update, patch, import, rollback to N, or rollback to N: M did not start.
+             * @description Origin of the revision: create, update, patch, import, rollback to N, or rollback to N: M did not start.
              */
             origin: string;
             /**
@@ -4777,7 +4964,7 @@ export interface components {
             revision: number;
             /**
              * Origin
-             * @description What saved it: create, update, patch, import, rollback to N, or rollback to N: M did not start.
+             * @description Origin of the revision: create, update, patch, import, rollback to N, or rollback to N: M did not start.
              */
             origin: string;
             /**
@@ -4798,7 +4985,7 @@ export interface components {
             code: string;
             /**
              * Message
-             * @description What is wrong, in one sentence.
+             * @description The problem, in one sentence.
              */
             message: string;
             /**
@@ -4808,20 +4995,20 @@ export interface components {
             path?: string | null;
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix it.
              */
             hint?: string | null;
             /** At */
             at?: string | null;
             /**
              * Problems
-             * @description All of them, if it was saved without being valid.
+             * @description All problems, if the document was saved without being valid.
              */
             problems?: components["schemas"]["Problem"][];
         };
         /**
          * RunnableInfo
-         * @description A source, task or sink. One that does not run by itself is there for pipelines to refer to.
+         * @description A source, task or sink. Pipelines refer to one that doesn't run on its own.
          */
         RunnableInfo: {
             /** Name */
@@ -4836,7 +5023,7 @@ export interface components {
             metadata: components["schemas"]["MetadataInfo"];
             /**
              * Spec
-             * @description The spec as it was saved.
+             * @description The saved spec.
              */
             spec: unknown;
             /** Revision */
@@ -4858,48 +5045,48 @@ export interface components {
             referrers: components["schemas"]["Referrer"][] | null;
             /**
              * Warnings
-             * @description What to know about what was just saved; null if nothing was.
+             * @description Warnings about the revision just saved; null if nothing was saved.
              */
             warnings: components["schemas"]["Problem"][] | null;
             /**
              * Status
-             * @description Null if it does not run by itself.
+             * @description Null if the document doesn't run on its own.
              */
             status: ("active" | "paused" | "completed" | "failed" | "stopped") | null;
             /**
              * Phase
-             * @description What it does right now; null if it does not run by itself.
+             * @description Current phase; null if the document doesn't run on its own.
              */
             phase: string | null;
             /**
              * Queue Position
-             * @description Its place among the flows of its worker that wait for their turn to start, 1 is the next; else null.
+             * @description Position in the start queue of its worker, 1 is next; otherwise null.
              */
             queue_position: number | null;
-            /** @description Why no worker can have it, such as that none has the labels of its placement; null if one can. */
+            /** @description Why no worker can run the flow, such as missing placement labels; null if one can. */
             waits_for: components["schemas"]["Problem"] | null;
             /**
              * Running Revision
-             * @description The newest revision that has shown that it runs; an edit that does not start is rolled back to it.
+             * @description The newest revision that is known to run; an edit that fails to start is rolled back to it.
              */
             running_revision: number | null;
             /**
              * Worker
-             * @description Id of the worker that runs it.
+             * @description Id of the worker that runs the flow.
              */
             worker: string | null;
             /** @description The last error. */
             error: components["schemas"]["RunError"] | null;
             /**
              * Attempts
-             * @description The last attempts that failed.
+             * @description The most recent failed attempts.
              */
             attempts: components["schemas"]["Attempt"][];
-            /** @description What it has done; null if it does not run by itself. */
+            /** @description Counters of the flow; null if the document doesn't run on its own. */
             ops: components["schemas"]["Ops"] | null;
             /**
              * Guarantee
-             * @description What an acknowledgement of events that are sent to it means; null if none are, and in lists.
+             * @description Guarantee for events sent to the flow, as text; null in lists and if no events are sent to it.
              */
             guarantee: string | null;
         };
@@ -4944,7 +5131,7 @@ export interface components {
         };
         /**
          * SessionUser
-         * @description Who somebody is.
+         * @description The user of a request.
          */
         SessionUser: {
             /** Name */
@@ -4972,24 +5159,24 @@ export interface components {
             value: unknown;
             /**
              * Default
-             * @description The built-in value.
+             * @description Default value.
              */
             default: unknown;
             /**
              * Origin
-             * @description What has set it: a file, a variable, the command line, or `built-in`.
+             * @description Origin of the value: a file, a variable, the command line or `built-in`.
              */
             origin: string;
             /**
              * Variable
-             * @description The environment variable that sets it.
+             * @description Environment variable for this setting.
              */
             variable: string;
             /** Description */
             description: string;
             /**
              * Choices
-             * @description All values it can have; empty if they cannot be listed.
+             * @description Allowed values; empty if they can't be listed.
              */
             choices: string[];
         };
@@ -5007,7 +5194,7 @@ export interface components {
             settings: components["schemas"]["SettingInfo"][];
             /**
              * Warnings
-             * @description What looks wrong about them.
+             * @description Warnings about the settings.
              */
             warnings: components["schemas"]["Problem"][];
             versions: components["schemas"]["Versions"];
@@ -5055,7 +5242,7 @@ export interface components {
             type: string;
             /**
              * Path
-             * @description Its place in the document, such as `spec.sinks[1]`.
+             * @description Path in the document, such as `spec.sinks[1]`.
              */
             path: string;
             /**
@@ -5067,18 +5254,18 @@ export interface components {
             required: boolean;
             /**
              * State
-             * @description `in_sync` takes part in each batch; `failing` has refused the current batch and taken none since; `behind` has missed batches and waits to try again; `catching_up` gets what it missed.
+             * @description `in_sync`: receives every batch; `failing`: rejected the current batch, which is retried; `behind`: missed batches and waits for a retry; `catching_up`: receives the missed batches.
              * @enum {string}
              */
             state: "in_sync" | "failing" | "behind" | "catching_up";
             /**
              * Cursor
-             * @description All events of the source before this offset were dealt with.
+             * @description All source events before this offset have been processed.
              */
             cursor: number | null;
             /**
              * Lag
-             * @description Events that the sink has not received yet; null if that is not known.
+             * @description Events that the sink has not received yet; null if unknown.
              */
             lag: number | null;
             /** Last Ack At */
@@ -5087,7 +5274,7 @@ export interface components {
             failures: number;
             /**
              * Last Error
-             * @description With its place in the document; it may be over.
+             * @description The last error with its path; it may be resolved.
              */
             last_error: string | null;
             /** Gaps */
@@ -5126,12 +5313,12 @@ export interface components {
             type: string;
             /**
              * State
-             * @description Null until its ledger was read.
+             * @description Null until its ledger has been read.
              */
             state: ("in_sync" | "failing" | "behind" | "catching_up") | null;
             /**
              * Rate
-             * @description Events per second over the last ten seconds or so.
+             * @description Events per second over about the last ten seconds.
              */
             rate: number;
             /** Events */
@@ -5152,7 +5339,7 @@ export interface components {
             bytes: number;
             /**
              * Memory Bytes
-             * @description The part of `bytes` that is in memory.
+             * @description Part of `bytes` that is in memory.
              */
             memory_bytes: number;
             /** Segments */
@@ -5172,7 +5359,7 @@ export interface components {
             buffer: components["schemas"]["BufferView"];
             /**
              * Counters
-             * @description What was dropped, evicted or put aside, by reason.
+             * @description Number of dropped, evicted or quarantined events, by reason.
              */
             counters: {
                 [key: string]: number;
@@ -5181,14 +5368,14 @@ export interface components {
             readers: components["schemas"]["ReaderView"][];
             /**
              * Guarantee
-             * @description What an acknowledgement means, in words.
+             * @description Guarantee of an acknowledgement, as text.
              */
             guarantee: string;
             /** Transient */
             transient: boolean;
             /**
              * Note
-             * @description What to know about a transient stream.
+             * @description Notice for transient streams.
              */
             note: string | null;
         };
@@ -5206,7 +5393,7 @@ export interface components {
             part: "source" | "processor" | "sink" | "policy";
             /**
              * Effect
-             * @description `keeps` what it has, `restarts` from the checkpoint, or `resets`: what it has is lost.
+             * @description `keeps` its state and position, `restarts` from the checkpoint, or `resets`: state and position are lost.
              * @enum {string}
              */
             effect: "keeps" | "restarts" | "resets";
@@ -5214,12 +5401,12 @@ export interface components {
             why: string;
             /**
              * Path
-             * @description Where it stands in the document.
+             * @description Path in the document.
              */
             path: string;
             /**
              * From
-             * @description Of what is reset: the position from which events have to be read again to rebuild it.
+             * @description With `resets`: the position from which to read events again to rebuild the state.
              */
             from: string | null;
         };
@@ -5234,24 +5421,24 @@ export interface components {
             type: string;
             /**
              * Columns
-             * @description What leaves it, and of what types.
+             * @description Output columns with their types.
              */
             columns: components["schemas"]["Column"][];
             /**
              * Output
-             * @description What left it. `$meta.offset` is the number of the sample.
+             * @description Output events. `$meta.offset` is the number of the sample.
              */
             output: {
                 [key: string]: unknown;
             }[];
             /**
              * Dropped
-             * @description Events that did not go on, and are no errors.
+             * @description Number of events filtered out by the step; not errors.
              */
             dropped: number;
             /**
              * Dropped Events
-             * @description The dropped events that can be identified.
+             * @description The dropped events, where they can be identified.
              */
             dropped_events: {
                 [key: string]: unknown;
@@ -5260,19 +5447,19 @@ export interface components {
             errors: components["schemas"]["EventError"][];
             /**
              * Late
-             * @description Events for which a window was closed.
+             * @description Events that arrived after their window closed.
              */
             late: {
                 [key: string]: unknown;
             }[];
             /**
              * Logs
-             * @description What it has printed.
+             * @description Script output.
              */
             logs: string[];
             /**
              * Ms
-             * @description How long it took here, planning included.
+             * @description Duration in this run, including planning.
              */
             ms: number;
         };
@@ -5288,12 +5475,12 @@ export interface components {
         };
         /**
          * Story
-         * @description What becomes of an event.
+         * @description The trace of an event.
          */
         Story: {
             /**
              * Stream
-             * @description The stream that the flow reads.
+             * @description Source stream of the flow.
              */
             stream: string;
             /** Offset */
@@ -5305,21 +5492,21 @@ export interface components {
             time: string | null;
             /**
              * Event
-             * @description As the first step sees it; `$meta` has what is beside it.
+             * @description Input of the first step; `$meta` has key, headers, offset and time.
              */
             event: {
                 [key: string]: unknown;
             };
             /**
              * Revision
-             * @description Of the document whose steps are shown.
+             * @description Revision of the document whose steps are shown.
              */
             revision: number;
             /** Steps */
             steps: components["schemas"]["StepResult"][];
             /**
              * Letters
-             * @description The dead letters it has left.
+             * @description Dead letters of the event.
              */
             letters: components["schemas"]["LetterView"][];
             /** Sinks */
@@ -5328,7 +5515,7 @@ export interface components {
             warnings: components["schemas"]["Problem"][];
             /**
              * Errors
-             * @description Why the steps could not be shown to the end.
+             * @description Why the trace stopped early.
              */
             errors: components["schemas"]["Problem"][];
         };
@@ -5348,7 +5535,7 @@ export interface components {
             name: string;
             /**
              * In Rate
-             * @description Events per second over the last ten seconds or so.
+             * @description Events per second over about the last ten seconds.
              */
             in_rate: number;
             /** Events */
@@ -5361,12 +5548,12 @@ export interface components {
             next: number;
             /**
              * Lag Events
-             * @description The largest of its readers.
+             * @description Largest lag of its readers.
              */
             lag_events: number;
             /**
              * Full
-             * @description The limit that makes its producers wait now.
+             * @description The limit that currently blocks producers.
              */
             full: string | null;
             /**
@@ -5386,7 +5573,7 @@ export interface components {
         TestBody: {
             /**
              * Document
-             * @description A document that need not be saved.
+             * @description The document; it need not be saved.
              */
             document?: {
                 [key: string]: unknown;
@@ -5410,7 +5597,7 @@ export interface components {
             events?: unknown[] | components["schemas"]["LastEvents"] | components["schemas"]["EventsFrom"] | null;
             /**
              * Text
-             * @description Sample events, as they would be sent.
+             * @description Sample events as a request body.
              */
             text?: string | null;
             /**
@@ -5420,14 +5607,14 @@ export interface components {
             content_type?: string | null;
             /**
              * Given
-             * @description Step → what the outside would answer, for steps that ask it.
+             * @description Step → answers of the external system, for steps that call one.
              */
             given?: {
                 [key: string]: unknown;
             };
             /**
              * Run
-             * @description Run the document's own tests: all, or those of these names.
+             * @description Run the tests of the document: all, or those with these names.
              */
             run?: "all" | string[] | null;
         };
@@ -5438,12 +5625,12 @@ export interface components {
         Tested: {
             /**
              * Ok
-             * @description Whether the run came to its end. Events may have failed on the way.
+             * @description Whether the run finished. Single events may have failed.
              */
             ok: boolean;
             /**
              * Input
-             * @description The samples as they were read: what the first step was given.
+             * @description The parsed sample events: input of the first step.
              */
             input?: {
                 [key: string]: unknown;
@@ -5452,7 +5639,7 @@ export interface components {
             steps?: components["schemas"]["StepResult"][];
             /**
              * Output
-             * @description What each sink would get.
+             * @description Output events by sink.
              */
             output?: {
                 [key: string]: {
@@ -5461,7 +5648,7 @@ export interface components {
             };
             /**
              * Errors
-             * @description Why the run could not go on.
+             * @description Why the run stopped early.
              */
             errors?: components["schemas"]["Problem"][];
             /** Warnings */
@@ -5473,7 +5660,7 @@ export interface components {
             ms: number;
             /**
              * Cases
-             * @description How the document's own tests ended.
+             * @description Results of the document's tests.
              */
             cases?: components["schemas"]["CaseResult"][] | null;
         };
@@ -5542,29 +5729,29 @@ export interface components {
         Totals: {
             /**
              * In Rate
-             * @description Events per second over the last ten seconds or so.
+             * @description Events per second over about the last ten seconds.
              */
             in_rate: number;
             /**
              * Out Rate
-             * @description Events per second over the last ten seconds or so.
+             * @description Events per second over about the last ten seconds.
              */
             out_rate: number;
             /**
              * Lag Events
-             * @description Events that wait for a flow.
+             * @description Events waiting to be read by flows.
              */
             lag_events: number;
             /**
              * Dead Letters
-             * @description Events that flows could not process, since they were made.
+             * @description Events that could not be processed, since the flows were created.
              */
             dead_letters: number;
             /** Stream Bytes */
             stream_bytes: number;
             /**
              * Disk Free Bytes
-             * @description Of the disk that streams are on.
+             * @description Free bytes on the disk of the streams.
              */
             disk_free_bytes: number;
             /** Disk Total Bytes */
@@ -5652,18 +5839,18 @@ export interface components {
         Validation: {
             /**
              * Valid
-             * @description Whether all of them can be saved as active.
+             * @description Whether all documents can be saved as active.
              */
             valid: boolean;
             /**
              * Documents
-             * @description In the order in which they were sent.
+             * @description In request order.
              */
             documents: components["schemas"]["Analysis"][];
         };
         /**
          * Versions
-         * @description What runs here.
+         * @description Versions of Penstock and its runtime.
          */
         Versions: {
             /** Penstock */
@@ -5691,7 +5878,7 @@ export interface components {
             pid: number;
             /**
              * State
-             * @description `ready`, `standby` (it gets flows when another is gone), `draining`, or `drained`.
+             * @description `ready`, `standby` (takes flows when another worker is lost), `draining`, `drained`, or `questions` (runs no flows; answers test runs, queries, validation and connection tests).
              */
             state: string;
             /** Alive */
@@ -5704,7 +5891,7 @@ export interface components {
             };
             /**
              * Capacity
-             * @description The most flows that it takes; null: no limit.
+             * @description Maximum number of flows; null: no limit.
              */
             capacity: number | null;
             /**
@@ -5718,17 +5905,17 @@ export interface components {
             };
             /**
              * Cpu Percent
-             * @description Of one core, with its children; null if not known.
+             * @description Share of one core, including child processes; null if unknown.
              */
             cpu_percent: number | null;
             /**
              * Memory Bytes
-             * @description With its children; null if not known.
+             * @description Including child processes; null if unknown.
              */
             memory_bytes: number | null;
             /**
              * Flow Keys
-             * @description The flows that it has.
+             * @description Flows on this worker.
              */
             flow_keys: string[];
         };
@@ -5739,7 +5926,7 @@ export interface components {
         WorkerStartView: {
             /**
              * Worker
-             * @description Its number, from 1.
+             * @description Number of the worker, from 1.
              */
             worker: number;
             /**
@@ -5751,22 +5938,22 @@ export interface components {
             /**
              * Since
              * Format: date-time
-             * @description When its process was started.
+             * @description Start time of its process.
              */
             since: string;
             /**
              * Failures
-             * @description How many processes in a row ended too early.
+             * @description Number of consecutive failed starts.
              */
             failures: number;
             /**
              * Error
-             * @description Why the last process could not start: the end of its log.
+             * @description Why the last process failed to start: the end of its log.
              */
             error: string | null;
             /**
              * Log
-             * @description The file with its output.
+             * @description Log file.
              */
             log: string;
         };
@@ -5783,7 +5970,7 @@ export interface components {
             pid: number;
             /**
              * State
-             * @description `ready`, `standby` (it gets flows when another is gone), `draining`, or `drained`.
+             * @description `ready`, `standby` (takes flows when another worker is lost), `draining`, `drained`, or `questions` (runs no flows; answers test runs, queries, validation and connection tests).
              */
             state: string;
             /** Alive */
@@ -5796,7 +5983,7 @@ export interface components {
             };
             /**
              * Capacity
-             * @description The most flows that it takes; null: no limit.
+             * @description Maximum number of flows; null: no limit.
              */
             capacity: number | null;
             /**
@@ -5826,45 +6013,45 @@ export interface components {
         AmqpSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Address
@@ -5878,7 +6065,7 @@ export interface components {
              */
             virtual_host: string;
             /**
-             * @description TLS, and how to log in. Without a login the user is `guest`.
+             * @description TLS and authentication. Without a login the user is `guest`.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -5890,25 +6077,25 @@ export interface components {
             type: "amqp";
             /**
              * Exchange
-             * @description Name of the exchange. Empty: the default one, whose routing keys are names of queues.
+             * @description Name of the exchange. Empty: the default exchange, whose routing keys are queue names.
              * @default
              */
             exchange: string;
             /**
              * Routing Key
-             * @description Routing key of each message; `{column}` stands for the value of that column.
+             * @description Routing key of each message; `{column}` is replaced by the value of that column.
              * @default
              */
             routing_key: string;
             /**
              * Mandatory
-             * @description Whether a message that no queue receives is a dead letter; else the server drops it.
+             * @description Whether a message that reaches no queue becomes a dead letter; otherwise the server drops it.
              * @default true
              */
             mandatory: boolean;
             /**
              * Persistent
-             * @description Whether messages in durable queues outlive a restart of the server.
+             * @description Whether messages in durable queues survive a restart of the server.
              * @default true
              */
             persistent: boolean;
@@ -5936,19 +6123,19 @@ export interface components {
         AmqpSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -5960,7 +6147,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -5976,7 +6163,7 @@ export interface components {
              */
             virtual_host: string;
             /**
-             * @description TLS, and how to log in. Without a login the user is `guest`.
+             * @description TLS and authentication. Without a login the user is `guest`.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -5988,25 +6175,25 @@ export interface components {
             type: "amqp";
             /**
              * Exchange
-             * @description Name of the exchange. Empty: the default one, whose routing keys are names of queues.
+             * @description Name of the exchange. Empty: the default exchange, whose routing keys are queue names.
              * @default
              */
             exchange: string;
             /**
              * Routing Key
-             * @description Routing key of each message; `{column}` stands for the value of that column.
+             * @description Routing key of each message; `{column}` is replaced by the value of that column.
              * @default
              */
             routing_key: string;
             /**
              * Mandatory
-             * @description Whether a message that no queue receives is a dead letter; else the server drops it.
+             * @description Whether a message that reaches no queue becomes a dead letter; otherwise the server drops it.
              * @default true
              */
             mandatory: boolean;
             /**
              * Persistent
-             * @description Whether messages in durable queues outlive a restart of the server.
+             * @description Whether messages in durable queues survive a restart of the server.
              * @default true
              */
             persistent: boolean;
@@ -6032,7 +6219,7 @@ export interface components {
         AmqpSource: {
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -6045,7 +6232,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -6075,7 +6262,7 @@ export interface components {
              */
             virtual_host: string;
             /**
-             * @description TLS, and how to log in. Without a login the user is `guest`.
+             * @description TLS and authentication. Without a login the user is `guest`.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -6087,18 +6274,18 @@ export interface components {
             type: "amqp";
             /**
              * Queue
-             * @description Name of the queue, which must exist.
+             * @description Name of the queue. It must exist.
              */
             queue: string;
             /**
              * Prefetch
-             * @description Messages that the server sends ahead of their acknowledgement.
+             * @description Prefetch: messages sent ahead of their acknowledgement.
              * @default 1000
              */
             prefetch: number;
             /**
              * Routing Key Header
-             * @description Name of a header that gets the routing key of each message.
+             * @description Name of a header for the routing key of each message.
              * @default null
              */
             routing_key_header: string | null;
@@ -6118,25 +6305,25 @@ export interface components {
         AmqpSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -6149,7 +6336,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -6179,7 +6366,7 @@ export interface components {
              */
             virtual_host: string;
             /**
-             * @description TLS, and how to log in. Without a login the user is `guest`.
+             * @description TLS and authentication. Without a login the user is `guest`.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -6191,18 +6378,18 @@ export interface components {
             type: "amqp";
             /**
              * Queue
-             * @description Name of the queue, which must exist.
+             * @description Name of the queue. It must exist.
              */
             queue: string;
             /**
              * Prefetch
-             * @description Messages that the server sends ahead of their acknowledgement.
+             * @description Prefetch: messages sent ahead of their acknowledgement.
              * @default 1000
              */
             prefetch: number;
             /**
              * Routing Key Header
-             * @description Name of a header that gets the routing key of each message.
+             * @description Name of a header for the routing key of each message.
              * @default null
              */
             routing_key_header: string | null;
@@ -6213,18 +6400,18 @@ export interface components {
          */
         Auth: {
             /**
-             * @description With a user and a password.
+             * @description HTTP basic authentication with a user and a password.
              * @default null
              */
             basic: components["schemas"]["Basic"] | null;
             /**
              * Bearer
-             * @description With this token.
+             * @description Bearer token.
              * @default null
              */
             bearer: string | null;
             /**
-             * @description With a token of OAuth 2 client credentials.
+             * @description Token from the OAuth 2 client credentials grant.
              * @default null
              */
             oauth2: components["schemas"]["OAuth2"] | null;
@@ -6236,12 +6423,12 @@ export interface components {
         Basic: {
             /**
              * Username
-             * @description Name of the user.
+             * @description User name.
              */
             username: string;
             /**
              * Password
-             * @description Its password; write `${NAME}` to take it from a variable.
+             * @description Password; use `${NAME}` to read it from an environment variable.
              */
             password: string;
         };
@@ -6276,19 +6463,19 @@ export interface components {
             respect_source_tx: boolean;
             /**
              * Max Tx Bytes
-             * @description A transaction that makes a batch larger than this fails the pipeline.
+             * @description A transaction that would make a batch larger than this fails the pipeline.
              * @default 268435456
              */
             max_tx_bytes: number;
             /**
              * Max Tx Ms
-             * @description A transaction that has not ended this long after its first event was appended is processed without the rest, and counted.
+             * @description A transaction still open this long after the append of its first event is processed without the rest, and counted.
              * @default 60000
              */
             max_tx_ms: number;
             /**
              * Max Inflight
-             * @description Batches processed at once. `auto` lets the source decide.
+             * @description Maximum number of batches processed at a time. `auto` lets the source decide.
              * @default auto
              */
             max_inflight: "auto" | number;
@@ -6300,13 +6487,13 @@ export interface components {
         Cache: {
             /**
              * Ttl Ms
-             * @description How long an answer counts.
+             * @description How long a response is cached.
              * @default 60000
              */
             ttl_ms: number;
             /**
              * Max Entries
-             * @description Answers that are remembered.
+             * @description Maximum number of cached responses.
              * @default 10000
              */
             max_entries: number;
@@ -6323,17 +6510,17 @@ export interface components {
             name: string;
             /**
              * Input
-             * @description Sample events: objects with the columns of the source, or text for a raw one; or the path of a file beside the document (json, ndjson, csv, txt).
+             * @description Sample events: objects with the columns of the source, or text for a raw source; or the path of a file next to the document (json, ndjson, csv, txt).
              */
             input: unknown[] | string;
             /**
              * Given
-             * @description Step → what the outside would answer, for steps that ask it.
+             * @description Step → answers of the external system, for steps that call one.
              */
             given?: {
                 [key: string]: unknown;
             };
-            /** @description What should come of them. */
+            /** @description Expected result. */
             expect: components["schemas"]["Expect"];
         };
         /**
@@ -6343,7 +6530,7 @@ export interface components {
         CatalogSpec: {
             /**
              * Type
-             * @description A server that speaks Iceberg's REST protocol, or tables of a database.
+             * @description Type of the catalog: a server with the Iceberg REST protocol, or tables in a database.
              * @enum {string}
              */
             type: "rest" | "sql";
@@ -6354,19 +6541,19 @@ export interface components {
             uri: string;
             /**
              * Warehouse
-             * @description Where new tables are: a directory as `file:///…`, a place in an object store such as `s3://…`, or what the server calls a warehouse.
+             * @description Location of new tables: a directory as `file:///…`, a location in an object store such as `s3://…`, or the warehouse name of the server.
              * @default null
              */
             warehouse: string | null;
             /**
              * Name
-             * @description `sql`: name of the catalog in the database, which may hold several.
+             * @description `sql`: name of the catalog in the database, which may have several.
              * @default default
              */
             name: string;
             /**
              * Options
-             * @description Further properties of PyIceberg's catalog and its storage, such as `credential`, `token` or `s3.endpoint`.
+             * @description Additional properties of the PyIceberg catalog and its storage, such as `credential`, `token` or `s3.endpoint`.
              */
             options?: {
                 [key: string]: string;
@@ -6386,7 +6573,7 @@ export interface components {
             mode: "all" | "required" | "quorum";
             /**
              * Quorum
-             * @description With `mode: quorum`: how many sinks.
+             * @description With `mode: quorum`: number of sinks.
              * @default null
              */
             quorum: number | null;
@@ -6401,45 +6588,45 @@ export interface components {
         ConsoleSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -6449,7 +6636,7 @@ export interface components {
             type: "console";
             /**
              * Max Rows
-             * @description Events printed of each batch.
+             * @description Maximum number of events to print per batch.
              * @default 20
              */
             max_rows: number;
@@ -6464,19 +6651,19 @@ export interface components {
         ConsoleSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -6488,7 +6675,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -6500,7 +6687,7 @@ export interface components {
             type: "console";
             /**
              * Max Rows
-             * @description Events printed of each batch.
+             * @description Maximum number of events to print per batch.
              * @default 20
              */
             max_rows: number;
@@ -6512,12 +6699,12 @@ export interface components {
         Cursor: {
             /**
              * Field
-             * @description Field of an item, such as `id` or `updated_at`. Items have to come in its order.
+             * @description Field of an item, such as `id` or `updated_at`. Items must be sorted by it.
              */
             field: string;
             /**
              * Param
-             * @description Parameter that asks for items after a value, or from it on, such as `since`.
+             * @description Query parameter that selects items after, or from, a value, such as `since`.
              */
             param: string;
             /**
@@ -6534,7 +6721,7 @@ export interface components {
         DatabaseTable: {
             /**
              * Url
-             * @description URL of the database as SQLAlchemy has it, such as `postgresql://user:${PASSWORD}@host/db`.
+             * @description SQLAlchemy URL of the database, such as `postgresql://user:${PASSWORD}@host/db`.
              */
             url: string;
             /**
@@ -6571,7 +6758,7 @@ export interface components {
         DecodeProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -6583,37 +6770,37 @@ export interface components {
             type: "decode";
             /**
              * Format
-             * @description What the value is.
+             * @description Format of the value.
              * @enum {string}
              */
             format: "json" | "csv" | "kv" | "regex" | "grok" | "avro" | "protobuf";
             /**
              * Delimiter
-             * @description `csv`: what stands between two fields.
+             * @description `csv`: separator between fields.
              * @default ,
              */
             delimiter: string;
             /**
              * Null Text
-             * @description `csv`: the text of a field that is null.
+             * @description `csv`: text that represents null.
              * @default
              */
             null_text: string;
             /**
              * Pair Separator
-             * @description `kv`: what stands between two pairs; a blank is any number of them.
+             * @description `kv`: separator between pairs; a space matches any number of spaces.
              * @default
              */
             pair_separator: string;
             /**
              * Key Separator
-             * @description `kv`: what stands between a name and its value.
+             * @description `kv`: separator between a name and its value.
              * @default =
              */
             key_separator: string;
             /**
              * Schema File
-             * @description `avro`: a schema (`.avsc`). `protobuf`: a descriptor set, as `protoc --include_imports --descriptor_set_out` writes it. Read when the pipeline starts.
+             * @description `avro`: a schema (`.avsc`). `protobuf`: a descriptor set, as written by `protoc --include_imports --descriptor_set_out`. Read when the pipeline starts.
              * @default null
              */
             schema_file: string | null;
@@ -6625,36 +6812,36 @@ export interface components {
             message: string | null;
             /**
              * Framing
-             * @description Whether values begin with the header of a schema registry. Default: `registry` if there is one, else `none`.
+             * @description Whether values begin with the header of a schema registry. Default: `registry` if a registry is set, otherwise `none`.
              * @default null
              */
             framing: ("none" | "registry") | null;
             /**
-             * @description A schema registry in the manner of Confluent's.
+             * @description Schema registry compatible with Confluent's.
              * @default null
              */
             registry: components["schemas"]["RegistrySpec"] | null;
             /**
              * Field
-             * @description The column to read, STRING or BINARY.
+             * @description Column to decode, STRING or BINARY.
              * @default value
              */
             field: string;
             /**
              * Schema
-             * @description The columns that come out, as Spark DDL.
+             * @description Output columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Keep
-             * @description Whether the other columns stay.
+             * @description Whether to keep the other columns.
              * @default true
              */
             keep: boolean;
             /**
              * Into
-             * @description Name of a struct for what comes out. Default: columns.
+             * @description Name of a struct for the decoded columns. Default: top-level columns.
              * @default null
              */
             into: string | null;
@@ -6667,13 +6854,13 @@ export interface components {
             timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /**
              * Pattern
-             * @description `regex`, `grok`: the pattern, with named groups.
+             * @description `regex`, `grok`: pattern with named groups.
              * @default null
              */
             pattern: string | null;
             /**
              * Patterns
-             * @description `grok`: your own patterns, by name, which others may refer to.
+             * @description `grok`: custom patterns by name; patterns may refer to each other.
              * @default null
              */
             patterns: {
@@ -6686,14 +6873,14 @@ export interface components {
          *
          *     Before it means: was read before it, whatever their times. Of a key that repeats all the time, one event
          *     passes every `within`. An event is late if one that was read before it, with any keys, is later by more
-         *     than `within`: it is left out too, because the events near it may be forgotten. This is decided event by
-         *     event, so it does not matter how events are cut into batches. What is left out is counted. An event
-         *     without a time goes to the dead letters.
+         *     than `within`: it is left out too, because the events near it may have been forgotten. This is decided
+         *     event by event, so it does not matter how events are cut into batches. What is left out is counted. An
+         *     event without a time goes to the dead letters.
          */
         DedupeProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -6705,17 +6892,17 @@ export interface components {
             type: "dedupe";
             /**
              * Keys
-             * @description Columns by which two events are the same.
+             * @description Columns that identify duplicates.
              */
             keys: string[];
             /**
              * Within
-             * @description How far apart two such events may be, such as 10m.
+             * @description Maximum time between duplicates, such as 10m.
              */
             within: string;
             /**
              * Time
-             * @description The column with the time of an event, of type TIMESTAMP; or `system`: when it was appended to its stream, or, for a source that is no stream, when it was read.
+             * @description Event time: a TIMESTAMP column, or `system`: when the event was appended to its stream or, for other sources, when it was read.
              * @default system
              */
             time: string;
@@ -6738,66 +6925,66 @@ export interface components {
         DeltaSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Mode
-             * @description Append each event, or merge: update the row with its key, or insert it.
+             * @description `append` adds a row for each event; `merge` updates the row with the same key or inserts it.
              * @default append
              * @enum {string}
              */
             mode: "append" | "merge";
             /**
              * Key
-             * @description `merge`: columns that identify a row. Of several events with one key in a batch, the last one counts.
+             * @description `merge`: columns that identify a row. If a batch has several events with the same key, the last one wins.
              */
             key?: string[];
             /**
-             * @description `merge`: which events delete the row of their key.
+             * @description `merge`: column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Op"] | null;
             /**
              * Partition By
-             * @description Columns that a new table is partitioned by.
+             * @description Partition columns of a new table.
              */
             partition_by?: string[];
             /**
@@ -6814,7 +7001,7 @@ export interface components {
             path: string;
             /**
              * Options
-             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; write `${NAME}` to take a value from a variable.
+             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; use `${NAME}` to read a value from an environment variable.
              */
             options?: {
                 [key: string]: string;
@@ -6844,19 +7031,19 @@ export interface components {
         DeltaSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -6868,30 +7055,30 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
             /**
              * Mode
-             * @description Append each event, or merge: update the row with its key, or insert it.
+             * @description `append` adds a row for each event; `merge` updates the row with the same key or inserts it.
              * @default append
              * @enum {string}
              */
             mode: "append" | "merge";
             /**
              * Key
-             * @description `merge`: columns that identify a row. Of several events with one key in a batch, the last one counts.
+             * @description `merge`: columns that identify a row. If a batch has several events with the same key, the last one wins.
              */
             key?: string[];
             /**
-             * @description `merge`: which events delete the row of their key.
+             * @description `merge`: column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Op"] | null;
             /**
              * Partition By
-             * @description Columns that a new table is partitioned by.
+             * @description Partition columns of a new table.
              */
             partition_by?: string[];
             /**
@@ -6908,7 +7095,7 @@ export interface components {
             path: string;
             /**
              * Options
-             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; write `${NAME}` to take a value from a variable.
+             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; use `${NAME}` to read a value from an environment variable.
              */
             options?: {
                 [key: string]: string;
@@ -6935,13 +7122,13 @@ export interface components {
         DeltaSource: {
             /**
              * Position
-             * @description Where it begins: earliest (the table as it is, then its new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
+             * @description Start position: earliest (the current table, then new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
              * @default earliest
              */
             position: string;
             /**
              * Changes
-             * @description A commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
+             * @description Handling of a commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
              * @default fail
              * @enum {string}
              */
@@ -6954,13 +7141,13 @@ export interface components {
             schema: string | null;
             /**
              * Poll Ms
-             * @description How often to look for new commits.
+             * @description Interval between checks for new commits.
              * @default 1000
              */
             poll_ms: number;
             /**
              * Finite
-             * @description End as `completed` when all is read that is there at the start.
+             * @description Stop as `completed` when everything present at the start has been read.
              * @default false
              */
             finite: boolean;
@@ -6971,7 +7158,7 @@ export interface components {
             path: string;
             /**
              * Options
-             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; write `${NAME}` to take a value from a variable.
+             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; use `${NAME}` to read a value from an environment variable.
              */
             options?: {
                 [key: string]: string;
@@ -6998,31 +7185,31 @@ export interface components {
         DeltaSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Position
-             * @description Where it begins: earliest (the table as it is, then its new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
+             * @description Start position: earliest (the current table, then new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
              * @default earliest
              */
             position: string;
             /**
              * Changes
-             * @description A commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
+             * @description Handling of a commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
              * @default fail
              * @enum {string}
              */
@@ -7035,13 +7222,13 @@ export interface components {
             schema: string | null;
             /**
              * Poll Ms
-             * @description How often to look for new commits.
+             * @description Interval between checks for new commits.
              * @default 1000
              */
             poll_ms: number;
             /**
              * Finite
-             * @description End as `completed` when all is read that is there at the start.
+             * @description Stop as `completed` when everything present at the start has been read.
              * @default false
              */
             finite: boolean;
@@ -7052,7 +7239,7 @@ export interface components {
             path: string;
             /**
              * Options
-             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; write `${NAME}` to take a value from a variable.
+             * @description Options of the object store, such as `AWS_ENDPOINT_URL` or `AWS_SECRET_ACCESS_KEY`; use `${NAME}` to read a value from an environment variable.
              */
             options?: {
                 [key: string]: string;
@@ -7073,7 +7260,7 @@ export interface components {
         DropFieldsProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -7085,7 +7272,7 @@ export interface components {
             type: "drop_fields";
             /**
              * Fields
-             * @description Names of what to remove. A dot goes into a struct: `address.street`.
+             * @description Fields to remove. A dot selects a field of a struct: `address.street`.
              */
             fields: string[];
         };
@@ -7098,45 +7285,45 @@ export interface components {
         DropSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -7154,19 +7341,19 @@ export interface components {
         DropSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -7178,7 +7365,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -7202,7 +7389,7 @@ export interface components {
         EncodeProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -7214,37 +7401,37 @@ export interface components {
             type: "encode";
             /**
              * Format
-             * @description What the value shall be.
+             * @description Format of the value.
              * @enum {string}
              */
             format: "json" | "csv" | "kv" | "avro" | "protobuf";
             /**
              * Delimiter
-             * @description `csv`: what stands between two fields.
+             * @description `csv`: separator between fields.
              * @default ,
              */
             delimiter: string;
             /**
              * Null Text
-             * @description `csv`: the text of a field that is null.
+             * @description `csv`: text that represents null.
              * @default
              */
             null_text: string;
             /**
              * Pair Separator
-             * @description `kv`: what stands between two pairs; a blank is any number of them.
+             * @description `kv`: separator between pairs; a space matches any number of spaces.
              * @default
              */
             pair_separator: string;
             /**
              * Key Separator
-             * @description `kv`: what stands between a name and its value.
+             * @description `kv`: separator between a name and its value.
              * @default =
              */
             key_separator: string;
             /**
              * Schema File
-             * @description `avro`: a schema (`.avsc`). `protobuf`: a descriptor set, as `protoc --include_imports --descriptor_set_out` writes it. Read when the pipeline starts.
+             * @description `avro`: a schema (`.avsc`). `protobuf`: a descriptor set, as written by `protoc --include_imports --descriptor_set_out`. Read when the pipeline starts.
              * @default null
              */
             schema_file: string | null;
@@ -7256,18 +7443,18 @@ export interface components {
             message: string | null;
             /**
              * Framing
-             * @description Whether values begin with the header of a schema registry. Default: `registry` if there is one, else `none`.
+             * @description Whether values begin with the header of a schema registry. Default: `registry` if a registry is set, otherwise `none`.
              * @default null
              */
             framing: ("none" | "registry") | null;
             /**
-             * @description A schema registry in the manner of Confluent's.
+             * @description Schema registry compatible with Confluent's.
              * @default null
              */
             registry: components["schemas"]["RegistrySpec"] | null;
             /**
              * Fields
-             * @description The columns to write, in this order. Default: all.
+             * @description Columns to encode, in this order. Default: all.
              * @default null
              */
             fields: string[] | null;
@@ -7279,7 +7466,7 @@ export interface components {
             into: string;
             /**
              * Keep
-             * @description Whether the columns that are not written stay.
+             * @description Whether to keep the columns that are not encoded.
              * @default false
              */
             keep: boolean;
@@ -7291,7 +7478,7 @@ export interface components {
         EventsExpectation: {
             /**
              * Equals
-             * @description Exactly these events, in this order; those that a window makes in any order.
+             * @description Exactly these events, in this order; events made by a window may be in any order.
              * @default null
              */
             equals: {
@@ -7299,7 +7486,7 @@ export interface components {
             }[] | null;
             /**
              * Contains
-             * @description Each of these is there. Fields that are not named may be anything.
+             * @description Each of these events is in the output. Fields that are not listed are ignored.
              * @default null
              */
             contains: {
@@ -7307,7 +7494,7 @@ export interface components {
             }[] | null;
             /**
              * Matches
-             * @description For each of these there is an event whose fields match: field → regular expression.
+             * @description For each entry, the output has an event whose fields match: field → regular expression.
              * @default null
              */
             matches: {
@@ -7315,7 +7502,7 @@ export interface components {
             }[] | null;
             /**
              * Count
-             * @description How many events there are.
+             * @description Number of events.
              * @default null
              */
             count: number | null;
@@ -7326,7 +7513,7 @@ export interface components {
          */
         Expect: {
             /**
-             * @description What leaves the last step; a list is short for `equals`.
+             * @description Expected output of the last step; a list is short for `equals`.
              * @default null
              */
             output: components["schemas"]["EventsExpectation"] | {
@@ -7334,7 +7521,7 @@ export interface components {
             }[] | null;
             /**
              * Sinks
-             * @description Sink → what it should get.
+             * @description Sink → expected events.
              */
             sinks?: {
                 [key: string]: components["schemas"]["EventsExpectation"] | {
@@ -7343,7 +7530,7 @@ export interface components {
             };
             /**
              * Steps
-             * @description Step → what should leave it, and what it drops or fails on.
+             * @description Step → expected output, dropped events and errors.
              */
             steps?: {
                 [key: string]: components["schemas"]["StepExpectation"] | {
@@ -7352,7 +7539,7 @@ export interface components {
             };
             /**
              * Errors
-             * @description The events that steps fail on, and no others. An error that nothing here expects fails the test.
+             * @description Exactly the events that fail in any step. An error that isn't listed fails the test.
              * @default null
              */
             errors: components["schemas"]["ExpectedError"][] | null;
@@ -7364,7 +7551,7 @@ export interface components {
         Expectation: {
             /**
              * Name
-             * @description What the condition is called where an event fails it.
+             * @description Name of the condition, shown when an event fails it.
              */
             name: string;
             /**
@@ -7380,7 +7567,7 @@ export interface components {
         ExpectedError: {
             /**
              * Code
-             * @description The code of the error.
+             * @description Error code.
              * @default null
              */
             code: string | null;
@@ -7392,7 +7579,7 @@ export interface components {
             step: string | null;
             /**
              * Message
-             * @description Text that is in the message.
+             * @description Text that the message contains.
              * @default null
              */
             message: string | null;
@@ -7409,7 +7596,7 @@ export interface components {
         ExplodeProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -7421,12 +7608,12 @@ export interface components {
             type: "explode";
             /**
              * Field
-             * @description The array or map. A dot goes into a struct: `order.items`.
+             * @description Array or map to explode. A dot selects a field of a struct: `order.items`.
              */
             field: string;
             /**
              * Into
-             * @description Name of an element. Default: that of the array.
+             * @description Name of the column for an element. Default: the name of the array.
              * @default null
              */
             into: string | null;
@@ -7444,13 +7631,13 @@ export interface components {
             value: string;
             /**
              * Position
-             * @description Name of a column with the place of the element, from 0 on.
+             * @description Name of a column for the index of the element, from 0.
              * @default null
              */
             position: string | null;
             /**
              * Keep Empty
-             * @description Whether an event without elements stays, with a NULL for the element.
+             * @description Whether to keep an event without elements, with NULL as the element.
              * @default false
              */
             keep_empty: boolean;
@@ -7475,45 +7662,45 @@ export interface components {
         FileSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -7523,7 +7710,7 @@ export interface components {
             type: "file";
             /**
              * Path
-             * @description The directory; any URL that Spark can write to.
+             * @description Directory, or any URL that Spark can write to.
              */
             path: string;
             /**
@@ -7534,7 +7721,7 @@ export interface components {
             format: "json" | "csv" | "parquet" | "text" | "orc";
             /**
              * Partition By
-             * @description Columns that become directories below each batch.
+             * @description Partition columns: each value becomes a directory below the batch.
              */
             partition_by?: string[];
             /**
@@ -7545,13 +7732,13 @@ export interface components {
             max_file_bytes: number | null;
             /**
              * Options
-             * @description Further options of Spark's writer, such as `compression`.
+             * @description Additional options of Spark's writer, such as `compression`.
              */
             options?: {
                 [key: string]: string;
             };
             /**
-             * @description Access to the object store of `path`.
+             * @description Access settings for the object store of `path`.
              * @default null
              */
             store: components["schemas"]["Store"] | null;
@@ -7576,19 +7763,19 @@ export interface components {
         FileSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -7600,7 +7787,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -7612,7 +7799,7 @@ export interface components {
             type: "file";
             /**
              * Path
-             * @description The directory; any URL that Spark can write to.
+             * @description Directory, or any URL that Spark can write to.
              */
             path: string;
             /**
@@ -7623,7 +7810,7 @@ export interface components {
             format: "json" | "csv" | "parquet" | "text" | "orc";
             /**
              * Partition By
-             * @description Columns that become directories below each batch.
+             * @description Partition columns: each value becomes a directory below the batch.
              */
             partition_by?: string[];
             /**
@@ -7634,13 +7821,13 @@ export interface components {
             max_file_bytes: number | null;
             /**
              * Options
-             * @description Further options of Spark's writer, such as `compression`.
+             * @description Additional options of Spark's writer, such as `compression`.
              */
             options?: {
                 [key: string]: string;
             };
             /**
-             * @description Access to the object store of `path`.
+             * @description Access settings for the object store of `path`.
              * @default null
              */
             store: components["schemas"]["Store"] | null;
@@ -7669,7 +7856,7 @@ export interface components {
             type: "file";
             /**
              * Path
-             * @description A file, a directory or a glob; any URL that Spark can read.
+             * @description File, directory or glob, or any URL that Spark can read.
              */
             path: string;
             /**
@@ -7680,19 +7867,19 @@ export interface components {
             format: "json" | "csv" | "parquet" | "text" | "orc";
             /**
              * Schema
-             * @description Columns as Spark DDL, also of directories `name=value`; absent: inferred and pinned.
+             * @description Columns as Spark DDL, including those of directories `name=value`; absent: inferred and pinned.
              * @default null
              */
             schema: string | null;
             /**
              * Finite
-             * @description End as `completed` when all files there are were read.
+             * @description Stop as `completed` when all existing files have been read.
              * @default false
              */
             finite: boolean;
             /**
              * Malformed
-             * @description A record that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a record that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -7706,19 +7893,19 @@ export interface components {
             timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /**
              * Poll Ms
-             * @description How often to look for new files.
+             * @description Interval between checks for new files.
              * @default 1000
              */
             poll_ms: number;
             /**
              * Options
-             * @description Further options of Spark's reader, such as `sep` for csv.
+             * @description Additional options of Spark's reader, such as `sep` for csv.
              */
             options?: {
                 [key: string]: string;
             };
             /**
-             * @description Access to the object store of `path`.
+             * @description Access settings for the object store of `path`.
              * @default null
              */
             store: components["schemas"]["Store"] | null;
@@ -7741,21 +7928,21 @@ export interface components {
         FileSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -7765,7 +7952,7 @@ export interface components {
             type: "file";
             /**
              * Path
-             * @description A file, a directory or a glob; any URL that Spark can read.
+             * @description File, directory or glob, or any URL that Spark can read.
              */
             path: string;
             /**
@@ -7776,19 +7963,19 @@ export interface components {
             format: "json" | "csv" | "parquet" | "text" | "orc";
             /**
              * Schema
-             * @description Columns as Spark DDL, also of directories `name=value`; absent: inferred and pinned.
+             * @description Columns as Spark DDL, including those of directories `name=value`; absent: inferred and pinned.
              * @default null
              */
             schema: string | null;
             /**
              * Finite
-             * @description End as `completed` when all files there are were read.
+             * @description Stop as `completed` when all existing files have been read.
              * @default false
              */
             finite: boolean;
             /**
              * Malformed
-             * @description A record that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a record that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -7802,19 +7989,19 @@ export interface components {
             timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /**
              * Poll Ms
-             * @description How often to look for new files.
+             * @description Interval between checks for new files.
              * @default 1000
              */
             poll_ms: number;
             /**
              * Options
-             * @description Further options of Spark's reader, such as `sep` for csv.
+             * @description Additional options of Spark's reader, such as `sep` for csv.
              */
             options?: {
                 [key: string]: string;
             };
             /**
-             * @description Access to the object store of `path`.
+             * @description Access settings for the object store of `path`.
              * @default null
              */
             store: components["schemas"]["Store"] | null;
@@ -7831,13 +8018,13 @@ export interface components {
             path: string;
             /**
              * Format
-             * @description `csv` with a first record of names, `json` (lines or an array of objects) or `parquet`. Default: as the name ends.
+             * @description `csv` with a header, `json` (lines or an array of objects) or `parquet`. Default: by file extension.
              * @default null
              */
             format: ("csv" | "json" | "parquet") | null;
             /**
              * Delimiter
-             * @description `csv`: what stands between two fields.
+             * @description `csv`: separator between fields.
              * @default ,
              */
             delimiter: string;
@@ -7852,7 +8039,7 @@ export interface components {
         FilterProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -7879,7 +8066,7 @@ export interface components {
         FlattenProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -7891,25 +8078,25 @@ export interface components {
             type: "flatten";
             /**
              * Separator
-             * @description What stands between the parts of a new name.
+             * @description Separator between the parts of a new name.
              * @default _
              */
             separator: string;
             /**
              * Fields
-             * @description The columns to flatten; all others stay. Default: every one.
+             * @description Columns to flatten; others are kept unchanged. Default: all columns.
              * @default null
              */
             fields: string[] | null;
             /**
              * Max Depth
-             * @description How many levels of structs to open; deeper ones stay. Default: all.
+             * @description Maximum number of struct levels to flatten. Default: all.
              * @default null
              */
             max_depth: number | null;
             /**
              * Arrays
-             * @description Whether arrays stay or become JSON text.
+             * @description Whether to keep arrays or convert them to JSON text.
              * @default keep
              * @enum {string}
              */
@@ -7919,9 +8106,9 @@ export interface components {
          * GenerateSource
          * @description Makes events: a counter and a clock, or any columns computed from them.
          *
-         *     Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these by columns
-         *     of its own, each a Spark SQL expression over them. After a pause the numbers go on where they stopped.
-         *     With `count` the source is finite: the pipeline ends as `completed`.
+         *     Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these by columns of
+         *     its own, each a Spark SQL expression over them. After a pause the numbers continue from where they
+         *     stopped. With `count` the source is finite: the pipeline ends as `completed`.
          */
         GenerateSource: {
             /**
@@ -7938,7 +8125,7 @@ export interface components {
             rate: number | null;
             /**
              * Count
-             * @description Stop after this many; absent: never.
+             * @description Stop after this many events; absent: never.
              * @default null
              */
             count: number | null;
@@ -7955,28 +8142,28 @@ export interface components {
          * GenerateSourceBinding
          * @description Makes events: a counter and a clock, or any columns computed from them.
          *
-         *     Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these by columns
-         *     of its own, each a Spark SQL expression over them. After a pause the numbers go on where they stopped.
-         *     With `count` the source is finite: the pipeline ends as `completed`.
+         *     Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these by columns of
+         *     its own, each a Spark SQL expression over them. After a pause the numbers continue from where they
+         *     stopped. With `count` the source is finite: the pipeline ends as `completed`.
          */
         GenerateSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -7992,7 +8179,7 @@ export interface components {
             rate: number | null;
             /**
              * Count
-             * @description Stop after this many; absent: never.
+             * @description Stop after this many events; absent: never.
              * @default null
              */
             count: number | null;
@@ -8019,7 +8206,7 @@ export interface components {
         HttpPollSource: {
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -8032,7 +8219,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -8058,7 +8245,7 @@ export interface components {
             type: "http_poll";
             /**
              * Url
-             * @description Address to ask.
+             * @description URL to request.
              */
             url: string;
             /**
@@ -8070,7 +8257,7 @@ export interface components {
             method: "GET" | "POST";
             /**
              * Params
-             * @description Parameters of the query.
+             * @description Query parameters.
              */
             params?: {
                 [key: string]: string;
@@ -8090,12 +8277,12 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
-             * @description How requests log in.
+             * @description Authentication of requests.
              * @default null
              */
             auth: components["schemas"]["Auth"] | null;
             /**
-             * @description Certificates, if those of the machine do not do.
+             * @description TLS settings. Default: the certificates of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
@@ -8107,7 +8294,7 @@ export interface components {
             poll_ms: number;
             /**
              * Items
-             * @description Path to the list of items, such as `data.items`. Absent: the answer is the list, or one item.
+             * @description Path to the list of items, such as `data.items`. Absent: the response is the list, or one item.
              * @default null
              */
             items: string | null;
@@ -8118,30 +8305,30 @@ export interface components {
              */
             key: string | null;
             /**
-             * @description Ask only for items after the last one.
+             * @description Request only items after the last one.
              * @default null
              */
             cursor: components["schemas"]["Cursor"] | null;
             /**
-             * @description Read further pages. Absent: there is only one.
+             * @description Pagination. Absent: there is only one page.
              * @default null
              */
             paging: components["schemas"]["Paging"] | null;
             /**
              * Once
-             * @description End as `completed` after one poll.
+             * @description Stop as `completed` after one poll.
              * @default false
              */
             once: boolean;
             /**
              * Timeout Ms
-             * @description How long to wait for an answer.
+             * @description Timeout of a response.
              * @default 10000
              */
             timeout_ms: number;
             /**
              * Max Body Bytes
-             * @description A larger answer stops the flow.
+             * @description Maximum size of a response; a larger one fails the flow.
              * @default 67108864
              */
             max_body_bytes: number;
@@ -8160,25 +8347,25 @@ export interface components {
         HttpPollSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -8191,7 +8378,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -8217,7 +8404,7 @@ export interface components {
             type: "http_poll";
             /**
              * Url
-             * @description Address to ask.
+             * @description URL to request.
              */
             url: string;
             /**
@@ -8229,7 +8416,7 @@ export interface components {
             method: "GET" | "POST";
             /**
              * Params
-             * @description Parameters of the query.
+             * @description Query parameters.
              */
             params?: {
                 [key: string]: string;
@@ -8249,12 +8436,12 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
-             * @description How requests log in.
+             * @description Authentication of requests.
              * @default null
              */
             auth: components["schemas"]["Auth"] | null;
             /**
-             * @description Certificates, if those of the machine do not do.
+             * @description TLS settings. Default: the certificates of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
@@ -8266,7 +8453,7 @@ export interface components {
             poll_ms: number;
             /**
              * Items
-             * @description Path to the list of items, such as `data.items`. Absent: the answer is the list, or one item.
+             * @description Path to the list of items, such as `data.items`. Absent: the response is the list, or one item.
              * @default null
              */
             items: string | null;
@@ -8277,47 +8464,47 @@ export interface components {
              */
             key: string | null;
             /**
-             * @description Ask only for items after the last one.
+             * @description Request only items after the last one.
              * @default null
              */
             cursor: components["schemas"]["Cursor"] | null;
             /**
-             * @description Read further pages. Absent: there is only one.
+             * @description Pagination. Absent: there is only one page.
              * @default null
              */
             paging: components["schemas"]["Paging"] | null;
             /**
              * Once
-             * @description End as `completed` after one poll.
+             * @description Stop as `completed` after one poll.
              * @default false
              */
             once: boolean;
             /**
              * Timeout Ms
-             * @description How long to wait for an answer.
+             * @description Timeout of a response.
              * @default 10000
              */
             timeout_ms: number;
             /**
              * Max Body Bytes
-             * @description A larger answer stops the flow.
+             * @description Maximum size of a response; a larger one fails the flow.
              * @default 67108864
              */
             max_body_bytes: number;
         };
         /**
          * HttpProcessorEntry
-         * @description Enriches each event by the answer of an HTTP service.
+         * @description Enriches each event with the response of an HTTP service.
          *
-         *     `{column}` in the URL stands for the event's value, escaped. The body of a POST, PUT or PATCH is the event
-         *     as JSON, or what `body` makes of it: a text or a JSON value with `{column}` in it. The answer goes into
-         *     one new column: a struct of the `schema`, read from JSON, or its text if there is no schema.
+         *     `{column}` in the URL is replaced by the value of the event, escaped. The body of a POST, PUT or PATCH is
+         *     the event as JSON, or `body`: text or a JSON value with `{column}` in it. The response becomes one new
+         *     column: a struct of the `schema`, read from JSON, or the text if there is no schema.
          *
-         *     A call that fails is tried again as `retry` says. If there is no answer in the end, or it does not fit
-         *     the schema, `on_error` decides: `dead_letter`, `null` (the event goes on without an answer), `drop`
-         *     (counted), or `fail` (the pipeline starts again under its restart policy, and nothing passes while the
-         *     service is away). With `cache` the same call is made once within its time, in each Python process of
-         *     Spark. An event may be sent again after a crash: the service should bear that.
+         *     A failed call is retried, as configured in `retry`. If there is still no response, or it doesn't match the
+         *     schema, `on_error` decides: `dead_letter`, `null` (the event continues without a response), `drop`
+         *     (counted), or `fail` (the pipeline restarts under its restart policy, and no events pass while the service
+         *     is down). With `cache` the same call is made once within the cache time, in each Python process of Spark.
+         *     An event may be sent again after a crash: the service should tolerate that.
          *
          *     In a test run nothing is called: the answers are given, as a list in the order of calls or as a map by
          *     URL. An answer is the body, or `{status, body}`.
@@ -8325,7 +8512,7 @@ export interface components {
         HttpProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -8337,12 +8524,12 @@ export interface components {
             type: "http";
             /**
              * Url
-             * @description Address to call, with `{column}` where a value shall stand.
+             * @description URL to call; `{column}` is replaced by the value of that column.
              */
             url: string;
             /**
              * Method
-             * @description How to call.
+             * @description HTTP method.
              * @default GET
              * @enum {string}
              */
@@ -8355,18 +8542,18 @@ export interface components {
                 [key: string]: string;
             };
             /**
-             * @description How calls log in.
+             * @description Authentication of calls.
              * @default null
              */
             auth: components["schemas"]["Auth"] | null;
             /**
-             * @description Certificates, if those of the machine do not do.
+             * @description TLS settings. Default: the certificates of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
             /**
              * Body
-             * @description What to send: a text or a JSON value. Default: the event as JSON.
+             * @description Request body: text or a JSON value. Default: the event as JSON.
              * @default null
              */
             body: string | {
@@ -8374,44 +8561,44 @@ export interface components {
             } | null;
             /**
              * Into
-             * @description Name of the column for the answer.
+             * @description Name of the column for the response.
              * @default response
              */
             into: string;
             /**
              * Schema
-             * @description Fields of the answer, as Spark DDL. Default: its text.
+             * @description Fields of the response as Spark DDL. Default: the response text.
              * @default null
              */
             schema: string | null;
-            /** @description How a call that fails is made again. */
+            /** @description Retries of failed calls. */
             retry?: components["schemas"]["Retry"];
             /**
-             * @description Remember answers. Default: every event is a call.
+             * @description Cache of responses. Default: one call per event.
              * @default null
              */
             cache: components["schemas"]["Cache"] | null;
             /**
              * Rate
-             * @description Calls a second, over all that this machine works on for the flow.
+             * @description Maximum calls per second, for the flow on this machine.
              * @default null
              */
             rate: number | null;
             /**
              * Timeout Ms
-             * @description How long to wait for an answer.
+             * @description Timeout of a response.
              * @default 10000
              */
             timeout_ms: number;
             /**
              * Concurrency
-             * @description Calls at once, for each batch.
+             * @description Maximum number of concurrent calls per batch.
              * @default 4
              */
             concurrency: number;
             /**
              * On Error
-             * @description What becomes of an event without an answer.
+             * @description What happens to an event without a response.
              * @default dead_letter
              * @enum {string}
              */
@@ -8419,7 +8606,7 @@ export interface components {
         };
         /**
          * HttpSinkBinding
-         * @description Sends events to an HTTP service: each by itself, or several as a JSON array or as JSON lines.
+         * @description Sends events to an HTTP service, one per request or several as a JSON array or as JSON lines.
          *
          *     Delivery is at-least-once: a batch that is repeated after a crash is sent again, with the same idempotency
          *     keys, by which a service can recognize what it has. Requests are sent one after the other, or up to
@@ -8437,45 +8624,45 @@ export interface components {
         HttpSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -8485,44 +8672,44 @@ export interface components {
             type: "http";
             /**
              * Url
-             * @description Address, with `{column}` for the value of a column, which is percent-encoded.
+             * @description URL; `{column}` is replaced by the percent-encoded value of that column.
              */
             url: string;
             /**
              * Method
-             * @description Method of the requests. A DELETE has no body.
+             * @description HTTP method. A DELETE has no body.
              * @default POST
              * @enum {string}
              */
             method: "POST" | "PUT" | "PATCH" | "DELETE";
             /**
              * Body
-             * @description What a request holds: one `event`, a JSON `array` of events, or JSON `lines`. Events that share a request have the same URL and headers.
+             * @description Body of a request: one `event`, a JSON `array` of events, or JSON `lines`. Events in one request have the same URL and headers.
              * @default event
              * @enum {string}
              */
             body: "event" | "array" | "lines";
             /**
              * Max Events
-             * @description Events of a request. Default: 500; with `event` one.
+             * @description Maximum number of events per request. Default: 500; with `event` one.
              * @default null
              */
             max_events: number | null;
             /**
              * Max Bytes
-             * @description Bytes of a request's body. An event that is larger goes to the dead letters.
+             * @description Maximum size of a request body in bytes. Larger events go to the dead letters.
              * @default 4194304
              */
             max_bytes: number;
             /**
              * Headers
-             * @description Headers of each request, with `{column}` for the value of a column. One whose column is NULL is left out.
+             * @description Headers of each request, with `{column}` for the value of a column. A header whose column is NULL is omitted.
              */
             headers?: {
                 [key: string]: string;
             };
             /**
-             * @description How requests log in.
+             * @description Authentication of requests.
              * @default null
              */
             auth: components["schemas"]["Auth"] | null;
@@ -8533,30 +8720,30 @@ export interface components {
             signature: components["schemas"]["Signature"] | null;
             /**
              * Idempotency Key
-             * @description Header with a key that a repeated request has again. `null`: none.
+             * @description Header with the idempotency key, which is the same when a request is repeated. `null`: none.
              * @default Idempotency-Key
              */
             idempotency_key: string | null;
             /**
-             * @description Certificates, if those of the machine do not do.
+             * @description TLS settings. Default: the certificates of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
             /**
              * Timeout Ms
-             * @description How long to wait for an answer.
+             * @description Timeout of a response.
              * @default 10000
              */
             timeout_ms: number;
             /**
              * Concurrency
-             * @description Requests at once. Those of a key are never sent at once.
+             * @description Maximum number of concurrent requests. Requests with the same key are never concurrent.
              * @default 1
              */
             concurrency: number;
             /**
              * Retry Statuses
-             * @description Statuses from 400 to 499 after which a request is repeated, beside 429. A service that knows idempotency keys may answer 409 while it still works on the first request.
+             * @description Status codes from 400 to 499 that are retried, in addition to 429. A service with idempotency keys may respond with 409 while it still processes the first request.
              * @default [
              *       408,
              *       425
@@ -8566,7 +8753,7 @@ export interface components {
         };
         /**
          * HttpSinkEntry
-         * @description Sends events to an HTTP service: each by itself, or several as a JSON array or as JSON lines.
+         * @description Sends events to an HTTP service, one per request or several as a JSON array or as JSON lines.
          *
          *     Delivery is at-least-once: a batch that is repeated after a crash is sent again, with the same idempotency
          *     keys, by which a service can recognize what it has. Requests are sent one after the other, or up to
@@ -8584,19 +8771,19 @@ export interface components {
         HttpSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -8608,7 +8795,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -8620,44 +8807,44 @@ export interface components {
             type: "http";
             /**
              * Url
-             * @description Address, with `{column}` for the value of a column, which is percent-encoded.
+             * @description URL; `{column}` is replaced by the percent-encoded value of that column.
              */
             url: string;
             /**
              * Method
-             * @description Method of the requests. A DELETE has no body.
+             * @description HTTP method. A DELETE has no body.
              * @default POST
              * @enum {string}
              */
             method: "POST" | "PUT" | "PATCH" | "DELETE";
             /**
              * Body
-             * @description What a request holds: one `event`, a JSON `array` of events, or JSON `lines`. Events that share a request have the same URL and headers.
+             * @description Body of a request: one `event`, a JSON `array` of events, or JSON `lines`. Events in one request have the same URL and headers.
              * @default event
              * @enum {string}
              */
             body: "event" | "array" | "lines";
             /**
              * Max Events
-             * @description Events of a request. Default: 500; with `event` one.
+             * @description Maximum number of events per request. Default: 500; with `event` one.
              * @default null
              */
             max_events: number | null;
             /**
              * Max Bytes
-             * @description Bytes of a request's body. An event that is larger goes to the dead letters.
+             * @description Maximum size of a request body in bytes. Larger events go to the dead letters.
              * @default 4194304
              */
             max_bytes: number;
             /**
              * Headers
-             * @description Headers of each request, with `{column}` for the value of a column. One whose column is NULL is left out.
+             * @description Headers of each request, with `{column}` for the value of a column. A header whose column is NULL is omitted.
              */
             headers?: {
                 [key: string]: string;
             };
             /**
-             * @description How requests log in.
+             * @description Authentication of requests.
              * @default null
              */
             auth: components["schemas"]["Auth"] | null;
@@ -8668,30 +8855,30 @@ export interface components {
             signature: components["schemas"]["Signature"] | null;
             /**
              * Idempotency Key
-             * @description Header with a key that a repeated request has again. `null`: none.
+             * @description Header with the idempotency key, which is the same when a request is repeated. `null`: none.
              * @default Idempotency-Key
              */
             idempotency_key: string | null;
             /**
-             * @description Certificates, if those of the machine do not do.
+             * @description TLS settings. Default: the certificates of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
             /**
              * Timeout Ms
-             * @description How long to wait for an answer.
+             * @description Timeout of a response.
              * @default 10000
              */
             timeout_ms: number;
             /**
              * Concurrency
-             * @description Requests at once. Those of a key are never sent at once.
+             * @description Maximum number of concurrent requests. Requests with the same key are never concurrent.
              * @default 1
              */
             concurrency: number;
             /**
              * Retry Statuses
-             * @description Statuses from 400 to 499 after which a request is repeated, beside 429. A service that knows idempotency keys may answer 409 while it still works on the first request.
+             * @description Status codes from 400 to 499 that are retried, in addition to 429. A service with idempotency keys may respond with 409 while it still processes the first request.
              * @default [
              *       408,
              *       425
@@ -8718,7 +8905,7 @@ export interface components {
             type: "http";
             /**
              * Path
-             * @description Address below /ingest, such as /orders; absent: the id of the source or pipeline.
+             * @description Path below /ingest, such as /orders; absent: the id of the source or pipeline.
              * @default null
              */
             path: string | null;
@@ -8737,13 +8924,13 @@ export interface components {
             timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /**
              * Atomic
-             * @description Refuse a request as a whole if one of its events is not right.
+             * @description Reject the whole request if one of its events is invalid.
              * @default false
              */
             atomic: boolean;
             /**
              * Max Body Bytes
-             * @description Larger requests are refused, compressed or not.
+             * @description Maximum size of a request, before and after decompression; larger requests are rejected.
              * @default 16777216
              */
             max_body_bytes: number;
@@ -8761,21 +8948,21 @@ export interface components {
         HttpSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -8785,7 +8972,7 @@ export interface components {
             type: "http";
             /**
              * Path
-             * @description Address below /ingest, such as /orders; absent: the id of the source or pipeline.
+             * @description Path below /ingest, such as /orders; absent: the id of the source or pipeline.
              * @default null
              */
             path: string | null;
@@ -8804,13 +8991,13 @@ export interface components {
             timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /**
              * Atomic
-             * @description Refuse a request as a whole if one of its events is not right.
+             * @description Reject the whole request if one of its events is invalid.
              * @default false
              */
             atomic: boolean;
             /**
              * Max Body Bytes
-             * @description Larger requests are refused, compressed or not.
+             * @description Maximum size of a request, before and after decompression; larger requests are rejected.
              * @default 16777216
              */
             max_body_bytes: number;
@@ -8835,66 +9022,66 @@ export interface components {
         IcebergSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Mode
-             * @description Append each event, or merge: update the row with its key, or insert it.
+             * @description `append` adds a row for each event; `merge` updates the row with the same key or inserts it.
              * @default append
              * @enum {string}
              */
             mode: "append" | "merge";
             /**
              * Key
-             * @description `merge`: columns that identify a row. Of several events with one key in a batch, the last one counts.
+             * @description `merge`: columns that identify a row. If a batch has several events with the same key, the last one wins.
              */
             key?: string[];
             /**
-             * @description `merge`: which events delete the row of their key.
+             * @description `merge`: column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Op"] | null;
             /**
              * Partition By
-             * @description Columns that a new table is partitioned by.
+             * @description Partition columns of a new table.
              */
             partition_by?: string[];
             /**
@@ -8938,19 +9125,19 @@ export interface components {
         IcebergSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -8962,30 +9149,30 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
             /**
              * Mode
-             * @description Append each event, or merge: update the row with its key, or insert it.
+             * @description `append` adds a row for each event; `merge` updates the row with the same key or inserts it.
              * @default append
              * @enum {string}
              */
             mode: "append" | "merge";
             /**
              * Key
-             * @description `merge`: columns that identify a row. Of several events with one key in a batch, the last one counts.
+             * @description `merge`: columns that identify a row. If a batch has several events with the same key, the last one wins.
              */
             key?: string[];
             /**
-             * @description `merge`: which events delete the row of their key.
+             * @description `merge`: column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Op"] | null;
             /**
              * Partition By
-             * @description Columns that a new table is partitioned by.
+             * @description Partition columns of a new table.
              */
             partition_by?: string[];
             /**
@@ -9023,13 +9210,13 @@ export interface components {
         IcebergSource: {
             /**
              * Position
-             * @description Where it begins: earliest (the table as it is, then its new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
+             * @description Start position: earliest (the current table, then new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
              * @default earliest
              */
             position: string;
             /**
              * Changes
-             * @description A commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
+             * @description Handling of a commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
              * @default fail
              * @enum {string}
              */
@@ -9042,13 +9229,13 @@ export interface components {
             schema: string | null;
             /**
              * Poll Ms
-             * @description How often to look for new commits.
+             * @description Interval between checks for new commits.
              * @default 1000
              */
             poll_ms: number;
             /**
              * Finite
-             * @description End as `completed` when all is read that is there at the start.
+             * @description Stop as `completed` when everything present at the start has been read.
              * @default false
              */
             finite: boolean;
@@ -9080,31 +9267,31 @@ export interface components {
         IcebergSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Position
-             * @description Where it begins: earliest (the table as it is, then its new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
+             * @description Start position: earliest (the current table, then new commits), latest, version:N (that commit and those after it), or time:ISO 8601 (commits since then).
              * @default earliest
              */
             position: string;
             /**
              * Changes
-             * @description A commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
+             * @description Handling of a commit that deletes or rewrites rows: fail the pipeline, or skip the commit.
              * @default fail
              * @enum {string}
              */
@@ -9117,13 +9304,13 @@ export interface components {
             schema: string | null;
             /**
              * Poll Ms
-             * @description How often to look for new commits.
+             * @description Interval between checks for new commits.
              * @default 1000
              */
             poll_ms: number;
             /**
              * Finite
-             * @description End as `completed` when all is read that is there at the start.
+             * @description Stop as `completed` when everything present at the start has been read.
              * @default false
              */
             finite: boolean;
@@ -9162,7 +9349,7 @@ export interface components {
          *
          *     `event.$meta` has `key`, `headers`, `offset` and `time`. A script may set `key`, `headers` and `sink`: the
          *     id of the only sink that shall get the event, or an array of ids. A copy `{...event}` takes them along and
-         *     can be changed by itself. An object made from nothing has no `$meta` and may be given one; without it the
+         *     can be changed independently. A new object has no `$meta` and may be given one; without it the
          *     event goes to all sinks, whatever a `route` step before has chosen.
          *
          *     `console.log` writes to the pipeline's log, up to 100 lines a batch. A script reaches neither files nor
@@ -9172,7 +9359,7 @@ export interface components {
         JavascriptProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -9196,18 +9383,18 @@ export interface components {
             file: string | null;
             /**
              * Modules
-             * @description Name → path of scripts that this one can `require`.
+             * @description Name → path of scripts that this script can `require`.
              */
             modules?: {
                 [key: string]: string;
             };
             /**
              * Schema
-             * @description The columns that come out, as Spark DDL. Default: those that come in.
+             * @description Output columns as Spark DDL. Default: the input columns.
              * @default null
              */
             schema: string | null;
-            /** @description What one call may take. */
+            /** @description Limits of one call. */
             limits?: components["schemas"]["Limits"];
         };
         /**
@@ -9230,7 +9417,7 @@ export interface components {
         JoinProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -9247,25 +9434,25 @@ export interface components {
             stream: string;
             /**
              * Position
-             * @description Where reading it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position in the other stream: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
             /**
              * On
-             * @description Columns that both have; or column → column of the other stream; or a condition in SQL such as `id = payments.order_id AND payments.amount > 0`.
+             * @description Columns that both streams have; or column → column of the other stream; or an SQL condition such as `id = payments.order_id AND payments.amount > 0`.
              */
             on: string[] | {
                 [key: string]: string;
             } | string;
             /**
              * Within
-             * @description How far apart two events may be, such as 10m.
+             * @description Maximum time between two matching events, such as 10m.
              */
             within: string;
             /**
              * Kind
-             * @description Whether an event without a partner is left out or comes out alone.
+             * @description `inner` drops an event without a match; `left` keeps it with NULL.
              * @default inner
              * @enum {string}
              */
@@ -9278,19 +9465,19 @@ export interface components {
             into: string | null;
             /**
              * Time
-             * @description The column with the time of an event, of type TIMESTAMP; or `system`: when it was appended to its stream, or, for a source that is no stream, when it was read.
+             * @description Event time: a TIMESTAMP column, or `system`: when the event was appended to its stream or, for other sources, when it was read.
              * @default system
              */
             time: string;
             /**
              * Stream Time
-             * @description The same for the events of the other stream.
+             * @description Time column of the other stream, as `time`.
              * @default system
              */
             stream_time: string;
             /**
              * Allowed Lateness
-             * @description How long to wait for events that are late.
+             * @description How long to wait for late events.
              * @default 0s
              */
             allowed_lateness: string;
@@ -9301,12 +9488,12 @@ export interface components {
          */
         KafkaSecurity: {
             /**
-             * @description Encrypt; `{}` trusts what Java trusts.
+             * @description Use TLS; `{}` uses the trust store of Java.
              * @default null
              */
             tls: components["schemas"]["KafkaTls"] | null;
             /**
-             * @description Log in with a name and a password.
+             * @description Authentication with a user name and a password.
              * @default null
              */
             sasl: components["schemas"]["Sasl"] | null;
@@ -9326,59 +9513,59 @@ export interface components {
         KafkaSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Brokers
-             * @description Brokers to begin with, as `host:port`; the others are found through them. An entry may name several, separated by commas.
+             * @description Bootstrap servers as `host:port`. An entry may have several, separated by commas.
              */
             brokers: string[];
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["KafkaSecurity"] | null;
             /**
              * Options
-             * @description Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.
+             * @description Additional Kafka client settings, such as `fetch.max.bytes`.
              */
             options?: {
                 [key: string]: string;
@@ -9391,18 +9578,18 @@ export interface components {
             type: "kafka";
             /**
              * Topic
-             * @description Name of the topic; `{column}` stands for the value of that column.
+             * @description Name of the topic; `{column}` is replaced by the value of that column.
              */
             topic: string;
             /**
              * Max Event Bytes
-             * @description Larger events go to the dead letters. A topic has a limit too (`max.message.bytes`).
+             * @description Larger events go to the dead letters. Topics also have a limit (`max.message.bytes`).
              * @default 1044480
              */
             max_event_bytes: number;
             /**
              * Ordered
-             * @description Send the events of a batch in their order, by one task. `false`: by all tasks at once; the order per key is then kept only where all events of a key are in one task, as those from Kafka.
+             * @description Send the events of a batch in order, with one task. `false`: with all tasks in parallel; the order per key is then kept only if all events of a key are in one task, as with events from Kafka.
              * @default true
              */
             ordered: boolean;
@@ -9422,19 +9609,19 @@ export interface components {
         KafkaSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -9446,23 +9633,23 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
             /**
              * Brokers
-             * @description Brokers to begin with, as `host:port`; the others are found through them. An entry may name several, separated by commas.
+             * @description Bootstrap servers as `host:port`. An entry may have several, separated by commas.
              */
             brokers: string[];
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["KafkaSecurity"] | null;
             /**
              * Options
-             * @description Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.
+             * @description Additional Kafka client settings, such as `fetch.max.bytes`.
              */
             options?: {
                 [key: string]: string;
@@ -9475,18 +9662,18 @@ export interface components {
             type: "kafka";
             /**
              * Topic
-             * @description Name of the topic; `{column}` stands for the value of that column.
+             * @description Name of the topic; `{column}` is replaced by the value of that column.
              */
             topic: string;
             /**
              * Max Event Bytes
-             * @description Larger events go to the dead letters. A topic has a limit too (`max.message.bytes`).
+             * @description Larger events go to the dead letters. Topics also have a limit (`max.message.bytes`).
              * @default 1044480
              */
             max_event_bytes: number;
             /**
              * Ordered
-             * @description Send the events of a batch in their order, by one task. `false`: by all tasks at once; the order per key is then kept only where all events of a key are in one task, as those from Kafka.
+             * @description Send the events of a batch in order, with one task. `false`: with all tasks in parallel; the order per key is then kept only if all events of a key are in one task, as with events from Kafka.
              * @default true
              */
             ordered: boolean;
@@ -9511,17 +9698,17 @@ export interface components {
         KafkaSource: {
             /**
              * Brokers
-             * @description Brokers to begin with, as `host:port`; the others are found through them. An entry may name several, separated by commas.
+             * @description Bootstrap servers as `host:port`. An entry may have several, separated by commas.
              */
             brokers: string[];
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["KafkaSecurity"] | null;
             /**
              * Options
-             * @description Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.
+             * @description Additional Kafka client settings, such as `fetch.max.bytes`.
              */
             options?: {
                 [key: string]: string;
@@ -9540,13 +9727,13 @@ export interface components {
             topics: string[] | null;
             /**
              * Pattern
-             * @description Instead of `topics`: a regular expression of Java. Topics that match it later are read from their beginning.
+             * @description Instead of `topics`: a Java regular expression. Topics that match later are read from the beginning.
              * @default null
              */
             pattern: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, time:ISO 8601, or an offset, earliest or latest for each partition, as in `{orders: {0: 42, 1: earliest}}`.
+             * @description Start position: earliest, latest, time:ISO 8601, or an offset, earliest or latest for each partition, as in `{orders: {0: 42, 1: earliest}}`.
              * @default earliest
              */
             position: string | {
@@ -9556,7 +9743,7 @@ export interface components {
             };
             /**
              * Format
-             * @description What the value of a record is.
+             * @description Format of the value of a record.
              * @default json
              * @enum {string}
              */
@@ -9569,7 +9756,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a record that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a record that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -9583,7 +9770,7 @@ export interface components {
             timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /**
              * Gap
-             * @description Events that Kafka removed before they were read: fail the pipeline, or go on with the oldest that is left. Kafka does not tell how many they were.
+             * @description Handling of events that Kafka removed before they were read: fail the pipeline, or continue with the oldest one available. Kafka doesn't report how many.
              * @default fail
              * @enum {string}
              */
@@ -9596,7 +9783,7 @@ export interface components {
             metadata: boolean;
             /**
              * Finite
-             * @description End as `completed` when all is read that is there at the start.
+             * @description Stop as `completed` when everything present at the start has been read.
              * @default false
              */
             finite: boolean;
@@ -9621,35 +9808,35 @@ export interface components {
         KafkaSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Brokers
-             * @description Brokers to begin with, as `host:port`; the others are found through them. An entry may name several, separated by commas.
+             * @description Bootstrap servers as `host:port`. An entry may have several, separated by commas.
              */
             brokers: string[];
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["KafkaSecurity"] | null;
             /**
              * Options
-             * @description Further settings of Kafka's client by their own names, such as `fetch.max.bytes`.
+             * @description Additional Kafka client settings, such as `fetch.max.bytes`.
              */
             options?: {
                 [key: string]: string;
@@ -9668,13 +9855,13 @@ export interface components {
             topics: string[] | null;
             /**
              * Pattern
-             * @description Instead of `topics`: a regular expression of Java. Topics that match it later are read from their beginning.
+             * @description Instead of `topics`: a Java regular expression. Topics that match later are read from the beginning.
              * @default null
              */
             pattern: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, time:ISO 8601, or an offset, earliest or latest for each partition, as in `{orders: {0: 42, 1: earliest}}`.
+             * @description Start position: earliest, latest, time:ISO 8601, or an offset, earliest or latest for each partition, as in `{orders: {0: 42, 1: earliest}}`.
              * @default earliest
              */
             position: string | {
@@ -9684,7 +9871,7 @@ export interface components {
             };
             /**
              * Format
-             * @description What the value of a record is.
+             * @description Format of the value of a record.
              * @default json
              * @enum {string}
              */
@@ -9697,7 +9884,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a record that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a record that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -9711,7 +9898,7 @@ export interface components {
             timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /**
              * Gap
-             * @description Events that Kafka removed before they were read: fail the pipeline, or go on with the oldest that is left. Kafka does not tell how many they were.
+             * @description Handling of events that Kafka removed before they were read: fail the pipeline, or continue with the oldest one available. Kafka doesn't report how many.
              * @default fail
              * @enum {string}
              */
@@ -9724,7 +9911,7 @@ export interface components {
             metadata: boolean;
             /**
              * Finite
-             * @description End as `completed` when all is read that is there at the start.
+             * @description Stop as `completed` when everything present at the start has been read.
              * @default false
              */
             finite: boolean;
@@ -9736,13 +9923,13 @@ export interface components {
         KafkaTls: {
             /**
              * Ca File
-             * @description PEM file of trusted authorities. Absent: those of Java.
+             * @description PEM file of trusted certificate authorities. Absent: those of Java.
              * @default null
              */
             ca_file: string | null;
             /**
              * Certificate File
-             * @description PEM file with the client's private key (PKCS #8) and certificates, if brokers ask.
+             * @description PEM file with the client's private key (PKCS #8) and certificates, if brokers require a client certificate.
              * @default null
              */
             certificate_file: string | null;
@@ -9754,7 +9941,7 @@ export interface components {
             key_password: string | null;
             /**
              * Verify Hostname
-             * @description Whether the name in the server's certificate must be that of its address.
+             * @description Whether the server's certificate must match its host name.
              * @default true
              */
             verify_hostname: boolean;
@@ -9778,7 +9965,7 @@ export interface components {
             mem_mb: number;
             /**
              * Timeout Ms
-             * @description Time by the clock, in milliseconds.
+             * @description Wall-clock time, in milliseconds.
              * @default 2000
              */
             timeout_ms: number;
@@ -9790,12 +9977,12 @@ export interface components {
         Login: {
             /**
              * Username
-             * @description Name of the user.
+             * @description User name.
              */
             username: string;
             /**
              * Password
-             * @description Its password; write `${NAME}` to take it from a variable.
+             * @description Password; use `${NAME}` to read it from an environment variable.
              */
             password: string;
         };
@@ -9805,15 +9992,16 @@ export interface components {
          *
          *     The table is a file, or a table or query of a database. Each Python process of Spark keeps it in memory,
          *     so `max_rows` bounds it. It is read when the pipeline starts and then again every `refresh_ms`, a file
-         *     only if it has changed; a database is read once for all tasks of a machine. A table that cannot be read
-         *     again stays as it was, and the log says so. Of several rows with one key the last counts; NULL is no key.
+         *     only if it has changed; a database is read once for all tasks of a machine. If the table
+         *     can't be reloaded, the old one is kept, and the log says so. Of several rows with one key the last one is
+         *     used; NULL never matches.
          *
          *     In a test run a file is read as always; the rows of a database are given, as a list of objects.
          */
         LookupProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -9824,12 +10012,12 @@ export interface components {
              */
             type: "lookup";
             /**
-             * @description The table is a file.
+             * @description Table in a file.
              * @default null
              */
             file: components["schemas"]["FileTable"] | null;
             /**
-             * @description The table is in a database.
+             * @description Table in a database.
              * @default null
              */
             database: components["schemas"]["DatabaseTable"] | null;
@@ -9842,31 +10030,31 @@ export interface components {
             };
             /**
              * Columns
-             * @description Columns of the table that events get, as Spark DDL.
+             * @description Columns of the table to add to events, as Spark DDL.
              */
             columns: string;
             /**
              * Into
-             * @description Name of a struct for them; NULL if there is no row.
+             * @description Name of a struct for these columns; NULL without a matching row.
              * @default null
              */
             into: string | null;
             /**
              * Missing
-             * @description What becomes of an event without a row in the table.
+             * @description What happens to an event without a row in the table.
              * @default null
              * @enum {string}
              */
             missing: "null" | "drop" | "dead_letter";
             /**
              * Refresh Ms
-             * @description Read the table again after this time. Default: never.
+             * @description Reload the table after this time. Default: never.
              * @default null
              */
             refresh_ms: number | null;
             /**
              * Max Rows
-             * @description A larger table fails the pipeline.
+             * @description Maximum number of rows; a larger table fails the pipeline.
              * @default 1000000
              */
             max_rows: number;
@@ -9882,7 +10070,7 @@ export interface components {
         MapProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -9901,7 +10089,7 @@ export interface components {
             };
             /**
              * Keep
-             * @description Whether the columns that are not named stay.
+             * @description Whether to keep the columns that are not set.
              * @default true
              */
             keep: boolean;
@@ -9918,7 +10106,7 @@ export interface components {
         MaskProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -9930,7 +10118,7 @@ export interface components {
             type: "mask";
             /**
              * Fields
-             * @description What to mask, and how.
+             * @description Fields to mask.
              */
             fields: components["schemas"]["Masking"][];
         };
@@ -9941,48 +10129,48 @@ export interface components {
         Masking: {
             /**
              * Field
-             * @description The column. A dot goes into a struct: `user.email`.
+             * @description The column. A dot selects a field of a struct: `user.email`.
              */
             field: string;
             /**
              * Method
-             * @description hash: SHA-256 in hex; redact: characters are replaced; tokenise: a token that only the owner of a secret can make again (HMAC-SHA256 in hex).
+             * @description hash: SHA-256 in hex; redact: characters are replaced; tokenise: a token that can be reproduced only with the secret (HMAC-SHA256 in hex).
              * @enum {string}
              */
             method: "hash" | "redact" | "tokenise";
             /**
              * Salt
-             * @description hash: text that is put before the value.
+             * @description hash: text added before the value.
              * @default
              */
             salt: string;
             /**
              * Keep Last
-             * @description redact: how many characters at the end stay; of a shorter value none.
+             * @description redact: number of characters kept at the end; none of a shorter value.
              * @default 0
              */
             keep_last: number;
             /**
              * Pattern
-             * @description redact: a regular expression; only what it matches is replaced, by one `replacement`.
+             * @description redact: regular expression; each match is replaced by one `replacement`.
              * @default null
              */
             pattern: string | null;
             /**
              * Replacement
-             * @description redact: what stands for each character, or for each match of `pattern`.
+             * @description redact: replacement for each character, or for each match of `pattern`.
              * @default *
              */
             replacement: string;
             /**
              * Secret
-             * @description tokenise: the key, best written as `${NAME}`.
+             * @description tokenise: the key, preferably `${NAME}`.
              * @default null
              */
             secret: string | null;
             /**
              * Prefix
-             * @description tokenise: text before every token.
+             * @description tokenise: prefix of every token.
              * @default
              */
             prefix: string;
@@ -9999,13 +10187,13 @@ export interface components {
             name: string;
             /**
              * Description
-             * @description Notes for the people who operate it.
+             * @description Notes for operators.
              * @default
              */
             description: string;
             /**
              * Labels
-             * @description Free key-value pairs to search by.
+             * @description Arbitrary key-value pairs for searching and filtering.
              */
             labels?: {
                 [key: string]: string;
@@ -10029,45 +10217,45 @@ export interface components {
         MqttSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Address
@@ -10076,13 +10264,13 @@ export interface components {
             address: string;
             /**
              * Version
-             * @description Version of the protocol. Messages have headers in version 5 only.
+             * @description MQTT version. Only messages of version 5 have headers.
              * @default 5
              * @enum {string}
              */
             version: "5" | "3.1.1";
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -10094,12 +10282,12 @@ export interface components {
             type: "mqtt";
             /**
              * Topic
-             * @description Topic of each message; `{column}` stands for the value of that column.
+             * @description Topic of each message; `{column}` is replaced by the value of that column.
              */
             topic: string;
             /**
              * Qos
-             * @description Quality of service.
+             * @description Quality of service (QoS).
              * @default 1
              * @enum {integer}
              */
@@ -10112,7 +10300,7 @@ export interface components {
             retain: boolean;
             /**
              * Max Event Bytes
-             * @description Larger events go to the dead letters. A broker may have a limit, too.
+             * @description Larger events go to the dead letters. A broker may also have a limit.
              * @default 1048576
              */
             max_event_bytes: number;
@@ -10135,19 +10323,19 @@ export interface components {
         MqttSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -10159,7 +10347,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -10170,13 +10358,13 @@ export interface components {
             address: string;
             /**
              * Version
-             * @description Version of the protocol. Messages have headers in version 5 only.
+             * @description MQTT version. Only messages of version 5 have headers.
              * @default 5
              * @enum {string}
              */
             version: "5" | "3.1.1";
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -10188,12 +10376,12 @@ export interface components {
             type: "mqtt";
             /**
              * Topic
-             * @description Topic of each message; `{column}` stands for the value of that column.
+             * @description Topic of each message; `{column}` is replaced by the value of that column.
              */
             topic: string;
             /**
              * Qos
-             * @description Quality of service.
+             * @description Quality of service (QoS).
              * @default 1
              * @enum {integer}
              */
@@ -10206,7 +10394,7 @@ export interface components {
             retain: boolean;
             /**
              * Max Event Bytes
-             * @description Larger events go to the dead letters. A broker may have a limit, too.
+             * @description Larger events go to the dead letters. A broker may also have a limit.
              * @default 1048576
              */
             max_event_bytes: number;
@@ -10228,7 +10416,7 @@ export interface components {
         MqttSource: {
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -10241,7 +10429,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -10266,13 +10454,13 @@ export interface components {
             address: string;
             /**
              * Version
-             * @description Version of the protocol. Messages have headers in version 5 only.
+             * @description MQTT version. Only messages of version 5 have headers.
              * @default 5
              * @enum {string}
              */
             version: "5" | "3.1.1";
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -10289,25 +10477,25 @@ export interface components {
             topics: string[];
             /**
              * Client Id
-             * @description Name of the session in the broker. Absent: made from the name of the pipeline.
+             * @description Client id of the session. Absent: derived from the name of the pipeline.
              * @default null
              */
             client_id: string | null;
             /**
              * Session S
-             * @description Seconds for which the broker keeps the session of a pipeline that is not connected.
+             * @description How long the broker keeps the session of a disconnected pipeline, in seconds.
              * @default 604800
              */
             session_s: number;
             /**
              * Prefetch
-             * @description Messages that the broker sends ahead of their acknowledgement (version 5).
+             * @description Receive maximum: messages sent ahead of their acknowledgement (version 5).
              * @default 1000
              */
             prefetch: number;
             /**
              * Topic Header
-             * @description Name of a header that gets the topic of each message.
+             * @description Name of a header for the topic of each message.
              * @default null
              */
             topic_header: string | null;
@@ -10329,25 +10517,25 @@ export interface components {
         MqttSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -10360,7 +10548,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -10385,13 +10573,13 @@ export interface components {
             address: string;
             /**
              * Version
-             * @description Version of the protocol. Messages have headers in version 5 only.
+             * @description MQTT version. Only messages of version 5 have headers.
              * @default 5
              * @enum {string}
              */
             version: "5" | "3.1.1";
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -10408,25 +10596,25 @@ export interface components {
             topics: string[];
             /**
              * Client Id
-             * @description Name of the session in the broker. Absent: made from the name of the pipeline.
+             * @description Client id of the session. Absent: derived from the name of the pipeline.
              * @default null
              */
             client_id: string | null;
             /**
              * Session S
-             * @description Seconds for which the broker keeps the session of a pipeline that is not connected.
+             * @description How long the broker keeps the session of a disconnected pipeline, in seconds.
              * @default 604800
              */
             session_s: number;
             /**
              * Prefetch
-             * @description Messages that the broker sends ahead of their acknowledgement (version 5).
+             * @description Receive maximum: messages sent ahead of their acknowledgement (version 5).
              * @default 1000
              */
             prefetch: number;
             /**
              * Topic Header
-             * @description Name of a header that gets the topic of each message.
+             * @description Name of a header for the topic of each message.
              * @default null
              */
             topic_header: string | null;
@@ -10452,36 +10640,36 @@ export interface components {
         MySqlCdcSource: {
             /**
              * Url
-             * @description Address of the server, such as `mysql://reader:${PASSWORD}@db.example:3306`. Characters of the password that have a meaning in a URL are written as `%40`. A database at its end is that of `tables` without one. Or name `host` and the others.
+             * @description Address of the server, such as `mysql://reader:${PASSWORD}@db.example:3306`. Percent-encode special characters in the password, such as `%40`. A database at the end applies to `tables` without one. Alternatively, set `host` and the fields after it.
              * @default null
              */
             url: string | null;
             /**
              * Host
-             * @description Instead of `url`: name of the host.
+             * @description Instead of `url`: host name.
              * @default null
              */
             host: string | null;
             /**
              * Port
-             * @description Its port; absent: 3306.
+             * @description Port; absent: 3306.
              * @default null
              */
             port: number | null;
             /**
              * User
-             * @description Name of the user.
+             * @description User name.
              * @default null
              */
             user: string | null;
             /**
              * Password
-             * @description Password of the user; write `${NAME}` to take it from a variable.
+             * @description Password; use `${NAME}` to read it from an environment variable.
              * @default null
              */
             password: string | null;
             /**
-             * @description Encrypt; `{}` trusts what the system trusts.
+             * @description Use TLS; `{}` uses the trust store of the system.
              * @default null
              */
             tls: components["schemas"]["MySqlTls"] | null;
@@ -10493,7 +10681,7 @@ export interface components {
             type: "mysql_cdc";
             /**
              * Tables
-             * @description Tables as `database.table`, or patterns such as `shop.order_*`. Tables can be added at any time: the snapshot reads them, too.
+             * @description Tables as `database.table`, or patterns such as `shop.order_*`. Tables can be added at any time and are then read by a snapshot, too.
              */
             tables: string[];
             /**
@@ -10504,33 +10692,33 @@ export interface components {
             schema: string | null;
             /**
              * Snapshot
-             * @description Rows that are there at the start: read them before the changes, never, or read them and end as `completed`.
+             * @description Existing rows: read them before the changes, never, or read them and stop as `completed`.
              * @default initial
              * @enum {string}
              */
             snapshot: "initial" | "never" | "only";
             /**
              * Snapshot Chunk Rows
-             * @description Rows of a table that are read at once.
+             * @description Rows read per query.
              * @default 20000
              */
             snapshot_chunk_rows: number;
             /**
              * Position
-             * @description `snapshot: never`: where changes begin: earliest, latest, gtid:SET or file:NAME:POS.
+             * @description `snapshot: never`: start position of the changes: earliest, latest, gtid:SET or file:NAME:POS.
              * @default latest
              */
             position: string;
             /**
              * Envelope
-             * @description The form of an event. `native`: the columns `op`, `table`, `before`, `after`, `position`, `tx`, `time` and `id`. `debezium`, `cloudevents`: one column `value` with the JSON text that Debezium writes without schemas, or with a CloudEvent 1.0.
+             * @description Event format. `native`: the columns `op`, `table`, `before`, `after`, `position`, `tx`, `time` and `id`. `debezium`, `cloudevents`: one column `value` with JSON as written by Debezium without schemas, or with a CloudEvent 1.0.
              * @default native
              * @enum {string}
              */
             envelope: "native" | "debezium" | "cloudevents";
             /**
              * Server Id
-             * @description Id under which the server knows this reader; each of its readers and replicas needs another one. Absent: made from the name of the pipeline.
+             * @description Server id of this reader; must be unique among the readers and replicas of the server. Absent: derived from the name of the pipeline.
              * @default null
              */
             server_id: number | null;
@@ -10556,54 +10744,54 @@ export interface components {
         MySqlCdcSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Url
-             * @description Address of the server, such as `mysql://reader:${PASSWORD}@db.example:3306`. Characters of the password that have a meaning in a URL are written as `%40`. A database at its end is that of `tables` without one. Or name `host` and the others.
+             * @description Address of the server, such as `mysql://reader:${PASSWORD}@db.example:3306`. Percent-encode special characters in the password, such as `%40`. A database at the end applies to `tables` without one. Alternatively, set `host` and the fields after it.
              * @default null
              */
             url: string | null;
             /**
              * Host
-             * @description Instead of `url`: name of the host.
+             * @description Instead of `url`: host name.
              * @default null
              */
             host: string | null;
             /**
              * Port
-             * @description Its port; absent: 3306.
+             * @description Port; absent: 3306.
              * @default null
              */
             port: number | null;
             /**
              * User
-             * @description Name of the user.
+             * @description User name.
              * @default null
              */
             user: string | null;
             /**
              * Password
-             * @description Password of the user; write `${NAME}` to take it from a variable.
+             * @description Password; use `${NAME}` to read it from an environment variable.
              * @default null
              */
             password: string | null;
             /**
-             * @description Encrypt; `{}` trusts what the system trusts.
+             * @description Use TLS; `{}` uses the trust store of the system.
              * @default null
              */
             tls: components["schemas"]["MySqlTls"] | null;
@@ -10615,7 +10803,7 @@ export interface components {
             type: "mysql_cdc";
             /**
              * Tables
-             * @description Tables as `database.table`, or patterns such as `shop.order_*`. Tables can be added at any time: the snapshot reads them, too.
+             * @description Tables as `database.table`, or patterns such as `shop.order_*`. Tables can be added at any time and are then read by a snapshot, too.
              */
             tables: string[];
             /**
@@ -10626,33 +10814,33 @@ export interface components {
             schema: string | null;
             /**
              * Snapshot
-             * @description Rows that are there at the start: read them before the changes, never, or read them and end as `completed`.
+             * @description Existing rows: read them before the changes, never, or read them and stop as `completed`.
              * @default initial
              * @enum {string}
              */
             snapshot: "initial" | "never" | "only";
             /**
              * Snapshot Chunk Rows
-             * @description Rows of a table that are read at once.
+             * @description Rows read per query.
              * @default 20000
              */
             snapshot_chunk_rows: number;
             /**
              * Position
-             * @description `snapshot: never`: where changes begin: earliest, latest, gtid:SET or file:NAME:POS.
+             * @description `snapshot: never`: start position of the changes: earliest, latest, gtid:SET or file:NAME:POS.
              * @default latest
              */
             position: string;
             /**
              * Envelope
-             * @description The form of an event. `native`: the columns `op`, `table`, `before`, `after`, `position`, `tx`, `time` and `id`. `debezium`, `cloudevents`: one column `value` with the JSON text that Debezium writes without schemas, or with a CloudEvent 1.0.
+             * @description Event format. `native`: the columns `op`, `table`, `before`, `after`, `position`, `tx`, `time` and `id`. `debezium`, `cloudevents`: one column `value` with JSON as written by Debezium without schemas, or with a CloudEvent 1.0.
              * @default native
              * @enum {string}
              */
             envelope: "native" | "debezium" | "cloudevents";
             /**
              * Server Id
-             * @description Id under which the server knows this reader; each of its readers and replicas needs another one. Absent: made from the name of the pipeline.
+             * @description Server id of this reader; must be unique among the readers and replicas of the server. Absent: derived from the name of the pipeline.
              * @default null
              */
             server_id: number | null;
@@ -10664,13 +10852,13 @@ export interface components {
         MySqlTls: {
             /**
              * Ca File
-             * @description PEM file of trusted authorities. Absent: those of the system.
+             * @description PEM file of trusted certificate authorities. Absent: those of the system.
              * @default null
              */
             ca_file: string | null;
             /**
              * Verify Hostname
-             * @description Whether the name in the server's certificate must be that of its address.
+             * @description Whether the server's certificate must match its host name.
              * @default true
              */
             verify_hostname: boolean;
@@ -10692,53 +10880,53 @@ export interface components {
         NatsSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Servers
-             * @description Servers of one cluster, as `host:port`; the first that answers is used.
+             * @description Servers of one cluster, as `host:port`; the first that responds is used.
              */
             servers: string[];
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -10750,12 +10938,12 @@ export interface components {
             type: "nats";
             /**
              * Subject
-             * @description Subject of each message; `{column}` stands for the value of that column.
+             * @description Subject of each message; `{column}` is replaced by the value of that column.
              */
             subject: string;
             /**
              * Max Event Bytes
-             * @description Larger events go to the dead letters. The server and a stream have limits, too.
+             * @description Larger events go to the dead letters. The server and the stream also have limits.
              * @default 1048064
              */
             max_event_bytes: number;
@@ -10777,19 +10965,19 @@ export interface components {
         NatsSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -10801,17 +10989,17 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
             /**
              * Servers
-             * @description Servers of one cluster, as `host:port`; the first that answers is used.
+             * @description Servers of one cluster, as `host:port`; the first that responds is used.
              */
             servers: string[];
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -10823,12 +11011,12 @@ export interface components {
             type: "nats";
             /**
              * Subject
-             * @description Subject of each message; `{column}` stands for the value of that column.
+             * @description Subject of each message; `{column}` is replaced by the value of that column.
              */
             subject: string;
             /**
              * Max Event Bytes
-             * @description Larger events go to the dead letters. The server and a stream have limits, too.
+             * @description Larger events go to the dead letters. The server and the stream also have limits.
              * @default 1048064
              */
             max_event_bytes: number;
@@ -10850,7 +11038,7 @@ export interface components {
         NatsSource: {
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -10863,7 +11051,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -10883,11 +11071,11 @@ export interface components {
             metadata: boolean;
             /**
              * Servers
-             * @description Servers of one cluster, as `host:port`; the first that answers is used.
+             * @description Servers of one cluster, as `host:port`; the first that responds is used.
              */
             servers: string[];
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -10904,32 +11092,32 @@ export interface components {
             jetstream: string;
             /**
              * Subject
-             * @description Read only messages with this subject, which may have the wildcards `*` and `>`.
+             * @description Read only messages with this subject. The wildcards `*` and `>` are supported.
              * @default null
              */
             subject: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N (a sequence number) or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N (a sequence number) or time:ISO 8601.
              * @default earliest
              */
             position: string;
             /**
              * Gap
-             * @description Messages that the stream removed while the pipeline was not connected: fail the pipeline, or go on with the oldest that is left. With a `subject` this can't be noticed.
+             * @description Handling of messages that the stream removed while the pipeline was not connected: fail the pipeline, or continue with the oldest one available. With a `subject` such gaps can't be detected.
              * @default fail
              * @enum {string}
              */
             gap: "skip" | "fail";
             /**
              * Subject Header
-             * @description Name of a header that gets the subject of each message.
+             * @description Name of a header for the subject of each message.
              * @default null
              */
             subject_header: string | null;
             /**
              * Prefetch
-             * @description Messages that are fetched ahead, and kept with one write.
+             * @description Number of messages fetched ahead and stored in one write.
              * @default 1000
              */
             prefetch: number;
@@ -10951,25 +11139,25 @@ export interface components {
         NatsSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -10982,7 +11170,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -11002,11 +11190,11 @@ export interface components {
             metadata: boolean;
             /**
              * Servers
-             * @description Servers of one cluster, as `host:port`; the first that answers is used.
+             * @description Servers of one cluster, as `host:port`; the first that responds is used.
              */
             servers: string[];
             /**
-             * @description TLS, and how to log in.
+             * @description TLS and authentication.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -11023,32 +11211,32 @@ export interface components {
             jetstream: string;
             /**
              * Subject
-             * @description Read only messages with this subject, which may have the wildcards `*` and `>`.
+             * @description Read only messages with this subject. The wildcards `*` and `>` are supported.
              * @default null
              */
             subject: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N (a sequence number) or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N (a sequence number) or time:ISO 8601.
              * @default earliest
              */
             position: string;
             /**
              * Gap
-             * @description Messages that the stream removed while the pipeline was not connected: fail the pipeline, or go on with the oldest that is left. With a `subject` this can't be noticed.
+             * @description Handling of messages that the stream removed while the pipeline was not connected: fail the pipeline, or continue with the oldest one available. With a `subject` such gaps can't be detected.
              * @default fail
              * @enum {string}
              */
             gap: "skip" | "fail";
             /**
              * Subject Header
-             * @description Name of a header that gets the subject of each message.
+             * @description Name of a header for the subject of each message.
              * @default null
              */
             subject_header: string | null;
             /**
              * Prefetch
-             * @description Messages that are fetched ahead, and kept with one write.
+             * @description Number of messages fetched ahead and stored in one write.
              * @default 1000
              */
             prefetch: number;
@@ -11060,22 +11248,22 @@ export interface components {
         OAuth2: {
             /**
              * Token Url
-             * @description Address that gives out tokens.
+             * @description URL of the token endpoint.
              */
             token_url: string;
             /**
              * Client Id
-             * @description Id of the client.
+             * @description Client id.
              */
             client_id: string;
             /**
              * Client Secret
-             * @description Its secret; write `${NAME}` to take it from a variable.
+             * @description Client secret; use `${NAME}` to read it from an environment variable.
              */
             client_secret: string;
             /**
              * Scope
-             * @description Scopes to ask for, separated by spaces.
+             * @description Scopes to request, separated by spaces.
              * @default null
              */
             scope: string | null;
@@ -11107,12 +11295,12 @@ export interface components {
         Operation: {
             /**
              * Column
-             * @description Its name. It is not written to the table.
+             * @description Name of the column. It is not written to the table.
              */
             column: string;
             /**
              * Delete
-             * @description Values that delete the row; all others upsert it.
+             * @description Values that delete the row; all other values upsert it.
              * @default [
              *       "d",
              *       "delete"
@@ -11134,7 +11322,7 @@ export interface components {
         OutboxProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -11146,7 +11334,7 @@ export interface components {
             type: "outbox";
             /**
              * Payload
-             * @description Column with the event itself, as JSON.
+             * @description Column with the payload as JSON.
              * @default payload
              */
             payload: string;
@@ -11170,19 +11358,19 @@ export interface components {
             aggregate_id: string;
             /**
              * Event Type
-             * @description Column with the type of the event. The default one may be missing.
+             * @description Column with the type of the event. The default column may be missing.
              * @default type
              */
             event_type: string;
             /**
              * Event Id
-             * @description Column with the id of the event. The default one may be missing.
+             * @description Column with the id of the event. The default column may be missing.
              * @default id
              */
             event_id: string;
             /**
              * Headers
-             * @description More headers: name → column. A NULL makes none.
+             * @description Additional headers: name → column. NULL adds no header.
              */
             headers?: {
                 [key: string]: string;
@@ -11201,13 +11389,13 @@ export interface components {
         Paging: {
             /**
              * Type
-             * @description `link`: the header `Link` names the next page. `cursor`: the body has a cursor, or an address, for it. `page`: pages have numbers. `offset`: a page begins at the number of an item.
+             * @description `link`: the `Link` header has the next page. `cursor`: the body has a cursor or URL of the next page. `page`: numbered pages. `offset`: pages by item offset.
              * @enum {string}
              */
             type: "link" | "cursor" | "page" | "offset";
             /**
              * Path
-             * @description `cursor`: where the body has it, such as `meta.next_cursor`.
+             * @description `cursor`: path of the cursor in the body, such as `meta.next_cursor`.
              * @default null
              */
             path: string | null;
@@ -11225,7 +11413,7 @@ export interface components {
             first: number;
             /**
              * Size
-             * @description Items of a page, sent as `size_param`. `page` and `offset`: a page with fewer is the last one. Absent: an empty one is.
+             * @description Page size, sent as `size_param`. `page` and `offset`: a page with fewer items is the last one. Absent: an empty page is the last one.
              * @default null
              */
             size: number | null;
@@ -11237,7 +11425,7 @@ export interface components {
             size_param: string;
             /**
              * Resume
-             * @description Whether a poll goes on at the page where the last one ended, behind the items it has read: for lists to which items are only appended. Otherwise each poll begins with the first page.
+             * @description Whether a poll continues at the page where the last poll ended, after the items already read: for append-only lists. Otherwise each poll starts with the first page.
              * @default false
              */
             resume: boolean;
@@ -11249,39 +11437,39 @@ export interface components {
         PipelineBuffer: {
             /**
              * Type
-             * @description Where: `wal` and `sqlite` keep them on disk, `memory` loses them with a restart.
+             * @description Storage: `wal` and `sqlite` keep events on disk; `memory` loses them in a restart.
              * @default wal
              * @enum {string}
              */
             type: "wal" | "sqlite" | "memory";
             /**
              * Limit
-             * @description Events that the pipeline has not read, at most. Null: 100,000 in memory, any on disk.
+             * @description Maximum number of unread events. Null: 100,000 in memory, unlimited on disk.
              * @default null
              */
             limit: number | null;
             /**
              * Limit Bytes
-             * @description Bytes, at most. Null: 64 MiB in memory, 4 GiB with `wal`, 1 GiB with `sqlite`.
+             * @description Maximum size in bytes. Null: 64 MiB in memory, 4 GiB with `wal`, 1 GiB with `sqlite`.
              * @default null
              */
             limit_bytes: number | null;
             /**
              * Mode
-             * @description At the limit: let senders wait and refuse them with 503, drop new events (counted, 429), or let them wait and then drop them.
+             * @description When the limit is reached: `block` makes senders wait and then rejects with 503, `drop` drops new events (counted, 429), `timeout` makes senders wait and then drops.
              * @default block
              * @enum {string}
              */
             mode: "block" | "drop" | "timeout";
             /**
              * Timeout Ms
-             * @description How long a sender waits for room.
+             * @description How long a sender waits for free space.
              * @default 5000
              */
             timeout_ms: number;
             /**
              * Spill
-             * @description With `type: memory`: overflow goes to disk before `mode` applies; a restart loses it.
+             * @description With `type: memory`: spill to disk before `mode` applies. Spilled events are lost in a restart.
              * @default false
              */
             spill: boolean;
@@ -11293,7 +11481,7 @@ export interface components {
         PipelineDocument: {
             /**
              * Apiversion
-             * @description Version of the format.
+             * @description Version of the document format.
              * @default penstock/v1
              * @constant
              */
@@ -11307,7 +11495,7 @@ export interface components {
             spec: components["schemas"]["PipelineSpec"];
             /**
              * Status
-             * @description What it should do once it is saved.
+             * @description Desired status after saving.
              * @default active
              * @enum {string}
              */
@@ -11320,53 +11508,53 @@ export interface components {
         PipelineSpec: {
             /**
              * Source
-             * @description Where events come from: inline, or `{ref: id}`.
+             * @description Source of the events: inline, or `{ref: id}`.
              */
             source: components["schemas"]["AmqpSource"] | components["schemas"]["DeltaSource"] | components["schemas"]["FileSource"] | components["schemas"]["GenerateSource"] | components["schemas"]["HttpSource"] | components["schemas"]["HttpPollSource"] | components["schemas"]["IcebergSource"] | components["schemas"]["KafkaSource"] | components["schemas"]["MqttSource"] | components["schemas"]["MySqlCdcSource"] | components["schemas"]["NatsSource"] | components["schemas"]["PostgresCdcSource"] | components["schemas"]["RedisSource"] | components["schemas"]["SparkSource"] | components["schemas"]["SqlSource"] | components["schemas"]["StdinSource"] | components["schemas"]["StreamSource"] | components["schemas"]["SyslogSource"] | components["schemas"]["WebsocketSource"] | components["schemas"]["SourceRef"];
             /**
-             * @description What holds pushed events. Absent: they are kept on disk.
+             * @description Buffer for pushed events. Absent: they are kept on disk.
              * @default null
              */
             buffer: components["schemas"]["PipelineBuffer"] | null;
             /**
              * Processors
-             * @description Steps, in order.
+             * @description Processing steps, in order.
              */
             processors?: (components["schemas"]["DecodeProcessorEntry"] | components["schemas"]["DedupeProcessorEntry"] | components["schemas"]["DropFieldsProcessorEntry"] | components["schemas"]["EncodeProcessorEntry"] | components["schemas"]["ExplodeProcessorEntry"] | components["schemas"]["FilterProcessorEntry"] | components["schemas"]["FlattenProcessorEntry"] | components["schemas"]["HttpProcessorEntry"] | components["schemas"]["JavascriptProcessorEntry"] | components["schemas"]["JoinProcessorEntry"] | components["schemas"]["LookupProcessorEntry"] | components["schemas"]["MapProcessorEntry"] | components["schemas"]["MaskProcessorEntry"] | components["schemas"]["OutboxProcessorEntry"] | components["schemas"]["PythonProcessorEntry"] | components["schemas"]["RenameProcessorEntry"] | components["schemas"]["RouteProcessorEntry"] | components["schemas"]["SampleProcessorEntry"] | components["schemas"]["SqlProcessorEntry"] | components["schemas"]["ThrottleProcessorEntry"] | components["schemas"]["ValidateProcessorEntry"] | components["schemas"]["WindowProcessorEntry"])[];
             /**
              * Tasks
-             * @description In place of `processors`: ids of Tasks whose processors run in that order.
+             * @description Instead of `processors`: ids of Tasks whose processors run in that order.
              * @default null
              */
             tasks: string[] | null;
             /**
              * Sinks
-             * @description Where events go: inline, or `{ref: id}`.
+             * @description Sinks of the events: inline, or `{ref: id}`.
              */
             sinks: (components["schemas"]["AmqpSinkEntry"] | components["schemas"]["ConsoleSinkEntry"] | components["schemas"]["DeltaSinkEntry"] | components["schemas"]["DropSinkEntry"] | components["schemas"]["FileSinkEntry"] | components["schemas"]["HttpSinkEntry"] | components["schemas"]["IcebergSinkEntry"] | components["schemas"]["KafkaSinkEntry"] | components["schemas"]["MqttSinkEntry"] | components["schemas"]["NatsSinkEntry"] | components["schemas"]["RedisSinkEntry"] | components["schemas"]["SparkSinkEntry"] | components["schemas"]["SqlSinkEntry"] | components["schemas"]["StdoutSinkEntry"] | components["schemas"]["StreamSinkEntry"] | components["schemas"]["SinkRef"])[];
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description Which sinks must acknowledge. */
+            /** @description Sinks that must acknowledge a batch. */
             commit_policy?: components["schemas"]["CommitPolicy"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Dead Letters
-             * @description Id of the Stream for what cannot be processed.
+             * @description Id of the Stream for events that can't be processed.
              * @default null
              */
             dead_letters: string | null;
             /**
              * Tests
-             * @description Sample events and what is expected of them. To change them changes nothing of what runs.
+             * @description Test cases: sample events and expected results. Editing them doesn't affect running flows.
              */
             tests?: components["schemas"]["Case"][];
         };
@@ -11377,7 +11565,7 @@ export interface components {
         Placement: {
             /**
              * Labels
-             * @description Labels that a worker must have, all of them, such as `zone: a`. None: any worker.
+             * @description Labels a worker must have, such as `zone: a`; all must match. Empty: any worker.
              */
             labels?: {
                 [key: string]: string;
@@ -11410,7 +11598,7 @@ export interface components {
             type: "postgres_cdc";
             /**
              * Url
-             * @description Address of the database: postgresql://user:password@host:5432/database. Or give `host` and the fields after it.
+             * @description Address of the database: postgresql://user:password@host:5432/database. Alternatively, set `host` and the fields after it.
              * @default null
              */
             url: string | null;
@@ -11434,31 +11622,31 @@ export interface components {
             database: string;
             /**
              * User
-             * @description Name of the user.
+             * @description User name.
              * @default null
              */
             user: string | null;
             /**
              * Password
-             * @description Its password; write `${NAME}` to take it from a variable.
+             * @description Password; use `${NAME}` to read it from an environment variable.
              * @default null
              */
             password: string | null;
             /**
              * Options
-             * @description Further parameters of the connection by libpq's names, such as `sslmode`.
+             * @description Additional libpq connection parameters, such as `sslmode`.
              */
             options?: {
                 [key: string]: string;
             };
             /**
              * Tables
-             * @description Tables as `schema.table`, or patterns such as `public.order_*`. Tables that match a pattern later are added when the pipeline starts the next time. Tables can be added at any time.
+             * @description Tables as `schema.table`, or patterns such as `public.order_*`. Tables that match a pattern later are added at the next start of the pipeline. Tables can be added at any time.
              */
             tables?: string[];
             /**
              * Messages
-             * @description Prefixes of messages to read that were written with `pg_logical_emit_message`, or patterns. They have `op` m, and `message.prefix` and `message.content`.
+             * @description Prefixes, or patterns, of messages written with `pg_logical_emit_message`. Their events have `op` m, `message.prefix` and `message.content`.
              */
             messages?: string[];
             /**
@@ -11469,39 +11657,39 @@ export interface components {
             schema: string | null;
             /**
              * Snapshot
-             * @description Rows that are there at the start: read them before the changes, never, or read them and end as `completed`.
+             * @description Existing rows: read them before the changes, never, or read them and stop as `completed`.
              * @default initial
              * @enum {string}
              */
             snapshot: "initial" | "never" | "only";
             /**
              * Snapshot Chunk Rows
-             * @description Rows of a table that are read at once. They have to fit into memory.
+             * @description Rows read per query. They must fit into memory.
              * @default 20000
              */
             snapshot_chunk_rows: number;
             /**
              * Envelope
-             * @description Form of the events: the columns above, or one JSON document in `value`, as Debezium writes it or as a CloudEvent.
+             * @description Event format: the columns above, or one JSON document in `value`, as written by Debezium or as a CloudEvent.
              * @default native
              * @enum {string}
              */
             envelope: "native" | "debezium" | "cloudevents";
             /**
              * Publication
-             * @description Name of the publication; created if it does not exist. Absent: one for this pipeline, which Penstock creates and keeps up to date.
+             * @description Name of the publication; created if it does not exist. Absent: a publication for this pipeline, created and maintained by Penstock.
              * @default null
              */
             publication: string | null;
             /**
              * Slot
-             * @description Name of the replication slot; created if it does not exist. Absent: one for this pipeline. Penstock never drops a slot.
+             * @description Name of the replication slot; created if it does not exist. Absent: a slot for this pipeline. Penstock never drops a slot.
              * @default null
              */
             slot: string | null;
             /**
              * Heartbeat Ms
-             * @description How often the slot is confirmed while there are no changes for the pipeline, so that the server can remove its log.
+             * @description How often the slot is confirmed while there are no changes for the pipeline, so that the server can remove old WAL.
              * @default 10000
              */
             heartbeat_ms: number;
@@ -11527,21 +11715,21 @@ export interface components {
         PostgresCdcSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -11551,7 +11739,7 @@ export interface components {
             type: "postgres_cdc";
             /**
              * Url
-             * @description Address of the database: postgresql://user:password@host:5432/database. Or give `host` and the fields after it.
+             * @description Address of the database: postgresql://user:password@host:5432/database. Alternatively, set `host` and the fields after it.
              * @default null
              */
             url: string | null;
@@ -11575,31 +11763,31 @@ export interface components {
             database: string;
             /**
              * User
-             * @description Name of the user.
+             * @description User name.
              * @default null
              */
             user: string | null;
             /**
              * Password
-             * @description Its password; write `${NAME}` to take it from a variable.
+             * @description Password; use `${NAME}` to read it from an environment variable.
              * @default null
              */
             password: string | null;
             /**
              * Options
-             * @description Further parameters of the connection by libpq's names, such as `sslmode`.
+             * @description Additional libpq connection parameters, such as `sslmode`.
              */
             options?: {
                 [key: string]: string;
             };
             /**
              * Tables
-             * @description Tables as `schema.table`, or patterns such as `public.order_*`. Tables that match a pattern later are added when the pipeline starts the next time. Tables can be added at any time.
+             * @description Tables as `schema.table`, or patterns such as `public.order_*`. Tables that match a pattern later are added at the next start of the pipeline. Tables can be added at any time.
              */
             tables?: string[];
             /**
              * Messages
-             * @description Prefixes of messages to read that were written with `pg_logical_emit_message`, or patterns. They have `op` m, and `message.prefix` and `message.content`.
+             * @description Prefixes, or patterns, of messages written with `pg_logical_emit_message`. Their events have `op` m, `message.prefix` and `message.content`.
              */
             messages?: string[];
             /**
@@ -11610,39 +11798,39 @@ export interface components {
             schema: string | null;
             /**
              * Snapshot
-             * @description Rows that are there at the start: read them before the changes, never, or read them and end as `completed`.
+             * @description Existing rows: read them before the changes, never, or read them and stop as `completed`.
              * @default initial
              * @enum {string}
              */
             snapshot: "initial" | "never" | "only";
             /**
              * Snapshot Chunk Rows
-             * @description Rows of a table that are read at once. They have to fit into memory.
+             * @description Rows read per query. They must fit into memory.
              * @default 20000
              */
             snapshot_chunk_rows: number;
             /**
              * Envelope
-             * @description Form of the events: the columns above, or one JSON document in `value`, as Debezium writes it or as a CloudEvent.
+             * @description Event format: the columns above, or one JSON document in `value`, as written by Debezium or as a CloudEvent.
              * @default native
              * @enum {string}
              */
             envelope: "native" | "debezium" | "cloudevents";
             /**
              * Publication
-             * @description Name of the publication; created if it does not exist. Absent: one for this pipeline, which Penstock creates and keeps up to date.
+             * @description Name of the publication; created if it does not exist. Absent: a publication for this pipeline, created and maintained by Penstock.
              * @default null
              */
             publication: string | null;
             /**
              * Slot
-             * @description Name of the replication slot; created if it does not exist. Absent: one for this pipeline. Penstock never drops a slot.
+             * @description Name of the replication slot; created if it does not exist. Absent: a slot for this pipeline. Penstock never drops a slot.
              * @default null
              */
             slot: string | null;
             /**
              * Heartbeat Ms
-             * @description How often the slot is confirmed while there are no changes for the pipeline, so that the server can remove its log.
+             * @description How often the slot is confirmed while there are no changes for the pipeline, so that the server can remove old WAL.
              * @default 10000
              */
             heartbeat_ms: number;
@@ -11669,7 +11857,7 @@ export interface components {
         PythonProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -11693,7 +11881,7 @@ export interface components {
             file: string | null;
             /**
              * Schema
-             * @description The columns that come out, as Spark DDL. Default: the input's.
+             * @description Output columns as Spark DDL. Default: the input columns.
              * @default null
              */
             schema: string | null;
@@ -11715,45 +11903,45 @@ export interface components {
         RedisSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Address
@@ -11767,7 +11955,7 @@ export interface components {
              */
             database: number;
             /**
-             * @description TLS, and how to log in. A server with only a password has the user `default`.
+             * @description TLS and authentication. For a server with only a password, the user is `default`.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -11779,7 +11967,7 @@ export interface components {
             type: "redis";
             /**
              * Key
-             * @description Key of the stream; `{column}` stands for the value of that column.
+             * @description Key of the stream; `{column}` is replaced by the value of that column.
              */
             key: string;
             /**
@@ -11812,19 +12000,19 @@ export interface components {
         RedisSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -11836,7 +12024,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -11852,7 +12040,7 @@ export interface components {
              */
             database: number;
             /**
-             * @description TLS, and how to log in. A server with only a password has the user `default`.
+             * @description TLS and authentication. For a server with only a password, the user is `default`.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -11864,7 +12052,7 @@ export interface components {
             type: "redis";
             /**
              * Key
-             * @description Key of the stream; `{column}` stands for the value of that column.
+             * @description Key of the stream; `{column}` is replaced by the value of that column.
              */
             key: string;
             /**
@@ -11896,7 +12084,7 @@ export interface components {
         RedisSource: {
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -11909,7 +12097,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -11939,7 +12127,7 @@ export interface components {
              */
             database: number;
             /**
-             * @description TLS, and how to log in. A server with only a password has the user `default`.
+             * @description TLS and authentication. For a server with only a password, the user is `default`.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -11956,20 +12144,20 @@ export interface components {
             key: string;
             /**
              * Position
-             * @description Where it begins: earliest, latest, id:ID (with this entry) or time:ISO 8601.
+             * @description Start position: earliest, latest, id:ID (with this entry) or time:ISO 8601.
              * @default earliest
              */
             position: string;
             /**
              * Gap
-             * @description Entries that were trimmed or deleted before they were read: fail the pipeline, or go on with the oldest that is left. Redis before version 7 does not tell.
+             * @description Handling of entries that were trimmed or deleted before they were read: fail the pipeline, or continue with the oldest one available. Redis before version 7 doesn't report this.
              * @default fail
              * @enum {string}
              */
             gap: "skip" | "fail";
             /**
              * Prefetch
-             * @description Entries that are fetched at a time, and kept with one write.
+             * @description Number of entries fetched at a time and stored in one write.
              * @default 1000
              */
             prefetch: number;
@@ -11990,25 +12178,25 @@ export interface components {
         RedisSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -12021,7 +12209,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -12051,7 +12239,7 @@ export interface components {
              */
             database: number;
             /**
-             * @description TLS, and how to log in. A server with only a password has the user `default`.
+             * @description TLS and authentication. For a server with only a password, the user is `default`.
              * @default null
              */
             security: components["schemas"]["Security"] | null;
@@ -12068,20 +12256,20 @@ export interface components {
             key: string;
             /**
              * Position
-             * @description Where it begins: earliest, latest, id:ID (with this entry) or time:ISO 8601.
+             * @description Start position: earliest, latest, id:ID (with this entry) or time:ISO 8601.
              * @default earliest
              */
             position: string;
             /**
              * Gap
-             * @description Entries that were trimmed or deleted before they were read: fail the pipeline, or go on with the oldest that is left. Redis before version 7 does not tell.
+             * @description Handling of entries that were trimmed or deleted before they were read: fail the pipeline, or continue with the oldest one available. Redis before version 7 doesn't report this.
              * @default fail
              * @enum {string}
              */
             gap: "skip" | "fail";
             /**
              * Prefetch
-             * @description Entries that are fetched at a time, and kept with one write.
+             * @description Number of entries fetched at a time and stored in one write.
              * @default 1000
              */
             prefetch: number;
@@ -12110,13 +12298,13 @@ export interface components {
             password: string | null;
             /**
              * Subject
-             * @description Only to encode: the subject whose latest schema is used.
+             * @description Only for encoding: subject whose latest schema is used.
              * @default null
              */
             subject: string | null;
             /**
              * Timeout Ms
-             * @description How long to wait for an answer.
+             * @description Timeout of a response.
              * @default 5000
              */
             timeout_ms: number;
@@ -12131,7 +12319,7 @@ export interface components {
         RenameProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -12143,7 +12331,7 @@ export interface components {
             type: "rename";
             /**
              * Fields
-             * @description Old name → new name. A dot in the old name goes into a struct.
+             * @description Old name → new name. A dot in the old name selects a field of a struct.
              */
             fields: {
                 [key: string]: string;
@@ -12156,26 +12344,26 @@ export interface components {
         Restart: {
             /**
              * Policy
-             * @description Whether to try again.
+             * @description Whether to restart after a failure.
              * @default on_failure
              * @enum {string}
              */
             policy: "on_failure" | "never";
             /**
              * Max Attempts
-             * @description Failures in a row before it is `failed`.
+             * @description Consecutive failures before the status becomes `failed`.
              * @default 5
              */
             max_attempts: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time.
+             * @description Wait before the first restart; doubles with each restart.
              * @default 1000
              */
             backoff_ms: number;
             /**
              * Max Backoff Ms
-             * @description Longest wait between two attempts.
+             * @description Longest wait between two restarts.
              * @default 60000
              */
             max_backoff_ms: number;
@@ -12187,13 +12375,13 @@ export interface components {
         Retry: {
             /**
              * Attempts
-             * @description Calls in all.
+             * @description Maximum number of attempts.
              * @default 3
              */
             attempts: number;
             /**
              * Statuses
-             * @description Statuses after which it is tried again.
+             * @description Status codes that are retried.
              * @default [
              *       408,
              *       429,
@@ -12206,13 +12394,13 @@ export interface components {
             statuses: number[];
             /**
              * Backoff Ms
-             * @description Wait before the second call; doubles each time, less a random part.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Max Backoff Ms
-             * @description Longest wait between calls, also if `Retry-After` asks for more.
+             * @description Longest wait between attempts, even if `Retry-After` is longer.
              * @default 30000
              */
             max_backoff_ms: number;
@@ -12228,7 +12416,7 @@ export interface components {
         RouteProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -12245,14 +12433,14 @@ export interface components {
             rules: components["schemas"]["Rule"][];
             /**
              * Match
-             * @description Whether the first rule that fits decides, or all that fit together.
+             * @description Whether the first matching rule decides, or all matching rules together.
              * @default first
              * @enum {string}
              */
             match: "first" | "all";
             /**
              * Default
-             * @description Where an event goes that no rule fits: to all sinks, nowhere, to the dead letters, or to the sinks of a list.
+             * @description Events that match no rule: deliver to all sinks, drop, send to the dead letters, or deliver to a list of sinks.
              * @default dead_letter
              */
             default: ("all" | "drop" | "dead_letter") | string[];
@@ -12269,7 +12457,7 @@ export interface components {
             when: string;
             /**
              * Sinks
-             * @description Ids of the sinks that get such an event.
+             * @description Ids of the sinks for matching events.
              */
             sinks: string[];
         };
@@ -12285,7 +12473,7 @@ export interface components {
         SampleProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -12297,25 +12485,25 @@ export interface components {
             type: "sample";
             /**
              * Rate
-             * @description The fraction that is kept.
+             * @description Fraction of events to keep.
              * @default null
              */
             rate: number | null;
             /**
              * Every
-             * @description In place of `rate`: every how many-th is kept.
+             * @description Instead of `rate`: keep every Nth event.
              * @default null
              */
             every: number | null;
             /**
              * By
-             * @description With `rate`: what decides. The whole event, its key in the stream (of one without a key the whole event), or the columns of a list.
+             * @description With `rate`: basis of the decision: the whole event, its key in the stream (the whole event if it has no key), or a list of columns.
              * @default event
              */
             by: ("event" | "key") | string[];
             /**
              * Seed
-             * @description Another number chooses other events.
+             * @description Seed; another number selects other events.
              * @default 0
              */
             seed: number;
@@ -12327,20 +12515,75 @@ export interface components {
         Sasl: {
             /**
              * Mechanism
-             * @description How it logs in.
+             * @description SASL mechanism.
              * @enum {string}
              */
             mechanism: "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512";
             /**
              * Username
-             * @description Name of the user.
+             * @description User name.
              */
             username: string;
             /**
              * Password
-             * @description Its password; write `${NAME}` to take it from a variable.
+             * @description Password; use `${NAME}` to read it from an environment variable.
              */
             password: string;
+        };
+        /**
+         * SecretDocument
+         * @description A Secret.
+         */
+        SecretDocument: {
+            /**
+             * Apiversion
+             * @description Version of the document format.
+             * @default penstock/v1
+             * @constant
+             */
+            apiVersion: "penstock/v1";
+            /**
+             * Kind
+             * @constant
+             */
+            kind?: "Secret";
+            metadata: components["schemas"]["Metadata"];
+            spec: components["schemas"]["SecretSpec"];
+        };
+        /**
+         * SecretSpec
+         * @description A value that documents use as `${secret:NAME}`. Exactly one field says where it comes from.
+         */
+        SecretSpec: {
+            /**
+             * Value
+             * @description The value itself. It is encrypted when the document is saved, and never shown again.
+             * @default null
+             */
+            value: string | null;
+            /**
+             * Sealed
+             * @description The encrypted value, as Penstock has stored it. Only an installation with the same key can read it.
+             * @default null
+             */
+            sealed: string | null;
+            /**
+             * Environment
+             * @description Environment variable of the worker: one that documents may use, see `policy.variables`.
+             * @default null
+             */
+            environment: string | null;
+            /**
+             * File
+             * @description File on the worker, below one of the directories in `secrets.directories`. A line break at its end is ignored.
+             * @default null
+             */
+            file: string | null;
+            /**
+             * @description Field of a secret in the Vault server of `secrets.vault_url`.
+             * @default null
+             */
+            vault: components["schemas"]["VaultField"] | null;
         };
         /**
          * Security
@@ -12348,12 +12591,12 @@ export interface components {
          */
         Security: {
             /**
-             * @description Encrypt; `{}` trusts the authorities of the system.
+             * @description Use TLS; `{}` uses the trust store of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
             /**
-             * @description Log in with a name and a password.
+             * @description Authentication with a user name and a password.
              * @default null
              */
             login: components["schemas"]["Login"] | null;
@@ -12376,7 +12619,7 @@ export interface components {
             key_password: string | null;
             /**
              * Client Ca File
-             * @description PEM file of authorities: senders must have a certificate of one. Absent: need none.
+             * @description PEM file of certificate authorities: senders need a certificate signed by one of them. Absent: senders need none.
              * @default null
              */
             client_ca_file: string | null;
@@ -12388,18 +12631,18 @@ export interface components {
         Signature: {
             /**
              * Secret
-             * @description Secret that both sides know; write `${NAME}` to take it from a variable.
+             * @description Shared secret; use `${NAME}` to read it from an environment variable.
              */
             secret: string;
             /**
              * Header
-             * @description Header that has the signature.
+             * @description Header for the signature.
              * @default X-Signature
              */
             header: string;
             /**
              * Format
-             * @description `stripe`: `t=TIME,v1=HEX` over the time in seconds, a dot and the body, so that an old request can't be sent again. `github`: `sha256=HEX` over the body.
+             * @description `stripe`: `t=TIME,v1=HEX` over the time in seconds, a dot and the body, so that an old request can't be replayed. `github`: `sha256=HEX` over the body.
              * @default stripe
              * @enum {string}
              */
@@ -12412,7 +12655,7 @@ export interface components {
         SinkDocument: {
             /**
              * Apiversion
-             * @description Version of the format.
+             * @description Version of the document format.
              * @default penstock/v1
              * @constant
              */
@@ -12427,7 +12670,7 @@ export interface components {
             spec: components["schemas"]["AmqpSinkBinding"] | components["schemas"]["ConsoleSinkBinding"] | components["schemas"]["DeltaSinkBinding"] | components["schemas"]["DropSinkBinding"] | components["schemas"]["FileSinkBinding"] | components["schemas"]["HttpSinkBinding"] | components["schemas"]["IcebergSinkBinding"] | components["schemas"]["KafkaSinkBinding"] | components["schemas"]["MqttSinkBinding"] | components["schemas"]["NatsSinkBinding"] | components["schemas"]["RedisSinkBinding"] | components["schemas"]["SparkSinkBinding"] | components["schemas"]["SqlSinkBinding"] | components["schemas"]["StdoutSinkBinding"] | components["schemas"]["StreamSinkBinding"];
             /**
              * Status
-             * @description What it should do once it is saved, if it runs by itself.
+             * @description Desired status after saving, if the document runs on its own.
              * @default active
              * @enum {string}
              */
@@ -12440,19 +12683,19 @@ export interface components {
         SinkRef: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -12464,7 +12707,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -12481,7 +12724,7 @@ export interface components {
         SourceDocument: {
             /**
              * Apiversion
-             * @description Version of the format.
+             * @description Version of the document format.
              * @default penstock/v1
              * @constant
              */
@@ -12496,7 +12739,7 @@ export interface components {
             spec: components["schemas"]["AmqpSourceBinding"] | components["schemas"]["DeltaSourceBinding"] | components["schemas"]["FileSourceBinding"] | components["schemas"]["GenerateSourceBinding"] | components["schemas"]["HttpSourceBinding"] | components["schemas"]["HttpPollSourceBinding"] | components["schemas"]["IcebergSourceBinding"] | components["schemas"]["KafkaSourceBinding"] | components["schemas"]["MqttSourceBinding"] | components["schemas"]["MySqlCdcSourceBinding"] | components["schemas"]["NatsSourceBinding"] | components["schemas"]["PostgresCdcSourceBinding"] | components["schemas"]["RedisSourceBinding"] | components["schemas"]["SparkSourceBinding"] | components["schemas"]["SqlSourceBinding"] | components["schemas"]["StdinSourceBinding"] | components["schemas"]["StreamSourceBinding"] | components["schemas"]["SyslogSourceBinding"] | components["schemas"]["WebsocketSourceBinding"];
             /**
              * Status
-             * @description What it should do once it is saved, if it runs by itself.
+             * @description Desired status after saving, if the document runs on its own.
              * @default active
              * @enum {string}
              */
@@ -12523,45 +12766,45 @@ export interface components {
         SparkSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -12576,7 +12819,7 @@ export interface components {
             format: string;
             /**
              * Options
-             * @description Its options; `path` is one of them.
+             * @description Options of the data source, including `path`.
              */
             options?: {
                 [key: string]: string;
@@ -12592,19 +12835,19 @@ export interface components {
         SparkSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -12616,7 +12859,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -12633,7 +12876,7 @@ export interface components {
             format: string;
             /**
              * Options
-             * @description Its options; `path` is one of them.
+             * @description Options of the data source, including `path`.
              */
             options?: {
                 [key: string]: string;
@@ -12660,20 +12903,20 @@ export interface components {
             format: string;
             /**
              * Options
-             * @description Its options.
+             * @description Options of the data source.
              */
             options?: {
                 [key: string]: string;
             };
             /**
              * Schema
-             * @description Columns as Spark DDL, if it asks.
+             * @description Columns as Spark DDL, if the data source needs them.
              * @default null
              */
             schema: string | null;
             /**
              * Finite
-             * @description End as `completed` when all there is was read.
+             * @description Stop as `completed` when all existing data has been read.
              * @default false
              */
             finite: boolean;
@@ -12688,21 +12931,21 @@ export interface components {
         SparkSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -12717,20 +12960,20 @@ export interface components {
             format: string;
             /**
              * Options
-             * @description Its options.
+             * @description Options of the data source.
              */
             options?: {
                 [key: string]: string;
             };
             /**
              * Schema
-             * @description Columns as Spark DDL, if it asks.
+             * @description Columns as Spark DDL, if the data source needs them.
              * @default null
              */
             schema: string | null;
             /**
              * Finite
-             * @description End as `completed` when all there is was read.
+             * @description Stop as `completed` when all existing data has been read.
              * @default false
              */
             finite: boolean;
@@ -12748,7 +12991,7 @@ export interface components {
         SqlProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -12760,7 +13003,7 @@ export interface components {
             type: "sql";
             /**
              * Query
-             * @description The query. The incoming events are the table `input`; its result goes on.
+             * @description SQL query over the table `input`, the incoming events. Its result is the output.
              */
             query: string;
         };
@@ -12779,45 +13022,45 @@ export interface components {
         SqlSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Url
@@ -12826,13 +13069,13 @@ export interface components {
             url: string;
             /**
              * Password
-             * @description Password of the user, as it is; in `url` it would have to be percent-encoded. Write `${NAME}` to take it from a variable.
+             * @description Password in plain text; in `url` it would need percent-encoding. Use `${NAME}` to read it from an environment variable.
              * @default null
              */
             password: string | null;
             /**
              * Connect Timeout Ms
-             * @description How long a connection may take; with SQLite, how long to wait for a locked file.
+             * @description Connection timeout; with SQLite, how long to wait for a locked file.
              * @default 10000
              */
             connect_timeout_ms: number;
@@ -12849,19 +13092,19 @@ export interface components {
             type: "sql";
             /**
              * Mode
-             * @description `insert` adds a row for each event. `upsert` replaces the row with the same `key`. `sync` does so too, and deletes the row if `op` says so.
+             * @description `insert` adds a row for each event. `upsert` replaces the row with the same `key`. `sync` does the same, and deletes the row if `op` says so.
              * @default insert
              * @enum {string}
              */
             mode: "insert" | "upsert" | "sync";
             /**
              * Key
-             * @description `upsert`, `sync`: the columns that name a row; the table has a unique index of them.
+             * @description `upsert`, `sync`: columns that identify a row. The table needs a unique index on them.
              * @default null
              */
             key: string[] | null;
             /**
-             * @description `sync`: how events say that a row is deleted.
+             * @description `sync`: column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Operation"] | null;
@@ -12874,7 +13117,7 @@ export interface components {
             create: "never" | "if_missing" | "evolve";
             /**
              * Deliveries
-             * @description The table of batches that were delivered; in the schema of `table` unless it names one. It is created if it is missing.
+             * @description Table that records delivered batches; in the schema of `table` by default. It is created if missing.
              * @default penstock_deliveries
              */
             deliveries: string;
@@ -12894,19 +13137,19 @@ export interface components {
         SqlSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -12918,7 +13161,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -12929,13 +13172,13 @@ export interface components {
             url: string;
             /**
              * Password
-             * @description Password of the user, as it is; in `url` it would have to be percent-encoded. Write `${NAME}` to take it from a variable.
+             * @description Password in plain text; in `url` it would need percent-encoding. Use `${NAME}` to read it from an environment variable.
              * @default null
              */
             password: string | null;
             /**
              * Connect Timeout Ms
-             * @description How long a connection may take; with SQLite, how long to wait for a locked file.
+             * @description Connection timeout; with SQLite, how long to wait for a locked file.
              * @default 10000
              */
             connect_timeout_ms: number;
@@ -12952,19 +13195,19 @@ export interface components {
             type: "sql";
             /**
              * Mode
-             * @description `insert` adds a row for each event. `upsert` replaces the row with the same `key`. `sync` does so too, and deletes the row if `op` says so.
+             * @description `insert` adds a row for each event. `upsert` replaces the row with the same `key`. `sync` does the same, and deletes the row if `op` says so.
              * @default insert
              * @enum {string}
              */
             mode: "insert" | "upsert" | "sync";
             /**
              * Key
-             * @description `upsert`, `sync`: the columns that name a row; the table has a unique index of them.
+             * @description `upsert`, `sync`: columns that identify a row. The table needs a unique index on them.
              * @default null
              */
             key: string[] | null;
             /**
-             * @description `sync`: how events say that a row is deleted.
+             * @description `sync`: column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Operation"] | null;
@@ -12977,7 +13220,7 @@ export interface components {
             create: "never" | "if_missing" | "evolve";
             /**
              * Deliveries
-             * @description The table of batches that were delivered; in the schema of `table` unless it names one. It is created if it is missing.
+             * @description Table that records delivered batches; in the schema of `table` by default. It is created if missing.
              * @default penstock_deliveries
              */
             deliveries: string;
@@ -13003,13 +13246,13 @@ export interface components {
             url: string;
             /**
              * Password
-             * @description Password of the user, as it is; in `url` it would have to be percent-encoded. Write `${NAME}` to take it from a variable.
+             * @description Password in plain text; in `url` it would need percent-encoding. Use `${NAME}` to read it from an environment variable.
              * @default null
              */
             password: string | null;
             /**
              * Connect Timeout Ms
-             * @description How long a connection may take; with SQLite, how long to wait for a locked file.
+             * @description Connection timeout; with SQLite, how long to wait for a locked file.
              * @default 10000
              */
             connect_timeout_ms: number;
@@ -13033,20 +13276,20 @@ export interface components {
             query: string | null;
             /**
              * Mode
-             * @description Go on with new rows for ever, or read all rows once and complete.
+             * @description `incremental` keeps reading new rows; `snapshot` reads all rows once and completes.
              * @default incremental
              * @enum {string}
              */
             mode: "incremental" | "snapshot";
             /**
              * Column
-             * @description `incremental`: the column that grows with each new row, such as an id or the time of the last change. It should have an index. Rows with NULL in it are not read.
+             * @description `incremental`: a column that increases with each new row, such as an id or the time of the last change. It should be indexed. Rows with NULL in this column are not read.
              * @default null
              */
             column: string | null;
             /**
              * Key
-             * @description Columns that tell rows with the same value of `column` apart. Absent: the primary key of the table. A `query` needs it; `[]` says that `column` is unique.
+             * @description Columns that distinguish rows with the same value of `column`. Absent: the primary key of the table. A `query` needs it; `[]` says that `column` is unique.
              * @default null
              */
             key: string[] | null;
@@ -13058,19 +13301,19 @@ export interface components {
             schema: string | null;
             /**
              * Poll Ms
-             * @description How often to ask for new rows, if there were less than a page.
+             * @description Interval between queries for new rows, if the last query returned less than a full page.
              * @default 1000
              */
             poll_ms: number;
             /**
              * Page
-             * @description The most rows of one question.
+             * @description Maximum number of rows per query.
              * @default 10000
              */
             page: number;
             /**
              * Lag Ms
-             * @description `incremental`: how long to wait before rows are read. Transactions end in another order than they take numbers or times; one that takes longer than this may be missed.
+             * @description `incremental`: how long to wait before new rows are read. Transactions may commit in a different order than they get ids or times; rows of a transaction that takes longer than this may be missed.
              * @default 1000
              */
             lag_ms: number;
@@ -13091,21 +13334,21 @@ export interface components {
         SqlSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Url
@@ -13114,13 +13357,13 @@ export interface components {
             url: string;
             /**
              * Password
-             * @description Password of the user, as it is; in `url` it would have to be percent-encoded. Write `${NAME}` to take it from a variable.
+             * @description Password in plain text; in `url` it would need percent-encoding. Use `${NAME}` to read it from an environment variable.
              * @default null
              */
             password: string | null;
             /**
              * Connect Timeout Ms
-             * @description How long a connection may take; with SQLite, how long to wait for a locked file.
+             * @description Connection timeout; with SQLite, how long to wait for a locked file.
              * @default 10000
              */
             connect_timeout_ms: number;
@@ -13144,20 +13387,20 @@ export interface components {
             query: string | null;
             /**
              * Mode
-             * @description Go on with new rows for ever, or read all rows once and complete.
+             * @description `incremental` keeps reading new rows; `snapshot` reads all rows once and completes.
              * @default incremental
              * @enum {string}
              */
             mode: "incremental" | "snapshot";
             /**
              * Column
-             * @description `incremental`: the column that grows with each new row, such as an id or the time of the last change. It should have an index. Rows with NULL in it are not read.
+             * @description `incremental`: a column that increases with each new row, such as an id or the time of the last change. It should be indexed. Rows with NULL in this column are not read.
              * @default null
              */
             column: string | null;
             /**
              * Key
-             * @description Columns that tell rows with the same value of `column` apart. Absent: the primary key of the table. A `query` needs it; `[]` says that `column` is unique.
+             * @description Columns that distinguish rows with the same value of `column`. Absent: the primary key of the table. A `query` needs it; `[]` says that `column` is unique.
              * @default null
              */
             key: string[] | null;
@@ -13169,19 +13412,19 @@ export interface components {
             schema: string | null;
             /**
              * Poll Ms
-             * @description How often to ask for new rows, if there were less than a page.
+             * @description Interval between queries for new rows, if the last query returned less than a full page.
              * @default 1000
              */
             poll_ms: number;
             /**
              * Page
-             * @description The most rows of one question.
+             * @description Maximum number of rows per query.
              * @default 10000
              */
             page: number;
             /**
              * Lag Ms
-             * @description `incremental`: how long to wait before rows are read. Transactions end in another order than they take numbers or times; one that takes longer than this may be missed.
+             * @description `incremental`: how long to wait before new rows are read. Transactions may commit in a different order than they get ids or times; rows of a transaction that takes longer than this may be missed.
              * @default 1000
              */
             lag_ms: number;
@@ -13215,7 +13458,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -13256,21 +13499,21 @@ export interface components {
         StdinSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Format
@@ -13287,7 +13530,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -13327,45 +13570,45 @@ export interface components {
         StdoutSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
             /**
              * Stream
-             * @description Id of the Stream it subscribes to; with it the sink runs by itself.
+             * @description Id of the Stream to subscribe to. If set, the sink runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -13396,19 +13639,19 @@ export interface components {
         StdoutSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -13420,7 +13663,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -13445,7 +13688,7 @@ export interface components {
         StepExpectation: {
             /**
              * Equals
-             * @description Exactly these events, in this order; those that a window makes in any order.
+             * @description Exactly these events, in this order; events made by a window may be in any order.
              * @default null
              */
             equals: {
@@ -13453,7 +13696,7 @@ export interface components {
             }[] | null;
             /**
              * Contains
-             * @description Each of these is there. Fields that are not named may be anything.
+             * @description Each of these events is in the output. Fields that are not listed are ignored.
              * @default null
              */
             contains: {
@@ -13461,7 +13704,7 @@ export interface components {
             }[] | null;
             /**
              * Matches
-             * @description For each of these there is an event whose fields match: field → regular expression.
+             * @description For each entry, the output has an event whose fields match: field → regular expression.
              * @default null
              */
             matches: {
@@ -13469,19 +13712,19 @@ export interface components {
             }[] | null;
             /**
              * Count
-             * @description How many events there are.
+             * @description Number of events.
              * @default null
              */
             count: number | null;
             /**
              * Dropped
-             * @description How many events it drops.
+             * @description Number of events the step drops.
              * @default null
              */
             dropped: number | null;
             /**
              * Errors
-             * @description The events it fails on, and no others.
+             * @description Exactly the events that fail in this step.
              * @default null
              */
             errors: components["schemas"]["ExpectedError"][] | null;
@@ -13505,31 +13748,31 @@ export interface components {
             region: string | null;
             /**
              * Access Key
-             * @description ID of the access key. Absent: the credentials of the worker's environment or machine.
+             * @description Access key id. Absent: the credentials of the worker's environment or machine.
              * @default null
              */
             access_key: string | null;
             /**
              * Secret Key
-             * @description Its secret; write `${NAME}` to take it from a variable.
+             * @description Secret access key; use `${NAME}` to read it from an environment variable.
              * @default null
              */
             secret_key: string | null;
             /**
              * Session Token
-             * @description Token of temporary credentials; write `${NAME}`.
+             * @description Token of temporary credentials; use `${NAME}`.
              * @default null
              */
             session_token: string | null;
             /**
              * Path Style
-             * @description Whether the bucket is part of the URL's path rather than of its host. Absent: with `endpoint` only.
+             * @description Whether the bucket is part of the URL path instead of the host. Absent: only with `endpoint`.
              * @default null
              */
             path_style: boolean | null;
             /**
              * Options
-             * @description Further settings of Hadoop's file system, such as `fs.azure.account.key`; write `${NAME}` for secrets.
+             * @description Additional settings of the Hadoop file system, such as `fs.azure.account.key`; use `${NAME}` for secrets.
              */
             options?: {
                 [key: string]: string;
@@ -13542,25 +13785,25 @@ export interface components {
         StreamBuffer: {
             /**
              * Max Events
-             * @description Events the buffer holds.
+             * @description Maximum number of events in the buffer.
              * @default 100000
              */
             max_events: number;
             /**
              * Max Bytes
-             * @description Bytes the buffer holds.
+             * @description Maximum size of the buffer in bytes.
              * @default 67108864
              */
             max_bytes: number;
             /**
              * Max Unread
-             * @description There is no room for more than this many events that a reader has not read. Null: no such limit.
+             * @description Maximum number of events that a reader has not read. Null: unlimited.
              * @default null
              */
             max_unread: number | null;
             /**
              * Mode
-             * @description No room: make the producer wait, drop (counted), or wait and then drop.
+             * @description When the buffer is full: `block` makes producers wait, `drop` drops new events (counted), `timeout` makes producers wait and then drops.
              * @default block
              * @enum {string}
              */
@@ -13573,7 +13816,7 @@ export interface components {
             timeout_ms: number;
             /**
              * Spill
-             * @description Transient streams: overflow to disk before `mode` applies.
+             * @description Transient streams: spill to disk before `mode` applies.
              * @default false
              */
             spill: boolean;
@@ -13585,7 +13828,7 @@ export interface components {
         StreamDocument: {
             /**
              * Apiversion
-             * @description Version of the format.
+             * @description Version of the document format.
              * @default penstock/v1
              * @constant
              */
@@ -13613,19 +13856,19 @@ export interface components {
         StreamSinkBinding: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -13636,21 +13879,21 @@ export interface components {
             stream: string;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -13674,19 +13917,19 @@ export interface components {
         StreamSinkEntry: {
             /**
              * Deadline Ms
-             * @description A batch that is not acknowledged within this time, after all attempts, counts as not delivered. Time in which the sink asks to wait, or Spark computes the batch, does not count.
+             * @description A batch that is not acknowledged within this time, including retries, counts as not delivered. Time spent computing the batch or waiting at the request of the sink is not included.
              * @default 60000
              */
             deadline_ms: number;
             /**
              * Retries
-             * @description Further attempts after one that failed.
+             * @description Retries after a failed attempt.
              * @default 3
              */
             retries: number;
             /**
              * Backoff Ms
-             * @description Wait before the second attempt; doubles each time, with some chance.
+             * @description Wait before the first retry; doubles with each retry, with jitter.
              * @default 200
              */
             backoff_ms: number;
@@ -13698,7 +13941,7 @@ export interface components {
             id: string | null;
             /**
              * Required
-             * @description Whether `commit_policy: {mode: required}` waits for it.
+             * @description Whether `commit_policy: {mode: required}` waits for this sink.
              * @default true
              */
             required: boolean;
@@ -13740,19 +13983,19 @@ export interface components {
             stream: string;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
             /**
              * Until
-             * @description Where it ends, itself not included: a position as above; absent: it never ends.
+             * @description End position, exclusive; absent: the source never ends.
              * @default null
              */
             until: string | null;
             /**
              * Gap
-             * @description Events that are gone: skip and count them, or fail the pipeline.
+             * @description Handling of missing events: skip and count them, or fail the pipeline.
              * @default skip
              * @enum {string}
              */
@@ -13784,15 +14027,15 @@ export interface components {
             stream: string;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -13802,19 +14045,19 @@ export interface components {
             type: "stream";
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
             /**
              * Until
-             * @description Where it ends, itself not included: a position as above; absent: it never ends.
+             * @description End position, exclusive; absent: the source never ends.
              * @default null
              */
             until: string | null;
             /**
              * Gap
-             * @description Events that are gone: skip and count them, or fail the pipeline.
+             * @description Handling of missing events: skip and count them, or fail the pipeline.
              * @default skip
              * @enum {string}
              */
@@ -13850,7 +14093,7 @@ export interface components {
             buffer?: components["schemas"]["StreamBuffer"];
             /**
              * Storage
-             * @description Where the log lives.
+             * @description Storage of the log.
              * @default local
              * @enum {string}
              */
@@ -13861,7 +14104,7 @@ export interface components {
          * @description Listens for messages of syslog, in the forms of RFC 5424 and RFC 3164, by UDP, TCP or TLS.
          *
          *     Syslog has no acknowledgements. A message that the source has read is kept on disk right away; those that
-         *     are on their way when the process ends are lost, unless their sender finds out by itself. When the
+         *     are on their way when the process ends are lost, unless their sender notices. When the
          *     pipeline can't keep up, senders by TCP and TLS have to wait. Datagrams by UDP wait in a buffer of the
          *     system (`buffer_bytes`), and those that do not fit are counted as dropped by the pipeline's input stream.
          *
@@ -13879,43 +14122,43 @@ export interface components {
             type: "syslog";
             /**
              * Listen
-             * @description Where the worker listens, as `host:port`, such as 0.0.0.0:5514.
+             * @description Listen address of the worker, as `host:port`, such as 0.0.0.0:5514.
              */
             listen: string;
             /**
              * Transport
-             * @description How messages come.
+             * @description Transport protocol.
              * @default tcp
              * @enum {string}
              */
             transport: "udp" | "tcp" | "tls";
             /**
-             * @description Transport `tls`: the identity of the server.
+             * @description Transport `tls`: certificate of the server.
              * @default null
              */
             tls: components["schemas"]["ServerTls"] | null;
             /**
              * Framing
-             * @description Transports `tcp` and `tls`: how the end of a message is found (RFC 6587). `auto` decides by the first byte of a connection.
+             * @description Transports `tcp` and `tls`: message framing (RFC 6587). `auto` decides by the first byte of a connection.
              * @default auto
              * @enum {string}
              */
             framing: "auto" | "octet_counting" | "newline";
             /**
              * Timezone
-             * @description Time zone of times that have none (RFC 3164).
+             * @description Time zone of timestamps without one (RFC 3164).
              * @default UTC
              */
             timezone: string;
             /**
              * Max Bytes
-             * @description Transports `tcp` and `tls`: a message that is longer becomes several events.
+             * @description Transports `tcp` and `tls`: maximum size of a message; a longer one is split into several events.
              * @default 65536
              */
             max_bytes: number;
             /**
              * Buffer Bytes
-             * @description Transport `udp`: the buffer to ask the system for, which may grant less (`rmem_max`).
+             * @description Transport `udp`: requested receive buffer; the system may grant less (`rmem_max`).
              * @default 8388608
              */
             buffer_bytes: number;
@@ -13925,7 +14168,7 @@ export interface components {
          * @description Listens for messages of syslog, in the forms of RFC 5424 and RFC 3164, by UDP, TCP or TLS.
          *
          *     Syslog has no acknowledgements. A message that the source has read is kept on disk right away; those that
-         *     are on their way when the process ends are lost, unless their sender finds out by itself. When the
+         *     are on their way when the process ends are lost, unless their sender notices. When the
          *     pipeline can't keep up, senders by TCP and TLS have to wait. Datagrams by UDP wait in a buffer of the
          *     system (`buffer_bytes`), and those that do not fit are counted as dropped by the pipeline's input stream.
          *
@@ -13937,21 +14180,21 @@ export interface components {
         SyslogSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Type
@@ -13961,43 +14204,43 @@ export interface components {
             type: "syslog";
             /**
              * Listen
-             * @description Where the worker listens, as `host:port`, such as 0.0.0.0:5514.
+             * @description Listen address of the worker, as `host:port`, such as 0.0.0.0:5514.
              */
             listen: string;
             /**
              * Transport
-             * @description How messages come.
+             * @description Transport protocol.
              * @default tcp
              * @enum {string}
              */
             transport: "udp" | "tcp" | "tls";
             /**
-             * @description Transport `tls`: the identity of the server.
+             * @description Transport `tls`: certificate of the server.
              * @default null
              */
             tls: components["schemas"]["ServerTls"] | null;
             /**
              * Framing
-             * @description Transports `tcp` and `tls`: how the end of a message is found (RFC 6587). `auto` decides by the first byte of a connection.
+             * @description Transports `tcp` and `tls`: message framing (RFC 6587). `auto` decides by the first byte of a connection.
              * @default auto
              * @enum {string}
              */
             framing: "auto" | "octet_counting" | "newline";
             /**
              * Timezone
-             * @description Time zone of times that have none (RFC 3164).
+             * @description Time zone of timestamps without one (RFC 3164).
              * @default UTC
              */
             timezone: string;
             /**
              * Max Bytes
-             * @description Transports `tcp` and `tls`: a message that is longer becomes several events.
+             * @description Transports `tcp` and `tls`: maximum size of a message; a longer one is split into several events.
              * @default 65536
              */
             max_bytes: number;
             /**
              * Buffer Bytes
-             * @description Transport `udp`: the buffer to ask the system for, which may grant less (`rmem_max`).
+             * @description Transport `udp`: requested receive buffer; the system may grant less (`rmem_max`).
              * @default 8388608
              */
             buffer_bytes: number;
@@ -14009,7 +14252,7 @@ export interface components {
         TaskDocument: {
             /**
              * Apiversion
-             * @description Version of the format.
+             * @description Version of the document format.
              * @default penstock/v1
              * @constant
              */
@@ -14023,7 +14266,7 @@ export interface components {
             spec: components["schemas"]["TaskSpec"];
             /**
              * Status
-             * @description What it should do once it is saved, if it runs by itself.
+             * @description Desired status after saving, if the document runs on its own.
              * @default active
              * @enum {string}
              */
@@ -14041,7 +14284,7 @@ export interface components {
             stream: string;
             /**
              * When
-             * @description SQL condition that chooses the events; absent: all.
+             * @description SQL condition that selects events; absent: all events.
              * @default null
              */
             when: string | null;
@@ -14053,41 +14296,41 @@ export interface components {
         TaskSpec: {
             /**
              * Input
-             * @description Id of the Stream it reads; with it and `outputs` the task runs by itself.
+             * @description Id of the Stream to read. With `input` and `outputs` set, the task runs on its own.
              * @default null
              */
             input: string | null;
             /**
              * Position
-             * @description Where it begins: earliest, latest, offset:N or time:ISO 8601.
+             * @description Start position: earliest, latest, offset:N or time:ISO 8601.
              * @default earliest
              */
             position: string;
             /**
              * Processors
-             * @description Steps, in order.
+             * @description Processing steps, in order.
              */
             processors: (components["schemas"]["DecodeProcessorEntry"] | components["schemas"]["DedupeProcessorEntry"] | components["schemas"]["DropFieldsProcessorEntry"] | components["schemas"]["EncodeProcessorEntry"] | components["schemas"]["ExplodeProcessorEntry"] | components["schemas"]["FilterProcessorEntry"] | components["schemas"]["FlattenProcessorEntry"] | components["schemas"]["HttpProcessorEntry"] | components["schemas"]["JavascriptProcessorEntry"] | components["schemas"]["JoinProcessorEntry"] | components["schemas"]["LookupProcessorEntry"] | components["schemas"]["MapProcessorEntry"] | components["schemas"]["MaskProcessorEntry"] | components["schemas"]["OutboxProcessorEntry"] | components["schemas"]["PythonProcessorEntry"] | components["schemas"]["RenameProcessorEntry"] | components["schemas"]["RouteProcessorEntry"] | components["schemas"]["SampleProcessorEntry"] | components["schemas"]["SqlProcessorEntry"] | components["schemas"]["ThrottleProcessorEntry"] | components["schemas"]["ValidateProcessorEntry"] | components["schemas"]["WindowProcessorEntry"])[];
             /**
              * Outputs
-             * @description Streams it publishes to.
+             * @description Streams to publish to.
              */
             outputs?: components["schemas"]["TaskOutput"][];
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
             /**
              * Latency
-             * @description In place of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. Size and pace of micro-batches are chosen to keep it.
+             * @description Latency goal, instead of the thresholds of `batch`: the longest time from the append of an event to its acknowledgement by the sinks, such as 200ms. The size and frequency of micro-batches are adjusted to meet it.
              * @default null
              */
             latency: string | null;
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Tests
-             * @description Sample events and what is expected of them. To change them changes nothing of what runs.
+             * @description Test cases: sample events and expected results. Editing them doesn't affect running flows.
              */
             tests?: components["schemas"]["Case"][];
         };
@@ -14103,7 +14346,7 @@ export interface components {
         ThrottleProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -14115,19 +14358,19 @@ export interface components {
             type: "throttle";
             /**
              * Rate
-             * @description Events a second.
+             * @description Events per second.
              */
             rate: number;
             /**
              * Mode
-             * @description Whether events above the rate wait or are dropped.
+             * @description Whether to delay or drop events above the rate.
              * @default delay
              * @enum {string}
              */
             mode: "delay" | "drop";
             /**
              * Burst
-             * @description Events that may pass at once after a pause. Default: 1 with `delay`, those of a second with `drop`.
+             * @description Burst size after a pause. Default: 1 with `delay`, one second of events with `drop`.
              * @default null
              */
             burst: number | null;
@@ -14139,13 +14382,13 @@ export interface components {
         Tls: {
             /**
              * Ca File
-             * @description PEM file of trusted authorities. Absent: those of the system.
+             * @description PEM file of trusted certificate authorities. Absent: those of the system.
              * @default null
              */
             ca_file: string | null;
             /**
              * Certificate File
-             * @description PEM file with the client's private key and certificates, if the server asks for one.
+             * @description PEM file with the client's private key and certificates, if the server requires a client certificate.
              * @default null
              */
             certificate_file: string | null;
@@ -14157,14 +14400,14 @@ export interface components {
             key_password: string | null;
             /**
              * Verify Hostname
-             * @description Whether the name in the server's certificate must be that of its address.
+             * @description Whether the server's certificate must match its host name.
              * @default true
              */
             verify_hostname: boolean;
         };
         /**
          * ValidateProcessorEntry
-         * @description Checks events, by a JSON Schema or by conditions, and decides what becomes of those that fail.
+         * @description Checks events, by a JSON Schema or by conditions, and handles those that fail.
          *
          *     A condition is failed if it is false, NULL or raises an error. The JSON Schema is that of the event as one
          *     JSON object, in which columns that are NULL are missing; with `field` it is that of the JSON in this
@@ -14177,7 +14420,7 @@ export interface components {
         ValidateProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -14189,7 +14432,7 @@ export interface components {
             type: "validate";
             /**
              * Expectations
-             * @description Conditions that each event shall satisfy.
+             * @description Conditions that each event must satisfy.
              * @default null
              */
             expectations: components["schemas"]["Expectation"][] | null;
@@ -14209,7 +14452,7 @@ export interface components {
             field: string | null;
             /**
              * On Fail
-             * @description What becomes of an event that fails.
+             * @description What happens to an event that fails.
              * @default dead_letter
              * @enum {string}
              */
@@ -14222,31 +14465,61 @@ export interface components {
             tag: string;
         };
         /**
+         * VaultField
+         * @description A field of a secret in HashiCorp Vault or OpenBao.
+         */
+        VaultField: {
+            /**
+             * Mount
+             * @description Path of the key-value engine.
+             * @default secret
+             */
+            mount: string;
+            /**
+             * Path
+             * @description Path of the secret in the engine, such as `billing/database`.
+             */
+            path: string;
+            /**
+             * Field
+             * @description Field of that secret.
+             * @default value
+             */
+            field: string;
+            /**
+             * Kv
+             * @description Version of the key-value engine.
+             * @default 2
+             * @enum {integer}
+             */
+            kv: 1 | 2;
+        };
+        /**
          * Wal
          * @description The write-ahead log of a stream: durability, replay window and disk use.
          */
         Wal: {
             /**
              * Enabled
-             * @description `false` makes a transient stream: gone after a restart.
+             * @description `false` makes the stream transient: its events are lost in a restart.
              * @default true
              */
             enabled: boolean;
             /**
              * Retention Ms
-             * @description Keep closed segments this long, by append time; null: for ever.
+             * @description How long closed segments are kept, by append time; null: unlimited.
              * @default 604800000
              */
             retention_ms: number | null;
             /**
              * Retention Bytes
-             * @description Cap on bytes; the first limit reached wins.
+             * @description Maximum size in bytes; the first limit reached applies.
              * @default null
              */
             retention_bytes: number | null;
             /**
              * Max Segments
-             * @description Cap on the number of segment files.
+             * @description Maximum number of segment files.
              * @default 64
              */
             max_segments: number;
@@ -14277,7 +14550,7 @@ export interface components {
             sync: boolean;
             /**
              * On Full
-             * @description What a cap does to unread events.
+             * @description What happens to unread events when a limit is reached.
              * @default drop_oldest
              * @enum {string}
              */
@@ -14323,7 +14596,7 @@ export interface components {
         WebsocketSource: {
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -14336,7 +14609,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -14362,12 +14635,12 @@ export interface components {
             type: "websocket";
             /**
              * Url
-             * @description Address, as `ws://` or `wss://`.
+             * @description URL, `ws://` or `wss://`.
              */
             url: string;
             /**
              * Subscribe
-             * @description Messages to send after each connect: a text, or an object that is sent as JSON.
+             * @description Messages to send after each connect: text, or an object that is sent as JSON.
              */
             subscribe?: (string | {
                 [key: string]: unknown;
@@ -14380,12 +14653,12 @@ export interface components {
                 [key: string]: string;
             };
             /**
-             * @description How the handshake logs in.
+             * @description Authentication of the handshake.
              * @default null
              */
             auth: components["schemas"]["Auth"] | null;
             /**
-             * @description Certificates, if those of the machine do not do.
+             * @description TLS settings. Default: the certificates of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
@@ -14402,19 +14675,19 @@ export interface components {
             key: string | null;
             /**
              * Ping Ms
-             * @description Wait between pings. A server that does not answer one within this time is given up. 0: no pings.
+             * @description Ping interval. If a ping is not answered within this time, the connection is closed. 0: no pings.
              * @default 20000
              */
             ping_ms: number;
             /**
              * Timeout Ms
-             * @description How long to wait for the handshake.
+             * @description Timeout of the handshake.
              * @default 10000
              */
             timeout_ms: number;
             /**
              * Max Message Bytes
-             * @description A larger message ends the connection.
+             * @description Maximum size of a message; a larger one closes the connection.
              * @default 1048576
              */
             max_message_bytes: number;
@@ -14433,25 +14706,25 @@ export interface components {
         WebsocketSourceBinding: {
             /**
              * Stream
-             * @description Id of the Stream it publishes into; with it the source runs by itself.
+             * @description Id of the Stream to publish to. If set, the source runs on its own.
              * @default null
              */
             stream: string | null;
             /**
              * Auto Create Stream
-             * @description Make the stream with the defaults if it does not exist; without `stream`, it is called like the source.
+             * @description Create the stream with default settings if it doesn't exist; without `stream`, it is named after the source.
              * @default false
              */
             auto_create_stream: boolean;
-            /** @description When a batch is complete. */
+            /** @description When to close a batch. */
             batch?: components["schemas"]["Batch"];
-            /** @description What happens after a failure. */
+            /** @description Restart behavior after a failure. */
             restart?: components["schemas"]["Restart"];
-            /** @description Which workers may run it. */
+            /** @description Workers that may run this flow. */
             placement?: components["schemas"]["Placement"];
             /**
              * Format
-             * @description What the value of a message is.
+             * @description Format of the value of a message.
              * @default json
              * @enum {string}
              */
@@ -14464,7 +14737,7 @@ export interface components {
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: a message that does not fit: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
@@ -14490,12 +14763,12 @@ export interface components {
             type: "websocket";
             /**
              * Url
-             * @description Address, as `ws://` or `wss://`.
+             * @description URL, `ws://` or `wss://`.
              */
             url: string;
             /**
              * Subscribe
-             * @description Messages to send after each connect: a text, or an object that is sent as JSON.
+             * @description Messages to send after each connect: text, or an object that is sent as JSON.
              */
             subscribe?: (string | {
                 [key: string]: unknown;
@@ -14508,12 +14781,12 @@ export interface components {
                 [key: string]: string;
             };
             /**
-             * @description How the handshake logs in.
+             * @description Authentication of the handshake.
              * @default null
              */
             auth: components["schemas"]["Auth"] | null;
             /**
-             * @description Certificates, if those of the machine do not do.
+             * @description TLS settings. Default: the certificates of the system.
              * @default null
              */
             tls: components["schemas"]["Tls"] | null;
@@ -14530,19 +14803,19 @@ export interface components {
             key: string | null;
             /**
              * Ping Ms
-             * @description Wait between pings. A server that does not answer one within this time is given up. 0: no pings.
+             * @description Ping interval. If a ping is not answered within this time, the connection is closed. 0: no pings.
              * @default 20000
              */
             ping_ms: number;
             /**
              * Timeout Ms
-             * @description How long to wait for the handshake.
+             * @description Timeout of the handshake.
              * @default 10000
              */
             timeout_ms: number;
             /**
              * Max Message Bytes
-             * @description A larger message ends the connection.
+             * @description Maximum size of a message; a larger one closes the connection.
              * @default 1048576
              */
             max_message_bytes: number;
@@ -14578,7 +14851,7 @@ export interface components {
         WindowProcessorEntry: {
             /**
              * Id
-             * @description Unique in the pipeline; default: made from the type.
+             * @description Unique in the pipeline; default: derived from the type.
              * @default null
              */
             id: string | null;
@@ -14590,50 +14863,50 @@ export interface components {
             type: "window";
             /**
              * Kind
-             * @description How time is divided; `sliding` is another word for `hopping`.
+             * @description Kind of window; `sliding` is the same as `hopping`.
              * @default tumbling
              * @enum {string}
              */
             kind: "tumbling" | "hopping" | "sliding" | "session";
             /**
              * Time
-             * @description The column with the time of an event, of type TIMESTAMP; or `system`: when it was appended to its stream, or, for a source that is no stream, when it was read.
+             * @description Event time: a TIMESTAMP column, or `system`: when the event was appended to its stream or, for other sources, when it was read.
              * @default system
              */
             time: string;
             /**
              * Size
-             * @description How long a window is, such as 10s, 5m or 1h; not for sessions.
+             * @description Window size, such as 10s, 5m or 1h; not for sessions.
              * @default null
              */
             size: string | null;
             /**
              * Slide
-             * @description For hopping windows: how often one begins; at most `size`.
+             * @description For hopping windows: interval between window starts; at most `size`.
              * @default null
              */
             slide: string | null;
             /**
              * Gap
-             * @description For sessions: the pause that ends one.
+             * @description For sessions: gap that closes a session.
              * @default null
              */
             gap: string | null;
             /**
              * Offset
-             * @description By how much windows begin later, such as 6h for days from six to six.
+             * @description Shift of the window starts, such as 6h for days that start at 6:00.
              * @default 0s
              */
             offset: string;
             /**
              * Allowed Lateness
-             * @description How long a window waits for events that are late.
+             * @description How long a window waits for late events.
              * @default 0s
              */
             allowed_lateness: string;
             /**
              * Keys
-             * @description Columns whose values have windows of their own.
+             * @description Grouping columns: each combination of values has its own windows.
              */
             keys?: string[];
             /**
@@ -14646,19 +14919,19 @@ export interface components {
             } | null;
             /**
              * Emit
-             * @description What a window gives: its aggregates, or its events.
+             * @description Output of a window: its aggregates, or its events.
              * @default aggregates
              * @enum {string}
              */
             emit: "aggregates" | "events";
             /**
              * Late
-             * @description Id of a Stream without a schema that gets late events, as JSON.
+             * @description Id of a Stream without a schema for late events, as JSON.
              * @default null
              */
             late: string | null;
         };
-        AnyDocument: components["schemas"]["StreamDocument"] | components["schemas"]["SourceDocument"] | components["schemas"]["TaskDocument"] | components["schemas"]["SinkDocument"] | components["schemas"]["PipelineDocument"];
+        AnyDocument: components["schemas"]["SecretDocument"] | components["schemas"]["StreamDocument"] | components["schemas"]["SourceDocument"] | components["schemas"]["TaskDocument"] | components["schemas"]["SinkDocument"] | components["schemas"]["PipelineDocument"];
         /** @description Documents in one file. */
         Bundle: {
             /**
@@ -14673,7 +14946,7 @@ export interface components {
         Documents: components["schemas"]["AnyDocument"] | components["schemas"]["AnyDocument"][] | components["schemas"]["Bundle"];
     };
     responses: {
-        /** @description What was sent is not valid: all of its problems. */
+        /** @description The request is not valid: a list of all problems. */
         Error422: {
             headers: {
                 [name: string]: unknown;
@@ -14682,7 +14955,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description Something went wrong here; the message has the id under which it was logged. */
+        /** @description Internal error; the message has the id of the log entry. */
         Error500: {
             headers: {
                 [name: string]: unknown;
@@ -14700,7 +14973,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description There is no such thing. */
+        /** @description Not found. */
         Error404: {
             headers: {
                 [name: string]: unknown;
@@ -14718,7 +14991,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The body is of a type, or packed in a way, that cannot be read. */
+        /** @description The media type or encoding of the body is not supported. */
         Error415: {
             headers: {
                 [name: string]: unknown;
@@ -14736,7 +15009,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The request cannot be answered now: try again after `Retry-After` seconds. */
+        /** @description Temporarily unavailable: retry after `Retry-After` seconds. */
         Error503: {
             headers: {
                 [name: string]: unknown;
@@ -14754,7 +15027,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The present state forbids it. */
+        /** @description The current state doesn't allow this request. */
         Error409: {
             headers: {
                 [name: string]: unknown;
@@ -14763,7 +15036,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description `If-Match` names a revision that is no longer the current one. */
+        /** @description `If-Match` is not the current revision. */
         Error412: {
             headers: {
                 [name: string]: unknown;
@@ -14772,7 +15045,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description It took longer than it may. */
+        /** @description The request timed out. */
         Error408: {
             headers: {
                 [name: string]: unknown;
@@ -14781,7 +15054,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The stream is full and drops what comes, counted; come back after `Retry-After` seconds. */
+        /** @description The stream is full and drops new events, counted; retry after `Retry-After` seconds. */
         Error429: {
             headers: {
                 [name: string]: unknown;
@@ -14801,16 +15074,16 @@ export interface operations {
     readEvents: {
         parameters: {
             query?: {
-                /** @description Where to begin: `earliest`, `latest`, `offset:N` or `time:` and a moment in ISO 8601. Default: earliest. */
+                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and a time in ISO 8601. Default: earliest. */
                 position?: string | null;
-                /** @description In place of `position`: this many of the last events. */
+                /** @description Instead of `position`: this many of the most recent events. */
                 last?: number | null;
-                /** @description The most events to return. Default: 100, or `last`. */
+                /** @description Maximum number of events to return. Default: 100, or `last`. */
                 limit?: number | null;
             };
             header?: never;
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
             };
             cookie?: never;
@@ -14837,24 +15110,24 @@ export interface operations {
     appendEvents: {
         parameters: {
             query?: {
-                /** @description Whether nothing is kept if an event cannot be decoded. */
+                /** @description Store nothing if any event can't be decoded. */
                 atomic?: boolean | null;
-                /** @description The key of events that bring none. */
+                /** @description Key for events without a key. */
                 key?: string | null;
                 /** @description The source transaction that the events belong to. */
                 tx?: string | null;
                 /** @description Whether the transaction ends with them. */
                 tx_end?: boolean;
-                /** @description Name of the sender, so that a repeated batch is kept once. */
+                /** @description Name of the sender, so that a repeated batch is stored once. */
                 producer?: string | null;
-                /** @description The number of this batch of the producer: one for each batch, the same for a repeat. */
+                /** @description Number of this batch: unique per producer, the same for a repeat. */
                 batch?: number | null;
-                /** @description A later one of the same producer fences this one. */
+                /** @description Epoch of the producer. A higher epoch fences lower ones. */
                 epoch?: number;
             };
             header?: never;
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
             };
             cookie?: never;
@@ -14892,7 +15165,7 @@ export interface operations {
             401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
-            /** @description The present state forbids it. */
+            /** @description The current state doesn't allow this request. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -14904,7 +15177,7 @@ export interface operations {
             413: components["responses"]["Error413"];
             415: components["responses"]["Error415"];
             422: components["responses"]["Error422"];
-            /** @description The stream is full and drops what comes, counted; come back after `Retry-After` seconds. */
+            /** @description The stream is full and drops new events, counted; retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -14914,7 +15187,7 @@ export interface operations {
                 };
             };
             500: components["responses"]["Error500"];
-            /** @description The request cannot be answered now: try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable: retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14928,24 +15201,24 @@ export interface operations {
     ingest: {
         parameters: {
             query?: {
-                /** @description Whether nothing is kept if an event cannot be decoded. */
+                /** @description Store nothing if any event can't be decoded. */
                 atomic?: boolean | null;
-                /** @description The key of events that bring none. */
+                /** @description Key for events without a key. */
                 key?: string | null;
                 /** @description The source transaction that the events belong to. */
                 tx?: string | null;
                 /** @description Whether the transaction ends with them. */
                 tx_end?: boolean;
-                /** @description Name of the sender, so that a repeated batch is kept once. */
+                /** @description Name of the sender, so that a repeated batch is stored once. */
                 producer?: string | null;
-                /** @description The number of this batch of the producer: one for each batch, the same for a repeat. */
+                /** @description Number of this batch: unique per producer, the same for a repeat. */
                 batch?: number | null;
-                /** @description A later one of the same producer fences this one. */
+                /** @description Epoch of the producer. A higher epoch fences lower ones. */
                 epoch?: number;
             };
             header?: never;
             path: {
-                /** @description The id or the path of an `http` source, or the id of a pipeline that has one. */
+                /** @description Id or path of an `http` source, or id of a pipeline with an `http` source. */
                 source: string;
             };
             cookie?: never;
@@ -14983,7 +15256,7 @@ export interface operations {
             401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
-            /** @description The present state forbids it. */
+            /** @description The current state doesn't allow this request. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -14995,7 +15268,7 @@ export interface operations {
             413: components["responses"]["Error413"];
             415: components["responses"]["Error415"];
             422: components["responses"]["Error422"];
-            /** @description The stream is full and drops what comes, counted; come back after `Retry-After` seconds. */
+            /** @description The stream is full and drops new events, counted; retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -15005,7 +15278,7 @@ export interface operations {
                 };
             };
             500: components["responses"]["Error500"];
-            /** @description The request cannot be answered now: try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable: retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15100,7 +15373,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id, or how it begins. */
+                /** @description Id of the worker, or a prefix of it. */
                 worker: string;
             };
             cookie?: never;
@@ -15124,20 +15397,45 @@ export interface operations {
             503: components["responses"]["Error503"];
         };
     };
+    getClients: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Clients"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
     listPipelines: {
         parameters: {
             query?: {
-                /** @description Text in name, id or description. */
+                /** @description Only documents with this text in name, id or description. */
                 search?: string | null;
-                /** @description `key` or `key=value`; given more than once, all must match. */
+                /** @description `key` or `key=value`; if repeated, all must match. */
                 label?: string[];
-                /** @description `-` before it turns the order around. */
+                /** @description Sort order; prefix with `-` to reverse it. */
                 sort?: "name" | "-name" | "id" | "-id" | "created" | "-created" | "updated" | "-updated" | "status" | "-status";
-                /** @description At most this many. */
+                /** @description Maximum number of results. */
                 limit?: number;
-                /** @description Leave out this many at the start. */
+                /** @description Number of results to skip. */
                 offset?: number;
-                /** @description Only those that are so. */
+                /** @description Only documents with this status. */
                 status?: ("active" | "paused" | "completed" | "failed" | "stopped") | null;
             };
             header?: never;
@@ -15200,7 +15498,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15227,17 +15525,17 @@ export interface operations {
     replacePipeline: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15258,7 +15556,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -15283,11 +15581,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15314,17 +15612,17 @@ export interface operations {
     patchPipeline: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15346,7 +15644,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -15372,7 +15670,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15401,9 +15699,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The number of the revision. */
+                /** @description Number of the revision. */
                 number: number;
             };
             cookie?: never;
@@ -15430,14 +15728,14 @@ export interface operations {
     diffPipeline: {
         parameters: {
             query?: {
-                /** @description Default: the one before `to`. */
+                /** @description Default: the revision before `to`. */
                 from?: number | null;
-                /** @description Default: the current one. */
+                /** @description Default: the current revision. */
                 to?: number | null;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15464,17 +15762,17 @@ export interface operations {
     rollbackPipeline: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15484,14 +15782,14 @@ export interface operations {
                 "application/json": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
                 "application/yaml": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
@@ -15507,7 +15805,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipeInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -15533,7 +15831,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15570,7 +15868,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15600,7 +15898,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15630,7 +15928,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15660,7 +15958,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15690,7 +15988,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15720,7 +16018,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15748,9 +16046,9 @@ export interface operations {
     listPipelineDeadLetters: {
         parameters: {
             query?: {
-                /** @description Where to begin: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
+                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
                 position?: string;
-                /** @description The most letters to return. */
+                /** @description Maximum number of letters to return. */
                 limit?: number;
                 /** @description Only letters of this step or sink. */
                 step?: string | null;
@@ -15758,12 +16056,12 @@ export interface operations {
                 code?: string | null;
                 /** @description Only letters with this text in the event or the reason. */
                 contains?: string | null;
-                /** @description Only letters of this state. */
+                /** @description Only letters in this state. */
                 state?: ("new" | "replaying" | "replayed" | "discarded") | "all";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15793,7 +16091,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -15806,26 +16104,26 @@ export interface operations {
                      * @description Offsets of the letters.
                      */
                     offsets?: number[] | null;
-                    /** @description Which letters; with `offsets` only its `state` counts. */
+                    /** @description Filter for the letters; with `offsets` only its `state` is used. */
                     filter?: {
                         /**
                          * Step
-                         * @description Of this step or sink.
+                         * @description Only letters of this step or sink.
                          */
                         step?: string | null;
                         /**
                          * Code
-                         * @description With this code.
+                         * @description Only letters with this code.
                          */
                         code?: string | null;
                         /**
                          * Contains
-                         * @description With this text in the event or the reason.
+                         * @description Only letters with this text in the event or the reason.
                          */
                         contains?: string | null;
                         /**
                          * State
-                         * @description `new` is also what was begun and cut off; `replayed` replays once more.
+                         * @description `new` includes interrupted replays; `replayed` replays letters again.
                          * @default new
                          * @enum {string}
                          */
@@ -15833,26 +16131,26 @@ export interface operations {
                     } | null;
                     /**
                      * All
-                     * @description All letters that are new.
+                     * @description All new letters.
                      * @default false
                      */
                     all?: boolean;
                     /**
                      * From
-                     * @description Before the step that failed, or at the source.
+                     * @description Start at the step that failed, or at the source.
                      * @default step
                      * @enum {string}
                      */
                     from?: "step" | "start";
                     /**
                      * Position
-                     * @description Leave out letters before this.
+                     * @description Skip letters before this offset.
                      * @default 0
                      */
                     position?: number;
                     /**
                      * Limit
-                     * @description The most letters to replay.
+                     * @description Maximum number of letters to replay.
                      * @default 10000
                      */
                     limit?: number;
@@ -15869,26 +16167,26 @@ export interface operations {
                      * @description Offsets of the letters.
                      */
                     offsets?: number[] | null;
-                    /** @description Which letters; with `offsets` only its `state` counts. */
+                    /** @description Filter for the letters; with `offsets` only its `state` is used. */
                     filter?: {
                         /**
                          * Step
-                         * @description Of this step or sink.
+                         * @description Only letters of this step or sink.
                          */
                         step?: string | null;
                         /**
                          * Code
-                         * @description With this code.
+                         * @description Only letters with this code.
                          */
                         code?: string | null;
                         /**
                          * Contains
-                         * @description With this text in the event or the reason.
+                         * @description Only letters with this text in the event or the reason.
                          */
                         contains?: string | null;
                         /**
                          * State
-                         * @description `new` is also what was begun and cut off; `replayed` replays once more.
+                         * @description `new` includes interrupted replays; `replayed` replays letters again.
                          * @default new
                          * @enum {string}
                          */
@@ -15896,26 +16194,26 @@ export interface operations {
                     } | null;
                     /**
                      * All
-                     * @description All letters that are new.
+                     * @description All new letters.
                      * @default false
                      */
                     all?: boolean;
                     /**
                      * From
-                     * @description Before the step that failed, or at the source.
+                     * @description Start at the step that failed, or at the source.
                      * @default step
                      * @enum {string}
                      */
                     from?: "step" | "start";
                     /**
                      * Position
-                     * @description Leave out letters before this.
+                     * @description Skip letters before this offset.
                      * @default 0
                      */
                     position?: number;
                     /**
                      * Limit
-                     * @description The most letters to replay.
+                     * @description Maximum number of letters to replay.
                      * @default 10000
                      */
                     limit?: number;
@@ -15954,9 +16252,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -15986,9 +16284,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -15998,7 +16296,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * Event
-                     * @description The columns that the step is to be given.
+                     * @description Input columns of the step.
                      */
                     event: {
                         [key: string]: unknown;
@@ -16007,7 +16305,7 @@ export interface operations {
                 "application/yaml": {
                     /**
                      * Event
-                     * @description The columns that the step is to be given.
+                     * @description Input columns of the step.
                      */
                     event: {
                         [key: string]: unknown;
@@ -16041,9 +16339,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -16073,9 +16371,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -16103,14 +16401,14 @@ export interface operations {
     readPipelineLog: {
         parameters: {
             query?: {
-                /** @description The most lines to return; the newest ones. */
+                /** @description Maximum number of lines; the newest are returned. */
                 limit?: number;
-                /** @description Only lines that are at least so severe. */
+                /** @description Minimum severity. */
                 level?: "debug" | "info" | "warning" | "error";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16138,12 +16436,12 @@ export interface operations {
     followPipelineLog: {
         parameters: {
             query?: {
-                /** @description Only lines that are at least so severe. */
+                /** @description Minimum severity. */
                 level?: "debug" | "info" | "warning" | "error";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16173,7 +16471,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16203,9 +16501,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The id of the sink in its document. */
+                /** @description Id of the sink in its document. */
                 sink: string;
             };
             cookie?: never;
@@ -16235,7 +16533,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16245,17 +16543,17 @@ export interface operations {
                 "application/json": {
                     /**
                      * From
-                     * @description The first event: earliest, latest, offset:N or time:ISO 8601.
+                     * @description First event: earliest, latest, offset:N or time:ISO 8601.
                      */
                     from: string;
                     /**
                      * To
-                     * @description Where it ends, itself not included; by default the present end.
+                     * @description End of the range, exclusive. Default: the current end of the stream.
                      */
                     to?: string | null;
                     /**
                      * Sinks
-                     * @description `all` sinks of the flow, a list of their ids, or `{shadow: …}` with a sink of its own, such as `{type: file, …}` or `{type: stream, …}`: then no other sink gets the events.
+                     * @description `all` sinks of the flow, a list of their ids, or `{shadow: …}` with a separate sink, such as `{type: file, …}` or `{type: stream, …}`: then no other sink receives the events.
                      */
                     sinks: "all" | string[] | {
                         [key: string]: {
@@ -16264,30 +16562,30 @@ export interface operations {
                     };
                     /**
                      * Dry Run
-                     * @description Only count.
+                     * @description Only count the events.
                      * @default false
                      */
                     dry_run?: boolean;
                     /**
                      * Name
-                     * @description What the replay is called; by default `<name> replay N`.
+                     * @description Name of the replay. Default: `<name> replay N`.
                      */
                     name?: string | null;
                 };
                 "application/yaml": {
                     /**
                      * From
-                     * @description The first event: earliest, latest, offset:N or time:ISO 8601.
+                     * @description First event: earliest, latest, offset:N or time:ISO 8601.
                      */
                     from: string;
                     /**
                      * To
-                     * @description Where it ends, itself not included; by default the present end.
+                     * @description End of the range, exclusive. Default: the current end of the stream.
                      */
                     to?: string | null;
                     /**
                      * Sinks
-                     * @description `all` sinks of the flow, a list of their ids, or `{shadow: …}` with a sink of its own, such as `{type: file, …}` or `{type: stream, …}`: then no other sink gets the events.
+                     * @description `all` sinks of the flow, a list of their ids, or `{shadow: …}` with a separate sink, such as `{type: file, …}` or `{type: stream, …}`: then no other sink receives the events.
                      */
                     sinks: "all" | string[] | {
                         [key: string]: {
@@ -16296,13 +16594,13 @@ export interface operations {
                     };
                     /**
                      * Dry Run
-                     * @description Only count.
+                     * @description Only count the events.
                      * @default false
                      */
                     dry_run?: boolean;
                     /**
                      * Name
-                     * @description What the replay is called; by default `<name> replay N`.
+                     * @description Name of the replay. Default: `<name> replay N`.
                      */
                     name?: string | null;
                 };
@@ -16343,7 +16641,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16370,12 +16668,12 @@ export interface operations {
     tellPipelineStory: {
         parameters: {
             query: {
-                /** @description Of the event, in the stream that the flow reads. */
+                /** @description Offset of the event in the source stream. */
                 offset: number;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16404,15 +16702,15 @@ export interface operations {
     listStreams: {
         parameters: {
             query?: {
-                /** @description Text in name, id or description. */
+                /** @description Only documents with this text in name, id or description. */
                 search?: string | null;
-                /** @description `key` or `key=value`; given more than once, all must match. */
+                /** @description `key` or `key=value`; if repeated, all must match. */
                 label?: string[];
-                /** @description `-` before it turns the order around. */
+                /** @description Sort order; prefix with `-` to reverse it. */
                 sort?: "name" | "-name" | "id" | "-id" | "created" | "-created" | "updated" | "-updated";
-                /** @description At most this many. */
+                /** @description Maximum number of results. */
                 limit?: number;
-                /** @description Leave out this many at the start. */
+                /** @description Number of results to skip. */
                 offset?: number;
             };
             header?: never;
@@ -16475,7 +16773,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16502,17 +16800,17 @@ export interface operations {
     replaceStream: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16549,11 +16847,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16580,17 +16878,17 @@ export interface operations {
     patchStream: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16629,7 +16927,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16658,9 +16956,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The number of the revision. */
+                /** @description Number of the revision. */
                 number: number;
             };
             cookie?: never;
@@ -16687,14 +16985,14 @@ export interface operations {
     diffStream: {
         parameters: {
             query?: {
-                /** @description Default: the one before `to`. */
+                /** @description Default: the revision before `to`. */
                 from?: number | null;
-                /** @description Default: the current one. */
+                /** @description Default: the current revision. */
                 to?: number | null;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16721,17 +17019,17 @@ export interface operations {
     rollbackStream: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16741,14 +17039,14 @@ export interface operations {
                 "application/json": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
                 "application/yaml": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
@@ -16781,7 +17079,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16816,17 +17114,17 @@ export interface operations {
     listSources: {
         parameters: {
             query?: {
-                /** @description Text in name, id or description. */
+                /** @description Only documents with this text in name, id or description. */
                 search?: string | null;
-                /** @description `key` or `key=value`; given more than once, all must match. */
+                /** @description `key` or `key=value`; if repeated, all must match. */
                 label?: string[];
-                /** @description `-` before it turns the order around. */
+                /** @description Sort order; prefix with `-` to reverse it. */
                 sort?: "name" | "-name" | "id" | "-id" | "created" | "-created" | "updated" | "-updated" | "status" | "-status";
-                /** @description At most this many. */
+                /** @description Maximum number of results. */
                 limit?: number;
-                /** @description Leave out this many at the start. */
+                /** @description Number of results to skip. */
                 offset?: number;
-                /** @description Only those that are so. */
+                /** @description Only documents with this status. */
                 status?: ("active" | "paused" | "completed" | "failed" | "stopped") | null;
             };
             header?: never;
@@ -16889,7 +17187,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16916,17 +17214,17 @@ export interface operations {
     replaceSource: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -16947,7 +17245,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -16972,11 +17270,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17003,17 +17301,17 @@ export interface operations {
     patchSource: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17035,7 +17333,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -17061,7 +17359,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17090,9 +17388,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The number of the revision. */
+                /** @description Number of the revision. */
                 number: number;
             };
             cookie?: never;
@@ -17119,14 +17417,14 @@ export interface operations {
     diffSource: {
         parameters: {
             query?: {
-                /** @description Default: the one before `to`. */
+                /** @description Default: the revision before `to`. */
                 from?: number | null;
-                /** @description Default: the current one. */
+                /** @description Default: the current revision. */
                 to?: number | null;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17153,17 +17451,17 @@ export interface operations {
     rollbackSource: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17173,14 +17471,14 @@ export interface operations {
                 "application/json": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
                 "application/yaml": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
@@ -17196,7 +17494,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -17222,7 +17520,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17259,7 +17557,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17289,7 +17587,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17319,7 +17617,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17349,7 +17647,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17379,7 +17677,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17409,7 +17707,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17437,9 +17735,9 @@ export interface operations {
     listSourceDeadLetters: {
         parameters: {
             query?: {
-                /** @description Where to begin: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
+                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
                 position?: string;
-                /** @description The most letters to return. */
+                /** @description Maximum number of letters to return. */
                 limit?: number;
                 /** @description Only letters of this step or sink. */
                 step?: string | null;
@@ -17447,12 +17745,12 @@ export interface operations {
                 code?: string | null;
                 /** @description Only letters with this text in the event or the reason. */
                 contains?: string | null;
-                /** @description Only letters of this state. */
+                /** @description Only letters in this state. */
                 state?: ("new" | "replaying" | "replayed" | "discarded") | "all";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17482,7 +17780,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17495,26 +17793,26 @@ export interface operations {
                      * @description Offsets of the letters.
                      */
                     offsets?: number[] | null;
-                    /** @description Which letters; with `offsets` only its `state` counts. */
+                    /** @description Filter for the letters; with `offsets` only its `state` is used. */
                     filter?: {
                         /**
                          * Step
-                         * @description Of this step or sink.
+                         * @description Only letters of this step or sink.
                          */
                         step?: string | null;
                         /**
                          * Code
-                         * @description With this code.
+                         * @description Only letters with this code.
                          */
                         code?: string | null;
                         /**
                          * Contains
-                         * @description With this text in the event or the reason.
+                         * @description Only letters with this text in the event or the reason.
                          */
                         contains?: string | null;
                         /**
                          * State
-                         * @description `new` is also what was begun and cut off; `replayed` replays once more.
+                         * @description `new` includes interrupted replays; `replayed` replays letters again.
                          * @default new
                          * @enum {string}
                          */
@@ -17522,26 +17820,26 @@ export interface operations {
                     } | null;
                     /**
                      * All
-                     * @description All letters that are new.
+                     * @description All new letters.
                      * @default false
                      */
                     all?: boolean;
                     /**
                      * From
-                     * @description Before the step that failed, or at the source.
+                     * @description Start at the step that failed, or at the source.
                      * @default step
                      * @enum {string}
                      */
                     from?: "step" | "start";
                     /**
                      * Position
-                     * @description Leave out letters before this.
+                     * @description Skip letters before this offset.
                      * @default 0
                      */
                     position?: number;
                     /**
                      * Limit
-                     * @description The most letters to replay.
+                     * @description Maximum number of letters to replay.
                      * @default 10000
                      */
                     limit?: number;
@@ -17558,26 +17856,26 @@ export interface operations {
                      * @description Offsets of the letters.
                      */
                     offsets?: number[] | null;
-                    /** @description Which letters; with `offsets` only its `state` counts. */
+                    /** @description Filter for the letters; with `offsets` only its `state` is used. */
                     filter?: {
                         /**
                          * Step
-                         * @description Of this step or sink.
+                         * @description Only letters of this step or sink.
                          */
                         step?: string | null;
                         /**
                          * Code
-                         * @description With this code.
+                         * @description Only letters with this code.
                          */
                         code?: string | null;
                         /**
                          * Contains
-                         * @description With this text in the event or the reason.
+                         * @description Only letters with this text in the event or the reason.
                          */
                         contains?: string | null;
                         /**
                          * State
-                         * @description `new` is also what was begun and cut off; `replayed` replays once more.
+                         * @description `new` includes interrupted replays; `replayed` replays letters again.
                          * @default new
                          * @enum {string}
                          */
@@ -17585,26 +17883,26 @@ export interface operations {
                     } | null;
                     /**
                      * All
-                     * @description All letters that are new.
+                     * @description All new letters.
                      * @default false
                      */
                     all?: boolean;
                     /**
                      * From
-                     * @description Before the step that failed, or at the source.
+                     * @description Start at the step that failed, or at the source.
                      * @default step
                      * @enum {string}
                      */
                     from?: "step" | "start";
                     /**
                      * Position
-                     * @description Leave out letters before this.
+                     * @description Skip letters before this offset.
                      * @default 0
                      */
                     position?: number;
                     /**
                      * Limit
-                     * @description The most letters to replay.
+                     * @description Maximum number of letters to replay.
                      * @default 10000
                      */
                     limit?: number;
@@ -17643,9 +17941,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -17675,9 +17973,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -17687,7 +17985,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * Event
-                     * @description The columns that the step is to be given.
+                     * @description Input columns of the step.
                      */
                     event: {
                         [key: string]: unknown;
@@ -17696,7 +17994,7 @@ export interface operations {
                 "application/yaml": {
                     /**
                      * Event
-                     * @description The columns that the step is to be given.
+                     * @description Input columns of the step.
                      */
                     event: {
                         [key: string]: unknown;
@@ -17730,9 +18028,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -17762,9 +18060,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -17792,14 +18090,14 @@ export interface operations {
     readSourceLog: {
         parameters: {
             query?: {
-                /** @description The most lines to return; the newest ones. */
+                /** @description Maximum number of lines; the newest are returned. */
                 limit?: number;
-                /** @description Only lines that are at least so severe. */
+                /** @description Minimum severity. */
                 level?: "debug" | "info" | "warning" | "error";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17827,12 +18125,12 @@ export interface operations {
     followSourceLog: {
         parameters: {
             query?: {
-                /** @description Only lines that are at least so severe. */
+                /** @description Minimum severity. */
                 level?: "debug" | "info" | "warning" | "error";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17862,7 +18160,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -17892,9 +18190,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The id of the sink in its document. */
+                /** @description Id of the sink in its document. */
                 sink: string;
             };
             cookie?: never;
@@ -17922,17 +18220,17 @@ export interface operations {
     listTasks: {
         parameters: {
             query?: {
-                /** @description Text in name, id or description. */
+                /** @description Only documents with this text in name, id or description. */
                 search?: string | null;
-                /** @description `key` or `key=value`; given more than once, all must match. */
+                /** @description `key` or `key=value`; if repeated, all must match. */
                 label?: string[];
-                /** @description `-` before it turns the order around. */
+                /** @description Sort order; prefix with `-` to reverse it. */
                 sort?: "name" | "-name" | "id" | "-id" | "created" | "-created" | "updated" | "-updated" | "status" | "-status";
-                /** @description At most this many. */
+                /** @description Maximum number of results. */
                 limit?: number;
-                /** @description Leave out this many at the start. */
+                /** @description Number of results to skip. */
                 offset?: number;
-                /** @description Only those that are so. */
+                /** @description Only documents with this status. */
                 status?: ("active" | "paused" | "completed" | "failed" | "stopped") | null;
             };
             header?: never;
@@ -17995,7 +18293,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18022,17 +18320,17 @@ export interface operations {
     replaceTask: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18053,7 +18351,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -18078,11 +18376,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18109,17 +18407,17 @@ export interface operations {
     patchTask: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18141,7 +18439,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -18167,7 +18465,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18196,9 +18494,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The number of the revision. */
+                /** @description Number of the revision. */
                 number: number;
             };
             cookie?: never;
@@ -18225,14 +18523,14 @@ export interface operations {
     diffTask: {
         parameters: {
             query?: {
-                /** @description Default: the one before `to`. */
+                /** @description Default: the revision before `to`. */
                 from?: number | null;
-                /** @description Default: the current one. */
+                /** @description Default: the current revision. */
                 to?: number | null;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18259,17 +18557,17 @@ export interface operations {
     rollbackTask: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18279,14 +18577,14 @@ export interface operations {
                 "application/json": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
                 "application/yaml": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
@@ -18302,7 +18600,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -18328,7 +18626,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18365,7 +18663,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18395,7 +18693,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18425,7 +18723,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18455,7 +18753,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18485,7 +18783,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18515,7 +18813,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18543,9 +18841,9 @@ export interface operations {
     listTaskDeadLetters: {
         parameters: {
             query?: {
-                /** @description Where to begin: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
+                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
                 position?: string;
-                /** @description The most letters to return. */
+                /** @description Maximum number of letters to return. */
                 limit?: number;
                 /** @description Only letters of this step or sink. */
                 step?: string | null;
@@ -18553,12 +18851,12 @@ export interface operations {
                 code?: string | null;
                 /** @description Only letters with this text in the event or the reason. */
                 contains?: string | null;
-                /** @description Only letters of this state. */
+                /** @description Only letters in this state. */
                 state?: ("new" | "replaying" | "replayed" | "discarded") | "all";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18588,7 +18886,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18601,26 +18899,26 @@ export interface operations {
                      * @description Offsets of the letters.
                      */
                     offsets?: number[] | null;
-                    /** @description Which letters; with `offsets` only its `state` counts. */
+                    /** @description Filter for the letters; with `offsets` only its `state` is used. */
                     filter?: {
                         /**
                          * Step
-                         * @description Of this step or sink.
+                         * @description Only letters of this step or sink.
                          */
                         step?: string | null;
                         /**
                          * Code
-                         * @description With this code.
+                         * @description Only letters with this code.
                          */
                         code?: string | null;
                         /**
                          * Contains
-                         * @description With this text in the event or the reason.
+                         * @description Only letters with this text in the event or the reason.
                          */
                         contains?: string | null;
                         /**
                          * State
-                         * @description `new` is also what was begun and cut off; `replayed` replays once more.
+                         * @description `new` includes interrupted replays; `replayed` replays letters again.
                          * @default new
                          * @enum {string}
                          */
@@ -18628,26 +18926,26 @@ export interface operations {
                     } | null;
                     /**
                      * All
-                     * @description All letters that are new.
+                     * @description All new letters.
                      * @default false
                      */
                     all?: boolean;
                     /**
                      * From
-                     * @description Before the step that failed, or at the source.
+                     * @description Start at the step that failed, or at the source.
                      * @default step
                      * @enum {string}
                      */
                     from?: "step" | "start";
                     /**
                      * Position
-                     * @description Leave out letters before this.
+                     * @description Skip letters before this offset.
                      * @default 0
                      */
                     position?: number;
                     /**
                      * Limit
-                     * @description The most letters to replay.
+                     * @description Maximum number of letters to replay.
                      * @default 10000
                      */
                     limit?: number;
@@ -18664,26 +18962,26 @@ export interface operations {
                      * @description Offsets of the letters.
                      */
                     offsets?: number[] | null;
-                    /** @description Which letters; with `offsets` only its `state` counts. */
+                    /** @description Filter for the letters; with `offsets` only its `state` is used. */
                     filter?: {
                         /**
                          * Step
-                         * @description Of this step or sink.
+                         * @description Only letters of this step or sink.
                          */
                         step?: string | null;
                         /**
                          * Code
-                         * @description With this code.
+                         * @description Only letters with this code.
                          */
                         code?: string | null;
                         /**
                          * Contains
-                         * @description With this text in the event or the reason.
+                         * @description Only letters with this text in the event or the reason.
                          */
                         contains?: string | null;
                         /**
                          * State
-                         * @description `new` is also what was begun and cut off; `replayed` replays once more.
+                         * @description `new` includes interrupted replays; `replayed` replays letters again.
                          * @default new
                          * @enum {string}
                          */
@@ -18691,26 +18989,26 @@ export interface operations {
                     } | null;
                     /**
                      * All
-                     * @description All letters that are new.
+                     * @description All new letters.
                      * @default false
                      */
                     all?: boolean;
                     /**
                      * From
-                     * @description Before the step that failed, or at the source.
+                     * @description Start at the step that failed, or at the source.
                      * @default step
                      * @enum {string}
                      */
                     from?: "step" | "start";
                     /**
                      * Position
-                     * @description Leave out letters before this.
+                     * @description Skip letters before this offset.
                      * @default 0
                      */
                     position?: number;
                     /**
                      * Limit
-                     * @description The most letters to replay.
+                     * @description Maximum number of letters to replay.
                      * @default 10000
                      */
                     limit?: number;
@@ -18749,9 +19047,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -18781,9 +19079,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -18793,7 +19091,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * Event
-                     * @description The columns that the step is to be given.
+                     * @description Input columns of the step.
                      */
                     event: {
                         [key: string]: unknown;
@@ -18802,7 +19100,7 @@ export interface operations {
                 "application/yaml": {
                     /**
                      * Event
-                     * @description The columns that the step is to be given.
+                     * @description Input columns of the step.
                      */
                     event: {
                         [key: string]: unknown;
@@ -18836,9 +19134,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -18868,9 +19166,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -18898,14 +19196,14 @@ export interface operations {
     readTaskLog: {
         parameters: {
             query?: {
-                /** @description The most lines to return; the newest ones. */
+                /** @description Maximum number of lines; the newest are returned. */
                 limit?: number;
-                /** @description Only lines that are at least so severe. */
+                /** @description Minimum severity. */
                 level?: "debug" | "info" | "warning" | "error";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18933,12 +19231,12 @@ export interface operations {
     followTaskLog: {
         parameters: {
             query?: {
-                /** @description Only lines that are at least so severe. */
+                /** @description Minimum severity. */
                 level?: "debug" | "info" | "warning" | "error";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18968,7 +19266,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -18998,9 +19296,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The id of the sink in its document. */
+                /** @description Id of the sink in its document. */
                 sink: string;
             };
             cookie?: never;
@@ -19030,7 +19328,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19040,17 +19338,17 @@ export interface operations {
                 "application/json": {
                     /**
                      * From
-                     * @description The first event: earliest, latest, offset:N or time:ISO 8601.
+                     * @description First event: earliest, latest, offset:N or time:ISO 8601.
                      */
                     from: string;
                     /**
                      * To
-                     * @description Where it ends, itself not included; by default the present end.
+                     * @description End of the range, exclusive. Default: the current end of the stream.
                      */
                     to?: string | null;
                     /**
                      * Sinks
-                     * @description `all` sinks of the flow, a list of their ids, or `{shadow: …}` with a sink of its own, such as `{type: file, …}` or `{type: stream, …}`: then no other sink gets the events.
+                     * @description `all` sinks of the flow, a list of their ids, or `{shadow: …}` with a separate sink, such as `{type: file, …}` or `{type: stream, …}`: then no other sink receives the events.
                      */
                     sinks: "all" | string[] | {
                         [key: string]: {
@@ -19059,30 +19357,30 @@ export interface operations {
                     };
                     /**
                      * Dry Run
-                     * @description Only count.
+                     * @description Only count the events.
                      * @default false
                      */
                     dry_run?: boolean;
                     /**
                      * Name
-                     * @description What the replay is called; by default `<name> replay N`.
+                     * @description Name of the replay. Default: `<name> replay N`.
                      */
                     name?: string | null;
                 };
                 "application/yaml": {
                     /**
                      * From
-                     * @description The first event: earliest, latest, offset:N or time:ISO 8601.
+                     * @description First event: earliest, latest, offset:N or time:ISO 8601.
                      */
                     from: string;
                     /**
                      * To
-                     * @description Where it ends, itself not included; by default the present end.
+                     * @description End of the range, exclusive. Default: the current end of the stream.
                      */
                     to?: string | null;
                     /**
                      * Sinks
-                     * @description `all` sinks of the flow, a list of their ids, or `{shadow: …}` with a sink of its own, such as `{type: file, …}` or `{type: stream, …}`: then no other sink gets the events.
+                     * @description `all` sinks of the flow, a list of their ids, or `{shadow: …}` with a separate sink, such as `{type: file, …}` or `{type: stream, …}`: then no other sink receives the events.
                      */
                     sinks: "all" | string[] | {
                         [key: string]: {
@@ -19091,13 +19389,13 @@ export interface operations {
                     };
                     /**
                      * Dry Run
-                     * @description Only count.
+                     * @description Only count the events.
                      * @default false
                      */
                     dry_run?: boolean;
                     /**
                      * Name
-                     * @description What the replay is called; by default `<name> replay N`.
+                     * @description Name of the replay. Default: `<name> replay N`.
                      */
                     name?: string | null;
                 };
@@ -19138,7 +19436,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19165,12 +19463,12 @@ export interface operations {
     tellTaskStory: {
         parameters: {
             query: {
-                /** @description Of the event, in the stream that the flow reads. */
+                /** @description Offset of the event in the source stream. */
                 offset: number;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19199,17 +19497,17 @@ export interface operations {
     listSinks: {
         parameters: {
             query?: {
-                /** @description Text in name, id or description. */
+                /** @description Only documents with this text in name, id or description. */
                 search?: string | null;
-                /** @description `key` or `key=value`; given more than once, all must match. */
+                /** @description `key` or `key=value`; if repeated, all must match. */
                 label?: string[];
-                /** @description `-` before it turns the order around. */
+                /** @description Sort order; prefix with `-` to reverse it. */
                 sort?: "name" | "-name" | "id" | "-id" | "created" | "-created" | "updated" | "-updated" | "status" | "-status";
-                /** @description At most this many. */
+                /** @description Maximum number of results. */
                 limit?: number;
-                /** @description Leave out this many at the start. */
+                /** @description Number of results to skip. */
                 offset?: number;
-                /** @description Only those that are so. */
+                /** @description Only documents with this status. */
                 status?: ("active" | "paused" | "completed" | "failed" | "stopped") | null;
             };
             header?: never;
@@ -19272,7 +19570,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19299,17 +19597,17 @@ export interface operations {
     replaceSink: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19330,7 +19628,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -19355,11 +19653,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19386,17 +19684,17 @@ export interface operations {
     patchSink: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19418,7 +19716,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -19444,7 +19742,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19473,9 +19771,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The number of the revision. */
+                /** @description Number of the revision. */
                 number: number;
             };
             cookie?: never;
@@ -19502,14 +19800,14 @@ export interface operations {
     diffSink: {
         parameters: {
             query?: {
-                /** @description Default: the one before `to`. */
+                /** @description Default: the revision before `to`. */
                 from?: number | null;
-                /** @description Default: the current one. */
+                /** @description Default: the current revision. */
                 to?: number | null;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19536,17 +19834,17 @@ export interface operations {
     rollbackSink: {
         parameters: {
             query?: {
-                /** @description Accept that what the flow remembers, or its place in the source, is lost. */
+                /** @description Accept that the flow loses state or its position in the source. */
                 accept_reset?: boolean;
-                /** @description With an accepted reset, where to begin in the stream; by default where the flow is now. */
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
                 from?: string | null;
             };
             header?: {
-                /** @description The ETag of the revision that the change is meant for. */
+                /** @description ETag of the revision that the change is based on. */
                 "if-match"?: string | null;
             };
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19556,14 +19854,14 @@ export interface operations {
                 "application/json": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
                 "application/yaml": {
                     /**
                      * Revision
-                     * @description The revision whose content becomes the newest one.
+                     * @description Revision to roll back to.
                      */
                     revision: number;
                 };
@@ -19579,7 +19877,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunnableInfo"];
                 };
             };
-            /** @description It is saved, and has not been shown to run yet: `Location` is where to look. `running_revision` is `revision` once it does; if it does not start, the revision before it comes back, with an `error`. */
+            /** @description Saved, but not confirmed to run yet: poll `Location`. `running_revision` equals `revision` once the new revision runs; if it fails to start, it is rolled back to the previous revision, with an `error`. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -19605,7 +19903,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19642,7 +19940,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19672,7 +19970,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19702,7 +20000,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19732,7 +20030,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19762,7 +20060,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19792,7 +20090,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19820,9 +20118,9 @@ export interface operations {
     listSinkDeadLetters: {
         parameters: {
             query?: {
-                /** @description Where to begin: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
+                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
                 position?: string;
-                /** @description The most letters to return. */
+                /** @description Maximum number of letters to return. */
                 limit?: number;
                 /** @description Only letters of this step or sink. */
                 step?: string | null;
@@ -19830,12 +20128,12 @@ export interface operations {
                 code?: string | null;
                 /** @description Only letters with this text in the event or the reason. */
                 contains?: string | null;
-                /** @description Only letters of this state. */
+                /** @description Only letters in this state. */
                 state?: ("new" | "replaying" | "replayed" | "discarded") | "all";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19865,7 +20163,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -19878,26 +20176,26 @@ export interface operations {
                      * @description Offsets of the letters.
                      */
                     offsets?: number[] | null;
-                    /** @description Which letters; with `offsets` only its `state` counts. */
+                    /** @description Filter for the letters; with `offsets` only its `state` is used. */
                     filter?: {
                         /**
                          * Step
-                         * @description Of this step or sink.
+                         * @description Only letters of this step or sink.
                          */
                         step?: string | null;
                         /**
                          * Code
-                         * @description With this code.
+                         * @description Only letters with this code.
                          */
                         code?: string | null;
                         /**
                          * Contains
-                         * @description With this text in the event or the reason.
+                         * @description Only letters with this text in the event or the reason.
                          */
                         contains?: string | null;
                         /**
                          * State
-                         * @description `new` is also what was begun and cut off; `replayed` replays once more.
+                         * @description `new` includes interrupted replays; `replayed` replays letters again.
                          * @default new
                          * @enum {string}
                          */
@@ -19905,26 +20203,26 @@ export interface operations {
                     } | null;
                     /**
                      * All
-                     * @description All letters that are new.
+                     * @description All new letters.
                      * @default false
                      */
                     all?: boolean;
                     /**
                      * From
-                     * @description Before the step that failed, or at the source.
+                     * @description Start at the step that failed, or at the source.
                      * @default step
                      * @enum {string}
                      */
                     from?: "step" | "start";
                     /**
                      * Position
-                     * @description Leave out letters before this.
+                     * @description Skip letters before this offset.
                      * @default 0
                      */
                     position?: number;
                     /**
                      * Limit
-                     * @description The most letters to replay.
+                     * @description Maximum number of letters to replay.
                      * @default 10000
                      */
                     limit?: number;
@@ -19941,26 +20239,26 @@ export interface operations {
                      * @description Offsets of the letters.
                      */
                     offsets?: number[] | null;
-                    /** @description Which letters; with `offsets` only its `state` counts. */
+                    /** @description Filter for the letters; with `offsets` only its `state` is used. */
                     filter?: {
                         /**
                          * Step
-                         * @description Of this step or sink.
+                         * @description Only letters of this step or sink.
                          */
                         step?: string | null;
                         /**
                          * Code
-                         * @description With this code.
+                         * @description Only letters with this code.
                          */
                         code?: string | null;
                         /**
                          * Contains
-                         * @description With this text in the event or the reason.
+                         * @description Only letters with this text in the event or the reason.
                          */
                         contains?: string | null;
                         /**
                          * State
-                         * @description `new` is also what was begun and cut off; `replayed` replays once more.
+                         * @description `new` includes interrupted replays; `replayed` replays letters again.
                          * @default new
                          * @enum {string}
                          */
@@ -19968,26 +20266,26 @@ export interface operations {
                     } | null;
                     /**
                      * All
-                     * @description All letters that are new.
+                     * @description All new letters.
                      * @default false
                      */
                     all?: boolean;
                     /**
                      * From
-                     * @description Before the step that failed, or at the source.
+                     * @description Start at the step that failed, or at the source.
                      * @default step
                      * @enum {string}
                      */
                     from?: "step" | "start";
                     /**
                      * Position
-                     * @description Leave out letters before this.
+                     * @description Skip letters before this offset.
                      * @default 0
                      */
                     position?: number;
                     /**
                      * Limit
-                     * @description The most letters to replay.
+                     * @description Maximum number of letters to replay.
                      * @default 10000
                      */
                     limit?: number;
@@ -20026,9 +20324,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -20058,9 +20356,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -20070,7 +20368,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * Event
-                     * @description The columns that the step is to be given.
+                     * @description Input columns of the step.
                      */
                     event: {
                         [key: string]: unknown;
@@ -20079,7 +20377,7 @@ export interface operations {
                 "application/yaml": {
                     /**
                      * Event
-                     * @description The columns that the step is to be given.
+                     * @description Input columns of the step.
                      */
                     event: {
                         [key: string]: unknown;
@@ -20113,9 +20411,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -20145,9 +20443,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The offset of the letter in its stream. */
+                /** @description Offset of the letter in its stream. */
                 offset: number;
             };
             cookie?: never;
@@ -20175,14 +20473,14 @@ export interface operations {
     readSinkLog: {
         parameters: {
             query?: {
-                /** @description The most lines to return; the newest ones. */
+                /** @description Maximum number of lines; the newest are returned. */
                 limit?: number;
-                /** @description Only lines that are at least so severe. */
+                /** @description Minimum severity. */
                 level?: "debug" | "info" | "warning" | "error";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -20210,12 +20508,12 @@ export interface operations {
     followSinkLog: {
         parameters: {
             query?: {
-                /** @description Only lines that are at least so severe. */
+                /** @description Minimum severity. */
                 level?: "debug" | "info" | "warning" | "error";
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -20245,7 +20543,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -20275,9 +20573,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
-                /** @description The id of the sink in its document. */
+                /** @description Id of the sink in its document. */
                 sink: string;
             };
             cookie?: never;
@@ -20302,20 +20600,432 @@ export interface operations {
             503: components["responses"]["Error503"];
         };
     };
+    listSecrets: {
+        parameters: {
+            query?: {
+                /** @description Only documents with this text in name, id or description. */
+                search?: string | null;
+                /** @description `key` or `key=value`; if repeated, all must match. */
+                label?: string[];
+                /** @description Sort order; prefix with `-` to reverse it. */
+                sort?: "name" | "-name" | "id" | "-id" | "created" | "-created" | "updated" | "-updated";
+                /** @description Maximum number of results. */
+                limit?: number;
+                /** @description Number of results to skip. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentPage"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    createSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SecretDocument"];
+                "application/yaml": components["schemas"]["SecretDocument"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentInfo"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentInfo"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    replaceSecret: {
+        parameters: {
+            query?: {
+                /** @description Accept that the flow loses state or its position in the source. */
+                accept_reset?: boolean;
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
+                from?: string | null;
+            };
+            header?: {
+                /** @description ETag of the revision that the change is based on. */
+                "if-match"?: string | null;
+            };
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SecretDocument"];
+                "application/yaml": components["schemas"]["SecretDocument"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentInfo"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            412: components["responses"]["Error412"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    deleteSecret: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description ETag of the revision that the change is based on. */
+                "if-match"?: string | null;
+            };
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            412: components["responses"]["Error412"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    patchSecret: {
+        parameters: {
+            query?: {
+                /** @description Accept that the flow loses state or its position in the source. */
+                accept_reset?: boolean;
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
+                from?: string | null;
+            };
+            header?: {
+                /** @description ETag of the revision that the change is based on. */
+                "if-match"?: string | null;
+            };
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/merge-patch+json": Record<string, never>;
+                "application/json": Record<string, never>;
+                "application/yaml": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentInfo"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            412: components["responses"]["Error412"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listSecretRevisions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevisionSummary"][];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getSecretRevision: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+                /** @description Number of the revision. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevisionInfo"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    diffSecret: {
+        parameters: {
+            query?: {
+                /** @description Default: the revision before `to`. */
+                from?: number | null;
+                /** @description Default: the current revision. */
+                to?: number | null;
+            };
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DiffInfo"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    rollbackSecret: {
+        parameters: {
+            query?: {
+                /** @description Accept that the flow loses state or its position in the source. */
+                accept_reset?: boolean;
+                /** @description With an accepted reset, the start position in the stream. Default: the current position of the flow. */
+                from?: string | null;
+            };
+            header?: {
+                /** @description ETag of the revision that the change is based on. */
+                "if-match"?: string | null;
+            };
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Revision
+                     * @description Revision to roll back to.
+                     */
+                    revision: number;
+                };
+                "application/yaml": {
+                    /**
+                     * Revision
+                     * @description Revision to roll back to.
+                     */
+                    revision: number;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentInfo"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            412: components["responses"]["Error412"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    planSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+                "application/yaml": Record<string, never>;
+                "application/merge-patch+json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EditPlanView"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
     tailStream: {
         parameters: {
             query?: {
-                /** @description Where to begin: `earliest`, `latest`, `offset:N` or `time:` and a moment in ISO 8601. */
+                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and a time in ISO 8601. */
                 position?: string;
                 /** @description Only events whose JSON contains this text. */
                 filter?: string | null;
             };
             header?: {
-                /** @description The offset to go on with, in place of `position`. */
+                /** @description Offset to continue at, instead of `position`. */
                 "last-event-id"?: number | null;
             };
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
             };
             cookie?: never;
@@ -20344,7 +21054,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
             };
             cookie?: never;
@@ -20373,9 +21083,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
-                /** @description As `stats` names it. */
+                /** @description Name of the reader, as in `stats`. */
                 reader: string;
             };
             cookie?: never;
@@ -20403,7 +21113,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
             };
             cookie?: never;
@@ -20432,7 +21142,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
             };
             cookie?: never;
@@ -20442,7 +21152,7 @@ export interface operations {
                 "application/json": {
                     /**
                      * To
-                     * @description The storage that is to keep the stream.
+                     * @description Target storage.
                      * @constant
                      */
                     to: "kafka";
@@ -20450,7 +21160,7 @@ export interface operations {
                 "application/yaml": {
                     /**
                      * To
-                     * @description The storage that is to keep the stream.
+                     * @description Target storage.
                      * @constant
                      */
                     to: "kafka";
@@ -20483,7 +21193,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
             };
             cookie?: never;
@@ -20602,11 +21312,11 @@ export interface operations {
     importBundle: {
         parameters: {
             query?: {
-                /** @description `replace` also deletes every document that the bundle does not have. */
+                /** @description `replace` also deletes every document that is not in the bundle. */
                 mode?: "merge" | "replace";
-                /** @description Only report what would change. */
+                /** @description Only report the changes. */
                 dry_run?: boolean;
-                /** @description Accept that flows lose what they remember, or their place. */
+                /** @description Accept that flows lose state or their position. */
                 accept_reset?: boolean;
             };
             header?: never;
@@ -20702,7 +21412,7 @@ export interface operations {
             header?: never;
             path: {
                 role: "source" | "sink";
-                /** @description The type, as documents name it. */
+                /** @description The type, as used in documents. */
                 type: string;
             };
             cookie?: never;
@@ -20756,7 +21466,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The type, as documents name it. */
+                /** @description The type, as used in documents. */
                 type: string;
             };
             cookie?: never;
@@ -20785,7 +21495,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The type, as documents name it. */
+                /** @description The type, as used in documents. */
                 type: string;
             };
             cookie?: never;
@@ -20809,6 +21519,7 @@ export interface operations {
             401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
+            408: components["responses"]["Error408"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -20867,11 +21578,11 @@ export interface operations {
     followEvents: {
         parameters: {
             query?: {
-                /** @description Id of the last event known. */
+                /** @description Id of the last event received. */
                 after?: number | null;
             };
             header?: {
-                /** @description As `after`; sent by a browser that reconnects. */
+                /** @description Same as `after`; sent by a browser that reconnects. */
                 "last-event-id"?: number | null;
             };
             path?: never;
@@ -20973,7 +21684,7 @@ export interface operations {
     getHistory: {
         parameters: {
             query?: {
-                /** @description How far back. */
+                /** @description Time range. */
                 minutes?: number;
             };
             header?: never;
@@ -21001,12 +21712,12 @@ export interface operations {
     getStreamHistory: {
         parameters: {
             query?: {
-                /** @description How far back. */
+                /** @description Time range. */
                 minutes?: number;
             };
             header?: never;
             path: {
-                /** @description The name or the id of a stream; also `<pipeline>.in`, what was pushed to a pipeline, and `<stream>.dead`, what did not fit a typed stream. */
+                /** @description Name or id of a stream; also `<pipeline>.in`, the events pushed to a pipeline, and `<stream>.dead`, events that didn't match the schema of a typed stream. */
                 name: string;
             };
             cookie?: never;
@@ -21033,12 +21744,12 @@ export interface operations {
     getPipelineHistory: {
         parameters: {
             query?: {
-                /** @description How far back. */
+                /** @description Time range. */
                 minutes?: number;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -21066,12 +21777,12 @@ export interface operations {
     getSourceHistory: {
         parameters: {
             query?: {
-                /** @description How far back. */
+                /** @description Time range. */
                 minutes?: number;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -21099,12 +21810,12 @@ export interface operations {
     getTaskHistory: {
         parameters: {
             query?: {
-                /** @description How far back. */
+                /** @description Time range. */
                 minutes?: number;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;
@@ -21132,12 +21843,12 @@ export interface operations {
     getSinkHistory: {
         parameters: {
             query?: {
-                /** @description How far back. */
+                /** @description Time range. */
                 minutes?: number;
             };
             header?: never;
             path: {
-                /** @description The name or the id. */
+                /** @description Name or id. */
                 name: string;
             };
             cookie?: never;

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { NOBODY, session } from "#/test/people";
+import { NO_SESSION, session } from "#/test/people";
 import { of, refused, serve } from "#/test/server";
 import { api, reach } from "./client";
 import { includes, takeSession } from "./session";
@@ -23,7 +23,7 @@ describe("requests of a session", () => {
   });
 
   it("carry none where there is no session", async () => {
-    takeSession({ ...NOBODY, authentication: "off" });
+    takeSession({ ...NO_SESSION, authentication: "off" });
     const asked = serve({ "DELETE /streams/a": null });
     await api.DELETE("/streams/{name}", { params: { path: { name: "a" } } });
     expect(asked[0]!.headers.has(TOKEN)).toBe(false);

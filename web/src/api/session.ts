@@ -53,10 +53,10 @@ export function useKnownSession(): Session | null {
 
 /** Who uses the app, in pages that are shown only once that is known. */
 export function useSession(): Session {
-  return useKnownSession() ?? NOBODY;
+  return useKnownSession() ?? NO_SESSION;
 }
 
-const NOBODY: Session = { authentication: "on", user: null, csrf: null, oidc: null, setup: false };
+const NO_SESSION: Session = { authentication: "on", user: null, csrf: null, oidc: null, setup: false };
 
 /** The user of a session; null if somebody has to log in first. */
 export const userOf = ({ authentication, user }: Session): SessionUser | null =>

@@ -7,12 +7,12 @@ import { Failure } from "#/components/Problems";
 export function Broken() {
   const error = useRouteError();
   return (
-    <Page title="This page has failed">
+    <Page title="This page could not be displayed">
       <Failure error={error} />
       <Group>
         <Button onClick={() => window.location.reload()}>Load it again</Button>
         <Button component={Link} to="/" variant="default">
-          To the overview
+          Go to the overview
         </Button>
       </Group>
     </Page>
@@ -21,16 +21,16 @@ export function Broken() {
 
 export function NotFound() {
   return (
-    <Page title="Nothing here">
+    <Page title="Page not found">
       <Empty
-        title="There is no such page"
+        title="This page doesn't exist"
         action={
           <Button component={Link} to="/">
-            To the overview
+            Go to the overview
           </Button>
         }
       >
-        Ctrl K finds every document and every page by its name.
+        Press Ctrl K to find any page or document by name.
       </Empty>
     </Page>
   );

@@ -9,7 +9,7 @@ export function ConnectionBanner() {
   const connection = useConnection();
   const lost = useRef(false);
   useEffect(() => {
-    if (connection === "open" && lost.current) done("The server is back. Everything is up to date again.");
+    if (connection === "open" && lost.current) done("Reconnected to the server. Everything is up to date.");
     lost.current = connection === "lost";
   }, [connection]);
   if (connection !== "lost") return null;
@@ -19,9 +19,9 @@ export function ConnectionBanner() {
       variant="light"
       mb="md"
       icon={<IconPlugConnectedX />}
-      title="The server does not answer"
+      title="The server isn't responding"
     >
-      This page shows what was known last and goes on by itself when the server is back.
+      This page shows the last known state and reconnects automatically.
     </Alert>
   );
 }

@@ -10,6 +10,7 @@ import { api, body } from "#/api/client";
 import { useVerb } from "#/api/documents";
 import { type AnyDocument, KIND_LIST, KINDS, type Kind } from "#/api/kinds";
 import { includes, useAllowed, userOf, useSession } from "#/api/session";
+import { capital, plural } from "#/components/format";
 import { done, failed } from "#/components/notify";
 import { VERBS } from "#/flows/useControls";
 import {
@@ -74,7 +75,11 @@ export function Palette() {
         <Modal.Title>Search and commands</Modal.Title>
       </VisuallyHidden>
       <Spotlight.Search
-        placeholder={canAct ? "A page, a document, or: pause orders" : "A page or a document"}
+        placeholder={
+          canAct
+            ? "Find a page or document, or type a command such as: pause orders"
+            : "Find a page or document"
+        }
         aria-label="Search and commands"
         leftSection={<IconSearch size={18} stroke={1.6} />}
       />
@@ -129,14 +134,14 @@ function Commands({ query }: { query: string }) {
           </Spotlight.ActionsGroup>
         ))}
         {groups.length === 0 && (
-          <Spotlight.Empty>{found.isLooking ? "Looking…" : "Nothing is called so."}</Spotlight.Empty>
+          <Spotlight.Empty>{found.isLooking ? "Searching…" : "No matches."}</Spotlight.Empty>
         )}
       </Spotlight.ActionsList>
       <Spotlight.Footer>
         <Text size="xs" c="dimmed" role="status">
           {found.more > 0
-            ? `${found.more} more documents match: type more of the name.`
-            : `Arrow keys choose, Enter does it, Escape closes.${HINTS[role]}`}
+            ? `${plural(found.more, "more document")}: type more of the name to narrow the list.`
+            : `Use the arrow keys to select, Enter to run, Escape to close.${HINTS[role]}`}
         </Text>
       </Spotlight.Footer>
     </>
@@ -190,7 +195,7 @@ function useDeeds(): (deed: Deed, document: AnyDocument) => void {
       { kind, id: document.id, verb: deed },
       {
         onSuccess: () => done(`${capital(kind.one)} ${document.name} ${VERBS[deed].done}.`),
-        onError: (error) => failed(`${document.name} does not ${deed}`, error),
+        onError: (error) => failed(`Could not ${deed} ${document.name}`, error),
       },
     );
   };
@@ -215,10 +220,11 @@ function useFixed(hasUsers: boolean): Command[] {
     page("Audit log", "/audit", "Who has changed what"),
   ];
   return [
-    page("Overview", "/", "How everything is, and what needs attention"),
-    page("Topology", "/topology", "What goes where"),
+    page("Overview", "/", "Health of the installation, and what needs attention"),
+    page("Topology", "/topology", "Data flow between documents"),
     ...KIND_LIST.map((kind) => page(kind.title, `/${kind.place}`, kind.about)),
-    page("Workers", "/workers", "Who runs the flows"),
+    page("Secrets", "/secrets", "Passwords and keys that documents use"),
+    page("Workers", "/workers", "Processes that run the flows"),
     page("Settings", "/settings", "Effective settings and versions"),
     ...(hasUsers ? access : []),
     ...KIND_LIST.map((kind) => ({
@@ -233,5 +239,3 @@ function useFixed(hasUsers: boolean): Command[] {
     },
   ];
 }
-
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

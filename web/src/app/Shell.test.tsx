@@ -24,7 +24,7 @@ describe("the frame around a page", () => {
   it("is as ever where authentication is off", () => {
     takeSession(OPEN);
     render(<Shell />);
-    expect(entries()).toHaveLength(9);
+    expect(entries()).toHaveLength(10);
     expect(screen.queryByText("Access")).toBeNull();
     expect(screen.queryByRole("button", { name: /Account/ })).toBeNull();
   });
@@ -35,7 +35,7 @@ describe("the frame around a page", () => {
   ] satisfies [Role, string[]][])("leads to what is for a %s", (role, expected) => {
     takeSession(session(role));
     render(<Shell />);
-    expect(entries().slice(9)).toEqual(expected);
+    expect(entries().slice(10)).toEqual(expected);
   });
 
   it("offers in the palette what the role may do", async () => {

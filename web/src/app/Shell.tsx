@@ -23,6 +23,7 @@ import {
   IconHistory,
   IconKey,
   IconLayoutDashboard,
+  IconLock,
   IconMoon,
   IconSearch,
   IconServer,
@@ -56,6 +57,7 @@ const ENTRIES: Entry[] = [
   { to: "/sources", label: "Sources", icon: IconDatabaseImport },
   { to: "/tasks", label: "Tasks", icon: IconTransform },
   { to: "/sinks", label: "Sinks", icon: IconDatabaseExport },
+  { to: "/secrets", label: "Secrets", icon: IconLock },
   { to: "/workers", label: "Workers", icon: IconServer },
   { to: "/settings", label: "Settings", icon: IconSettings },
 ];

@@ -58,7 +58,7 @@ describe("the start of a worker", () => {
     render(<StartBanner />);
     const error = "error[spark_failed] Spark did not start: Could not parse Master URL: 'nowhere'";
     show([start({ failures: 2, error })]);
-    expect(screen.getByRole("alert")).toHaveTextContent("The worker could not start");
+    expect(screen.getByRole("alert")).toHaveTextContent("The worker failed to start");
     expect(screen.getByRole("alert")).toHaveTextContent("2 attempts have failed");
     expect(screen.getByText(error)).toBeInTheDocument();
     expect(screen.getByText("/data/logs/worker-1.log")).toBeInTheDocument();

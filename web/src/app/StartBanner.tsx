@@ -39,8 +39,8 @@ export function Start({ start }: { start: WorkerStart }) {
           />
         </Group>
         <Text size="sm">
-          You can already look at everything. Flows, saves, tests and queries begin when the worker is ready,
-          usually within 20 seconds.
+          You can browse everything now. Running flows, saving, testing and queries become available when the
+          worker is ready, usually within 20 seconds.
         </Text>
       </Stack>
     </Alert>
@@ -54,7 +54,7 @@ function Failure({ start }: { start: WorkerStart }) {
       variant="light"
       mb="md"
       icon={<IconAlertTriangle />}
-      title="The worker could not start"
+      title="The worker failed to start"
     >
       <Stack gap="xs">
         <Text size="sm">

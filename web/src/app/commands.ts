@@ -2,6 +2,7 @@ import type { Role } from "#/access/types";
 import type { Verb } from "#/api/documents";
 import { type AnyDocument, KINDS, keyOf, pageOf } from "#/api/kinds";
 import { includes } from "#/api/session";
+import { capital } from "#/components/format";
 import { verbsFor } from "#/flows/useControls";
 
 /** Something that the palette can do. */
@@ -117,5 +118,3 @@ export function grouped(commands: readonly Command[], recent: readonly string[])
   }
   return [...groups];
 }
-
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -15,6 +15,7 @@ const Builder = lazy(() => import("#/builder/BuilderPage"));
 const FlowPage = lazy(() => import("#/flows/FlowPage"));
 const Workers = lazy(() => import("#/workers/WorkersPage"));
 const Settings = lazy(() => import("#/settings/SettingsPage"));
+const Secrets = lazy(() => import("#/secrets/SecretsPage"));
 const Login = lazy(() => import("#/access/LoginPage"));
 const Setup = lazy(() => import("#/access/SetupPage"));
 const Users = lazy(() => import("#/access/UsersPage"));
@@ -48,6 +49,7 @@ const routes: RouteObject[] = [
   { path: "sinks/new", element: editor(<EndForm place="sinks" />) },
   { path: "sinks/:id", element: <FlowPage place="sinks" /> },
   { path: "sinks/:id/edit", element: editor(<EndForm place="sinks" />) },
+  { path: "secrets", element: <Secrets /> },
   { path: "workers", element: <Workers /> },
   { path: "settings", element: <Settings /> },
   { path: "users", element: admin(<Users />) },

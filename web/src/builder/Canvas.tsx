@@ -78,7 +78,7 @@ function Flow({ isVertical }: { isVertical: boolean }) {
   return (
     <ReactFlow
       className={classes.flow}
-      aria-label="The pipeline as a graph"
+      aria-label="Pipeline graph"
       colorMode={scheme}
       nodes={nodes}
       edges={graph.edges}

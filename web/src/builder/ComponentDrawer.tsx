@@ -67,7 +67,7 @@ function Offers({ adding, onPick }: { adding: Adding; onPick: (part: Fields) => 
       <TextInput
         data-autofocus
         aria-label="Search"
-        placeholder="Search by name or by what it does"
+        placeholder="Search by name or description"
         leftSection={<IconSearch size={16} />}
         value={word}
         onChange={(event) => setWord(event.currentTarget.value)}
@@ -76,7 +76,7 @@ function Offers({ adding, onPick }: { adding: Adding; onPick: (part: Fields) => 
           if (event.key === "Enter" && first && !first.unusable) onPick(first.begun);
         }}
       />
-      {found.length === 0 && <Text c="dimmed">Nothing is called so, or does that.</Text>}
+      {found.length === 0 && <Text c="dimmed">No matches.</Text>}
       {found.map((offer) => (
         <OneOffer key={offer.key} offer={offer} onPick={onPick} />
       ))}
@@ -104,14 +104,14 @@ function OneOffer({ offer, onPick }: { offer: Offer; onPick: (part: Fields) => v
         <Spoiler
           maxHeight={0}
           showLabel="Example"
-          hideLabel="Hide the example"
+          hideLabel="Hide example"
           styles={{ control: { fontSize: "var(--mantine-font-size-sm)" } }}
         >
           <Code block mt={6} tabIndex={0}>
             {offer.example.text.trimEnd()}
           </Code>
           <Button size="compact-sm" variant="light" mt={6} mb={4} onClick={() => onPick(offer.example!.part)}>
-            Add it like this<VisuallyHidden>, {offer.title}</VisuallyHidden>
+            Add this example<VisuallyHidden>, {offer.title}</VisuallyHidden>
           </Button>
         </Spoiler>
       )}
@@ -137,7 +137,7 @@ function useOffers(adding: Adding): Offer[] {
   const referred = registered.map(({ id, metadata }) => ({
     key: `ref ${id}`,
     title: id,
-    about: `${kind.one} of the registry. ${metadata.description ?? ""}`,
+    about: `Registered ${kind.one}. ${metadata.description ?? ""}`,
     begun: adding.role === "processor" ? { task: id } : { ref: id },
   }));
   if (adding.role !== "processor" || place === "tasks")

@@ -35,7 +35,7 @@ export function ConnectionTest({ side, type, value }: Props) {
       {found && <Problems problems={found.problems ?? []} />}
       {found?.problems?.length === 0 && (
         <Text size="sm" role="status" c={found.checked ? "green" : "dimmed"}>
-          {found.checked ? "The connection works." : "This connector has no connection test."}
+          {found.checked ? "Connection OK." : "This connector has no connection test."}
         </Text>
       )}
       {Object.entries(found?.offers ?? {}).map(([name, offered]) => (

@@ -18,7 +18,7 @@ export function IdField({ part, onChange }: { part: Part; onChange: (id: string)
     <div data-path={path}>
       <TextInput
         label="ID"
-        description="Routes and tests that name it follow when it changes."
+        description="Routes and tests that refer to this id are updated when you change it."
         placeholder={`default: ${part.id}`}
         disabled={isStale}
         value={text}

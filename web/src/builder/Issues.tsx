@@ -8,6 +8,7 @@ import {
 } from "@tabler/icons-react";
 import { useMemo, useState } from "react";
 import type { Problem } from "#/api/client";
+import { plural } from "#/components/format";
 import { locate } from "#/documents/editing/yaml";
 import classes from "./builder.module.css";
 import { useBuilder } from "./context";
@@ -31,12 +32,12 @@ export function Issues({ text, onPick }: Props) {
           {isChecking && !isStale && <Loader size={14} aria-hidden />}
           {errors.length > 0 && (
             <Badge color="red" variant="light" tt="none">
-              {errors.length} {errors.length === 1 ? "error" : "errors"}
+              {plural(errors.length, "error")}
             </Badge>
           )}
           {warnings.length > 0 && (
             <Badge color="yellow" variant="light" tt="none">
-              {warnings.length} {warnings.length === 1 ? "warning" : "warnings"}
+              {plural(warnings.length, "warning")}
             </Badge>
           )}
           {count === 0 && !isChecking && !isStale && <IconCheck size={16} aria-hidden />}
@@ -85,9 +86,9 @@ export function Issues({ text, onPick }: Props) {
 const keyOf = ({ code, path, message }: Problem) => `${code} ${path} ${message}`;
 
 function state(count: number, isChecking: boolean, isStale: boolean, isValid: boolean): string {
-  if (isStale) return "The text is no document yet: nothing is checked.";
+  if (isStale) return "The YAML isn't a valid document yet, so it can't be checked.";
   if (isChecking) return "checking…";
-  return count === 0 && isValid ? "Nothing is wrong: it can run." : "";
+  return count === 0 && isValid ? "No problems found. Ready to run." : "";
 }
 
 function Issue(props: {

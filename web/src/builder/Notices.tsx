@@ -28,25 +28,29 @@ export function Notices({ work, mode, opened, onYaml, onStartOver }: Props) {
           onClose={() => setNoticed(true)}
         >
           <Group justify="space-between" gap="xs">
-            <Text size="sm">Your draft of {moment(opened.draftOf)} is back: it was not saved yet.</Text>
+            <Text size="sm">Restored your unsaved draft from {moment(opened.draftOf)}.</Text>
             <Button size="compact-sm" variant="default" onClick={onStartOver}>
-              Discard it
+              Discard draft
             </Button>
           </Group>
         </Alert>
       )}
       {state.fault && mode === "canvas" && (
-        <Alert color="yellow" variant="light" title="The canvas shows the last text that could be read">
+        <Alert
+          color="yellow"
+          variant="light"
+          title="The YAML has an error: the canvas shows the last valid version"
+        >
           <Group justify="space-between" gap="xs">
             <Text size="sm">
-              Line {state.fault.line} of the text: {state.fault.message}. Your text is kept.
+              Line {state.fault.line}: {state.fault.message}. Your text is kept.
             </Text>
             <Group gap="xs">
               <Button size="compact-sm" onClick={onYaml}>
-                Mend the text
+                Fix the YAML
               </Button>
-              <Button size="compact-sm" variant="default" onClick={work.mend}>
-                Go back to what is shown
+              <Button size="compact-sm" variant="default" onClick={work.restore}>
+                Revert to the valid version
               </Button>
             </Group>
           </Group>
@@ -54,16 +58,16 @@ export function Notices({ work, mode, opened, onYaml, onStartOver }: Props) {
       )}
       {saving.refused && (
         <Problems
-          title="It was not saved"
+          title="Not saved"
           problems={[
             {
               code: "refused",
               message:
                 saving.refused.length === 1
-                  ? "One thing is wrong; it is marked at its place"
-                  : `${saving.refused.length} things are wrong; they are marked at their places`,
+                  ? "1 error is highlighted in the form"
+                  : `${saving.refused.length} errors are highlighted in the form`,
               path: null,
-              hint: "What is not valid can be saved as paused, and mended later.",
+              hint: "You can save an invalid document as paused and fix it later.",
             },
           ]}
         />

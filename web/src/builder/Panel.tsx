@@ -49,7 +49,7 @@ export function Panel({ isWide, onWiden }: Props) {
               </ActionIcon>
             </Tooltip>
           )}
-          <ActionIcon variant="subtle" color="gray" onClick={() => select(null)} aria-label="Close the form">
+          <ActionIcon variant="subtle" color="gray" onClick={() => select(null)} aria-label="Close form">
             <IconX size={16} />
           </ActionIcon>
         </Group>

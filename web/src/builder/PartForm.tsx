@@ -48,19 +48,19 @@ function ComponentForm({ part }: { part: Part }) {
     set(withId(part.value, id));
     const scripts = part.group === "sink" ? scriptsThatName(value.spec ?? {}, part.id) : [];
     if (scripts.length > 0)
-      done(`Look at ${scripts.join(", ")}: a script that names '${part.id}' does not follow`);
+      done(`Check ${scripts.join(", ")}: references to '${part.id}' inside scripts are not updated`);
   };
   const component = components.find((each) => each.type === part.type);
   return (
     <Stack gap="md">
       {part.group !== "step" && (
         <SegmentedControl
-          aria-label="Where it is described"
+          aria-label="Where the configuration is kept"
           value={part.type === "ref" ? "ref" : "inline"}
           disabled={isStale}
           data={[
-            { value: "inline", label: "Written here" },
-            { value: "ref", label: `A registered ${part.group}` },
+            { value: "inline", label: "Configure here" },
+            { value: "ref", label: `Use a registered ${part.group}` },
           ]}
           onChange={(choice) => {
             if (choice === "inline") set({ ...kept(part.value, ["ref"]), ...beginning(components[0]!.type) });
@@ -84,7 +84,7 @@ function ComponentForm({ part }: { part: Part }) {
           onChange={(next) => set(next, part.key)}
         />
       ) : (
-        <Text c="dimmed">There is no type '{part.type}': choose one, or mend it in the YAML.</Text>
+        <Text c="dimmed">There is no type '{part.type}': choose one, or fix it in the YAML.</Text>
       )}
       {component && role !== "processor" && (
         <ConnectionTest key={part.type} side={role} type={part.type} value={part.value} />

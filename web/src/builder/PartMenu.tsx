@@ -20,11 +20,11 @@ export function PartMenu({ part }: { part: Part }) {
     return (
       <Dots part={part}>
         <Menu.Item leftSection={<IconPlus size={14} />} onClick={() => add({ role: "processor", index: 0 })}>
-          Add a step after it
+          Add a step after this
         </Menu.Item>
         {place === "pipelines" && (
           <Menu.Item leftSection={<IconCopy size={14} />} onClick={() => add({ role: "source" })}>
-            Choose another input
+            Change the input
           </Menu.Item>
         )}
       </Dots>
@@ -37,7 +37,7 @@ export function PartMenu({ part }: { part: Part }) {
           leftSection={<IconPlus size={14} />}
           onClick={() => add({ role: "processor", index: index + 1 })}
         >
-          Add a step after it
+          Add a step after this
         </Menu.Item>
       )}
       <Menu.Item
@@ -80,7 +80,7 @@ function Dots({ part, children }: { part: Part; children: React.ReactNode }) {
           variant="subtle"
           color="gray"
           size="sm"
-          aria-label={`Actions of ${part.id}`}
+          aria-label={`Actions for ${part.id}`}
         >
           <IconDotsVertical size={14} />
         </ActionIcon>

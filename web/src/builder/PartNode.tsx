@@ -8,6 +8,7 @@ import {
 } from "@tabler/icons-react";
 import type { NodeProps } from "@xyflow/react";
 import type { KeyboardEvent } from "react";
+import { plural } from "#/components/format";
 import type { Fields } from "#/documents/editing/yaml";
 import classes from "./builder.module.css";
 import { Columns } from "./Columns";
@@ -63,7 +64,7 @@ export function PartNode({ data: { part, way } }: NodeProps<Node>) {
               </Text>
               {way?.label && (
                 <Text size="xs" truncate className={classes.line} fs={way.chosen ? undefined : "italic"}>
-                  <IconFilter size={11} aria-label="Gets events if" /> {way.label}
+                  <IconFilter size={11} aria-label="Receives events if" /> {way.label}
                 </Text>
               )}
               <VisuallyHidden>
@@ -102,8 +103,7 @@ export function PartNode({ data: { part, way } }: NodeProps<Node>) {
 const WORDS = { source: "Input", step: "Step", sink: "Output" };
 
 const wrong = ({ errors, warnings }: { errors: number; warnings: number }) =>
-  (errors ? `, ${errors} ${errors === 1 ? "error" : "errors"}` : "") +
-  (warnings ? `, ${warnings} ${warnings === 1 ? "warning" : "warnings"}` : "");
+  (errors ? `, ${plural(errors, "error")}` : "") + (warnings ? `, ${plural(warnings, "warning")}` : "");
 
 /** Whether a batch waits for a sink. */
 function markOf(part: Part, { place, value }: Builder): "required" | "best effort" | null {

@@ -72,9 +72,7 @@ export function SaveControls({ work, onTest, onFault }: Props) {
       <StatusChoice />
       <Tooltip
         label={
-          isChanged
-            ? "Not saved yet; the draft is kept in this tab, also over a reload"
-            : "Nothing has changed"
+          isChanged ? "Unsaved changes; the draft is kept in this tab and survives a reload" : "No changes"
         }
       >
         <Button onClick={save} loading={saving.isSaving} disabled={id !== null && !isChanged}>
@@ -90,14 +88,14 @@ function StatusChoice() {
   const { value, edit, saved, isStale, id } = useBuilder();
   const now = id === null ? null : saved;
   const data = [
-    ...(now ? [{ value: "", label: `as it is (${now})` }] : []),
+    ...(now ? [{ value: "", label: `keep status (${now})` }] : []),
     { value: "active", label: "as active" },
     { value: "paused", label: "as paused" },
     ...(value.status === "stopped" ? [{ value: "stopped", label: "as stopped" }] : []),
   ];
   return (
     <Select
-      aria-label="What it should do once it is saved"
+      aria-label="Status after saving"
       w={168}
       allowDeselect={false}
       disabled={isStale}

@@ -26,15 +26,15 @@ export function SettingsForm() {
         <Text size="sm" c="dimmed">
           {check.id ? (
             <>
-              Its id will be <code>{check.id}</code>, for life.
+              ID: <code>{check.id}</code> (can't be changed later)
             </>
           ) : (
-            "Its id is made from its name, and stays for life."
+            "The id is derived from the name and can't be changed later."
           )}
         </Text>
       ) : (
         <Text size="sm" c="dimmed">
-          <code>{id}</code> keeps its name for life; clone it to have it under another.
+          <code>{id}</code> can't be renamed; clone the document to use another name.
         </Text>
       )}
       <SchemaForm

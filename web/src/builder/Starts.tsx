@@ -27,7 +27,7 @@ export function Starts({ place, onStart }: { place: Place; onStart: (text: strin
         <UnstyledButton className={classes.card} onClick={() => setPasting(true)}>
           <Text fw={650}>From YAML</Text>
           <Text size="sm" c="dimmed">
-            Paste a document, YAML or JSON. Its comments are kept while you edit.
+            Paste a document as YAML or JSON. Comments are preserved while you edit.
           </Text>
         </UnstyledButton>
       </SimpleGrid>
@@ -60,7 +60,7 @@ function Paste({
     <Stack gap="sm">
       <LazyCodeEditor
         language="yaml"
-        label="A document as YAML"
+        label="Document as YAML"
         value={text}
         onChange={setText}
         minHeight={320}
@@ -73,12 +73,12 @@ function Paste({
       )}
       {value && kind !== wanted && !isElsewhere && (
         <Alert color="red" variant="light">
-          This is no {wanted.one}: its kind is {String(value.kind)}.
+          Expected a {wanted.one}, but the kind is {String(value.kind)}.
         </Alert>
       )}
       <Group>
         <Button onClick={go} disabled={!value || (kind !== wanted && !isElsewhere)}>
-          {isElsewhere ? `Open as a ${kind.one}` : "Open it"}
+          {isElsewhere ? `Open as a ${kind.one}` : "Open"}
         </Button>
         <Button variant="default" onClick={onBack}>
           Back

@@ -25,7 +25,7 @@ export function TaskPartForm({ part }: { part: Part }) {
     <Stack gap="md">
       {isTask && (
         <Text size="sm" c="dimmed">
-          The steps of this task run here, as its own document has them.
+          The steps defined in this task run here.
         </Text>
       )}
       <SchemaForm

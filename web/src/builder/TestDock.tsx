@@ -40,7 +40,7 @@ export function TestDock({ onClose, children }: { onClose: () => void; children:
         className={classes.grip}
         role="separator"
         aria-orientation="horizontal"
-        aria-label="Height of the tests"
+        aria-label="Height of the test panel"
         aria-valuemin={SMALLEST}
         aria-valuemax={largest()}
         aria-valuenow={height}
@@ -59,13 +59,13 @@ export function TestDock({ onClose, children }: { onClose: () => void; children:
             <ActionIcon
               variant="subtle"
               color="gray"
-              aria-label={isLarge ? "Make the tests smaller" : "Make the tests larger"}
+              aria-label={isLarge ? "Shrink the test panel" : "Enlarge the test panel"}
               onClick={() => setHeight(isLarge ? USUAL : largest())}
             >
               {isLarge ? <IconArrowsMinimize size={16} /> : <IconArrowsMaximize size={16} />}
             </ActionIcon>
           </Tooltip>
-          <ActionIcon variant="subtle" color="gray" aria-label="Close the tests" onClick={onClose}>
+          <ActionIcon variant="subtle" color="gray" aria-label="Close the test panel" onClick={onClose}>
             <IconX size={16} />
           </ActionIcon>
         </Group>

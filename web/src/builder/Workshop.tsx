@@ -54,7 +54,7 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
     root,
     onAdd: setAdding,
     onSaved: (saved) => {
-      done(id === null ? `${saved.name} is saved` : `${saved.name} is at revision ${saved.revision}`);
+      done(id === null ? `Saved ${saved.name}` : `Saved ${saved.name} as revision ${saved.revision}`);
       navigate(pageOf(saved.kind, saved.id));
     },
   });
@@ -97,7 +97,7 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
         onCases={(tests) => {
           const spec = { tests: tests.length > 0 ? tests : undefined };
           builder.edit((text) => model.setSpec(text, spec, ["tests"]));
-          done("The document has other test cases now: save it to keep them");
+          done("Test cases changed. Save the document to keep them");
         }}
       />
     </Suspense>
@@ -110,7 +110,7 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
         actions={
           <>
             <SegmentedControl
-              aria-label="How the document is shown"
+              aria-label="View"
               value={mode}
               data={[
                 { value: "canvas", label: "Canvas" },
@@ -171,7 +171,7 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
             position="bottom"
             size="100%"
             title="Test"
-            closeButtonProps={{ "aria-label": "Close the tests" }}
+            closeButtonProps={{ "aria-label": "Close the test panel" }}
           >
             {tests}
           </Drawer>
@@ -180,13 +180,13 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
         <LeaveGuard
           isChanged={work.isChanged}
           isDone={work.isDone}
-          title="It is not saved yet"
+          title="Unsaved changes"
           ways={[
-            { label: "Discard the draft", isDangerous: true, onLeave: work.discard },
-            { label: "Leave, keep the draft" },
+            { label: "Discard draft", isDangerous: true, onLeave: work.discard },
+            { label: "Leave and keep draft" },
           ]}
         >
-          The draft stays in this tab of the browser until you close it: you find it here when you come back.
+          The draft stays in this browser tab until you close the tab. It is restored when you come back.
         </LeaveGuard>
       </Page>
     </BuilderContext>

@@ -38,6 +38,6 @@ export const BuilderContext = createContext<Builder | null>(null);
 
 export function useBuilder(): Builder {
   const builder = useContext(BuilderContext);
-  if (!builder) throw new Error("outside of the builder");
+  if (!builder) throw new Error("used outside the builder");
   return builder;
 }

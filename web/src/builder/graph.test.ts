@@ -72,7 +72,11 @@ describe("what a part says", () => {
 
   it("is which events a sink gets", () => {
     const ways = waysOf("pipelines", VALUE, view);
-    expect([...ways.values()].map((way) => way.label)).toEqual(["a > 1", "else", "no rule names it"]);
+    expect([...ways.values()].map((way) => way.label)).toEqual([
+      "a > 1",
+      "else",
+      "no rule selects this sink",
+    ]);
     expect(ways.get("third")!.chosen).toBe(false);
     const task = { spec: { outputs: [{ stream: "x", when: "b = 2" }] } };
     expect(waysOf("tasks", task, viewOf("tasks", task)).get("x")!.label).toBe("b = 2");

@@ -62,8 +62,8 @@ describe("reading", () => {
 
   it.each([
     ["- 1", "mapping"],
-    ["spec: 3", "'spec' is a mapping"],
-    ["spec: {processors: {}}", "'processors' is a list"],
+    ["spec: 3", "'spec' must be a mapping"],
+    ["spec: {processors: {}}", "'processors' must be a list"],
     ["spec: {sinks: [x]}", "Each item of 'sinks'"],
     ["spec: {source: x}", "A source"],
     ["a: 1\n---\nb: 2", "multiple documents"],

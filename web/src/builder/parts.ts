@@ -108,7 +108,7 @@ export function idsOfOutputs(outputs: Fields[]): string[] {
   });
 }
 
-/** The id of a name. */
+/** The id of a name in ASCII. The server derives the others, and takes names where it takes ids. */
 export const derivedId = (name: string) => name.trim().toLowerCase().replaceAll(/\s/g, "_");
 
 /** A free id that begins with the given word. */

@@ -94,6 +94,6 @@ function wayBy(step: Fields, id: string): Way {
     .map((rule) => String(rule.when ?? ""));
   if (step.default === "all" || (Array.isArray(step.default) && step.default.includes(id)))
     conditions.push("else");
-  if (conditions.length === 0) return { label: "no rule names it", chosen: false };
+  if (conditions.length === 0) return { label: "no rule selects this sink", chosen: false };
   return { label: conditions.join(" or "), chosen: true };
 }

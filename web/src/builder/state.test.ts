@@ -28,7 +28,7 @@ describe("the state of the builder", () => {
     expect(state.fault?.line).toBeGreaterThan(5);
     expect(ids(state)).toEqual(["a", "b"]);
     expect(reduce(state, swap)).toBe(state);
-    state = reduce(state, { do: "mend" });
+    state = reduce(state, { do: "restore" });
     expect(state).toMatchObject({ fault: null, goodText: TEXT });
     expect(reduce(state, { do: "undo" }).history.text).toBe(broken);
   });

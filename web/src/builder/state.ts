@@ -18,7 +18,7 @@ export type Action =
   | { do: "type"; text: string; now: number }
   | { do: "undo" }
   | { do: "redo" }
-  | { do: "mend" }
+  | { do: "restore" }
   | { do: "select"; key: PartKey | null }
   | { do: "load"; text: string; now: number };
 
@@ -45,7 +45,7 @@ export function reduce(state: BuilderState, action: Action): BuilderState {
       return shown(undo(history), state);
     case "redo":
       return shown(redo(history), state);
-    case "mend":
+    case "restore":
       return shown(record(history, state.goodText, null, 0), state);
     case "select":
       return { ...state, selected: action.key };

@@ -11,7 +11,7 @@ const PIPELINES: Template[] = [
   {
     title: "Generate → SQL → files",
     about:
-      "Makes orders, keeps those over 20, and writes Parquet files. It runs as it is: a good first pipeline.",
+      "Generates orders, keeps those over 20 and writes Parquet files. Needs no other system: a good first pipeline.",
     text: `apiVersion: penstock/v1
 kind: Pipeline
 metadata:
@@ -43,7 +43,7 @@ spec:
   },
   {
     title: "HTTP → JavaScript → stream",
-    about: "Takes what is sent to POST /ingest, changes it with a script, and publishes it into a stream.",
+    about: "Accepts events at POST /ingest, transforms them with a script and publishes them to a stream.",
     text: `apiVersion: penstock/v1
 kind: Pipeline
 metadata:
@@ -71,7 +71,7 @@ spec:
   },
   {
     title: "Stream → window → stream",
-    about: "Counts the events of each minute by the time in them, and publishes one event per window.",
+    about: "Counts events per minute by event time and publishes one event per window.",
     text: `apiVersion: penstock/v1
 kind: Pipeline
 metadata:
@@ -100,7 +100,7 @@ spec:
   },
   {
     title: "Empty",
-    about: "An input, steps and outputs of your choice.",
+    about: "Start from an empty canvas.",
     text: `apiVersion: penstock/v1
 kind: Pipeline
 metadata:
@@ -115,7 +115,7 @@ spec:
 const TASKS: Template[] = [
   {
     title: "Stream → SQL → stream",
-    about: "Reads one stream, transforms its events and publishes them into another.",
+    about: "Reads one stream, transforms its events and publishes them to another.",
     text: `apiVersion: penstock/v1
 kind: Task
 metadata:
@@ -131,8 +131,8 @@ spec:
 `,
   },
   {
-    title: "Steps to share",
-    about: "Only processors: pipelines that name the task run them.",
+    title: "Shared steps",
+    about: "Processors only: pipelines that refer to the task run them.",
     text: `apiVersion: penstock/v1
 kind: Task
 metadata:
@@ -148,7 +148,7 @@ spec:
   },
   {
     title: "Empty",
-    about: "An input stream, steps and output streams of your choice.",
+    about: "Start from an empty canvas.",
     text: `apiVersion: penstock/v1
 kind: Task
 metadata:

@@ -98,7 +98,7 @@ export function useWorkshop({ place, id, opened, catalogue, root, onAdd, onSaved
       remove: (part) => {
         if (part.group === "source") return;
         edit((text) => model.remove(text, place, part.group as "step", part.index));
-        done(`${part.id} is removed`, undo);
+        done(`Removed ${part.id}`, undo);
       },
     };
   }, [place, id, opened.saved, value, view, check, selected, fault, catalogue, root, onAdd, undo]);
@@ -112,7 +112,7 @@ export function useWorkshop({ place, id, opened, catalogue, root, onAdd, onSaved
     undo,
     redo,
     type: (text: string) => act({ do: "type", text, now: Date.now() }),
-    mend: () => act({ do: "mend" }),
+    restore: () => act({ do: "restore" }),
     /** Goes on from what somebody else has saved. */
     rebase: ({ theirs, tag }: Conflict, keep: "theirs" | "mine") => {
       setTag(tag);

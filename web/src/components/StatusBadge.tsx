@@ -9,23 +9,18 @@ const COLORS: Record<string, string> = {
 };
 
 const PHASES: Record<string, string> = {
-  waiting: "waits for a worker, or for its turn to start",
-  starting: "is starting",
-  running: "is running",
-  draining: "ends after the batch in hand",
-  backing_off: "has failed and will be tried again",
+  waiting: "Waiting for a worker, or for its turn to start.",
+  starting: "Starting.",
+  running: "Running.",
+  draining: "Stops after the current batch.",
+  backing_off: "Failed; a retry is scheduled.",
 };
 
 /** How something that runs is: the word as well as the colour says it. */
 export function StatusBadge({ status, phase }: { status: string | null | undefined; phase?: string | null }) {
   if (!status) {
     return (
-      <Badge
-        variant="outline"
-        color="gray"
-        tt="none"
-        title="It does not run by itself: pipelines refer to it."
-      >
+      <Badge variant="outline" color="gray" tt="none" title="Doesn't run on its own: pipelines refer to it.">
         definition
       </Badge>
     );
@@ -38,7 +33,7 @@ export function StatusBadge({ status, phase }: { status: string | null | undefin
       variant="light"
       color={troubled ? "orange" : (COLORS[status] ?? "gray")}
       tt="none"
-      title={about ? `It ${about}.` : status}
+      title={about ?? status}
     >
       {text}
     </Badge>

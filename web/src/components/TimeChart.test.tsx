@@ -26,7 +26,7 @@ describe("chart", () => {
   it("leaves gaps out of what it sums up", () => {
     expect(extent([null, 3, null, 1, null])).toEqual({ last: 1, min: 1, max: 3 });
     expect(extent([null])).toBeNull();
-    expect(sentence({ name: "lag", label: "Lag", values: [] }, String)).toBe("Lag: nothing is known yet.");
+    expect(sentence({ name: "lag", label: "Lag", values: [] }, String)).toBe("Lag: no data yet.");
   });
 
   it("shows the value under the pointer, else the last one", () => {

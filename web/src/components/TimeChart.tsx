@@ -23,7 +23,7 @@ interface Props {
   empty?: string;
 }
 
-const NOTHING = "No numbers yet. They are here some seconds after events flow.";
+const NOTHING = "No data yet. Charts appear a few seconds after the first events.";
 
 /** Numbers over time: lines with their values at the pointer, and the same in words. */
 export function TimeChart({

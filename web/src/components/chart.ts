@@ -50,7 +50,7 @@ export function extent(
 /** A line in a sentence, for those who do not see it. */
 export function sentence(series: ChartSeries, format: (value: number) => string): string {
   const found = extent(series.values);
-  if (found === null) return `${series.label}: nothing is known yet.`;
+  if (found === null) return `${series.label}: no data yet.`;
   const { last, min, max } = found;
   return `${series.label}: ${format(last)} now, between ${format(min)} and ${format(max)}.`;
 }

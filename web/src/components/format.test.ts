@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ago, bytes, count, duration, rate } from "./format";
+import { ago, bytes, count, duration, plural, rate } from "./format";
 
 describe("format", () => {
   it("shows bytes in powers of 1024", () => {
@@ -22,5 +22,13 @@ describe("format", () => {
     expect(duration(90_000)).toBe("1 min 30 s");
     expect(duration(604_800_000)).toBe("7 d");
     expect(ago(1_000, 4_500)).toBe("3 s ago");
+  });
+
+  it("puts the noun of a number in the right form", () => {
+    expect(plural(1, "event")).toBe("1 event");
+    expect(plural(0, "event")).toBe("0 events");
+    expect(plural(12_345, "event")).toBe("12.3 k events");
+    expect(plural(2, "batch")).toBe("2 batches");
+    expect(plural(null, "event")).toBe("– events");
   });
 });

@@ -66,3 +66,12 @@ export function ago(value: string | number | null | undefined, now = Date.now())
   const ms = now - new Date(value).getTime();
   return ms < 1000 ? "just now" : `${duration(Math.floor(ms / 1000) * 1000)} ago`;
 }
+
+/** A number with its noun: 1 event, 751 events, 2 batches. */
+export function plural(value: number | null | undefined, noun: string): string {
+  if (value === 1) return `1 ${noun}`;
+  return `${count(value)} ${noun}${/(s|x|ch|sh)$/.test(noun) ? "es" : "s"}`;
+}
+
+/** The text with its first letter in upper case. */
+export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

@@ -4,6 +4,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { Link } from "react-router";
 import { type AnyDocument, KINDS, type KindName, keyOf, pageOf } from "#/api/kinds";
+import { plural } from "#/components/format";
 import { done, failed } from "#/components/notify";
 import { Loading } from "#/components/Page";
 import { Failure, Problems } from "#/components/Problems";
@@ -50,8 +51,8 @@ function Body({ documents, onClose, onDeleted }: Props & { documents: readonly A
   });
   const [others, setOthers] = useState(false);
   const run = useDeletion(onClose, onDeleted);
-  if (plan.error) return <Failure error={plan.error} title="Nobody knows who refers to it" />;
-  if (!plan.data) return <Loading what="Looking for documents that refer to it" />;
+  if (plan.error) return <Failure error={plan.error} title="Could not check for references" />;
+  if (!plan.data) return <Loading what="Checking for documents that refer to it" />;
   if (run.outcomes !== null) return <Outcomes {...run} outcomes={run.outcomes} onClose={onClose} />;
   const { held, dependents } = plan.data;
   const free = documents.filter((each) => !held.has(keyOf(each)));
@@ -66,7 +67,7 @@ function Body({ documents, onClose, onDeleted }: Props & { documents: readonly A
         <Checkbox
           checked={others}
           onChange={({ currentTarget }) => setOthers(currentTarget.checked)}
-          label={`Delete what refers to ${documents.length === 1 ? "it" : "them"} as well: ${dependents
+          label={`Also delete the documents that refer to ${documents.length === 1 ? "it" : "them"}: ${dependents
             .map((each) => `${KINDS[each.kind].one} ${each.name}`)
             .join(", ")}`}
         />
@@ -82,7 +83,7 @@ function Body({ documents, onClose, onDeleted }: Props & { documents: readonly A
           Keep
         </Button>
         <Button color="red" disabled={doomed.length === 0} onClick={() => run.start(doomed)}>
-          {doomed.length > 1 ? `Delete ${doomed.length} documents` : "Delete"}
+          {doomed.length > 1 ? `Delete ${plural(doomed.length, "document")}` : "Delete"}
         </Button>
       </Group>
     </Stack>
@@ -96,12 +97,12 @@ function Held({ plan: { held, documents } }: { plan: Plan }) {
       variant="outline"
       color="orange"
       icon={<IconAlertTriangle />}
-      title={alone ? "It is in use" : `${held.size} are in use`}
+      title={alone ? "In use" : `${held.size} are in use`}
     >
       <Text size="sm">
         {alone
-          ? "These refer to it. Change or delete them first:"
-          : "These stay, because others refer to them. Change or delete those first:"}
+          ? "These documents refer to it. Change or delete them first:"
+          : "These are kept because other documents refer to them. Change or delete the referring documents first:"}
       </Text>
       {documents
         .filter((each) => held.has(keyOf(each)))
@@ -161,8 +162,12 @@ function useDeletion(onClose: () => void, onDeleted?: () => void) {
     if (gone.length > 0) {
       done(`Deleted ${named(gone)}.`, async () => {
         const problems = await restore(queries, gone);
-        if (problems.length === 0) done(`${capital(named(gone))} ${gone.length > 1 ? "are" : "is"} back.`);
-        else failed("Not all of it is back", new Error(problems.map(({ message }) => message).join("; ")));
+        if (problems.length === 0) done(`Restored ${named(gone)}.`);
+        else
+          failed(
+            "Some documents could not be restored",
+            new Error(problems.map(({ message }) => message).join("; ")),
+          );
       });
     }
     if (gone.length < doomed.length) {
@@ -190,11 +195,11 @@ function Outcomes({ outcomes, total, over, cancel, onClose }: OutcomesProps) {
   const refused = outcomes.filter(({ problems }) => problems.length > 0);
   return (
     <Stack>
-      <Progress value={(100 * outcomes.length) / total} aria-label="Deleted so far" />
+      <Progress value={(100 * outcomes.length) / total} aria-label="Deletion progress" />
       <Text size="sm" role="status">
         {outcomes.length - refused.length} of {total} deleted
         {refused.length > 0 && `, ${refused.length} refused`}
-        {over && outcomes.length < total && ", then it was cancelled"}
+        {over && outcomes.length < total && ", then canceled"}
       </Text>
       {refused.slice(0, 50).map(({ document, problems }) => (
         <Problems key={keyOf(document)} title={document.name} problems={problems} />
@@ -216,5 +221,3 @@ function named(documents: readonly AnyDocument[]): string {
   const alike = more.every((each) => each.kind === first.kind);
   return `${documents.length} ${alike ? kind.title.toLowerCase() : "documents"}`;
 }
-
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -55,7 +55,7 @@ function Documents({ kind }: { kind: Kind }) {
         onDelete={() => setDoomed(selected)}
         onUpload={() => setUploading(true)}
       />
-      <Failure error={documents.error} title={`The ${kind.title.toLowerCase()} could not be loaded`} />
+      <Failure error={documents.error} title={`Could not load ${kind.title.toLowerCase()}`} />
       {rows === undefined ? (
         documents.isPending && <Loading what={`Loading ${kind.title.toLowerCase()}`} />
       ) : rows.length === 0 ? (

@@ -3,9 +3,9 @@ import { IconCheck, IconRefresh, IconTrash } from "@tabler/icons-react";
 import type { Effect } from "./planning";
 
 const SIGNS = {
-  keeps: { color: "teal", icon: <IconCheck size={12} />, text: "keeps what it has" },
+  keeps: { color: "teal", icon: <IconCheck size={12} />, text: "unchanged" },
   restarts: { color: "blue", icon: <IconRefresh size={12} />, text: "restarts" },
-  resets: { color: "red", icon: <IconTrash size={12} />, text: "is reset" },
+  resets: { color: "red", icon: <IconTrash size={12} />, text: "reset" },
 };
 
 /** What an edit does to each part of a flow; parts that nothing happens to are only counted. */
@@ -38,7 +38,7 @@ export function Effects({ title, steps }: { title?: string; steps: readonly Effe
             </Group>
             <Text size="sm" c="dimmed">
               {step.why}
-              {step.from && `; to rebuild it, read again from ${step.from}`}
+              {step.from && `; to rebuild the state, read again from ${step.from}`}
             </Text>
           </List.Item>
         ))}

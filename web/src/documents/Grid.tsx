@@ -69,13 +69,7 @@ export function Grid(props: Props) {
     <div className={classes.frame} aria-busy={isLoading}>
       <div className={classes.grid}>
         {isLoading && (
-          <Progress
-            value={100}
-            animated
-            size={3}
-            aria-label="More are on their way"
-            className={classes.busy}
-          />
+          <Progress value={100} animated size={3} aria-label="Loading more" className={classes.busy} />
         )}
         <AgGridReact<Row>
           theme={gridTheme}
@@ -115,7 +109,7 @@ export function Grid(props: Props) {
             if (event.data && isPlain(event.event)) latest.current.onOpen(event.data.document);
           }}
           onCellKeyDown={(event) => key(event, latest.current)}
-          overlayNoRowsTemplate={`<span>There are no ${kind.title.toLowerCase()} yet.</span>`}
+          overlayNoRowsTemplate={`<span>No ${kind.title.toLowerCase()} yet.</span>`}
         />
       </div>
       <div className={classes.side}>

@@ -1,5 +1,6 @@
 import { Accordion, Badge, Code, Group, ScrollArea, Stack, Table, Text } from "@mantine/core";
 import type { Schemas } from "#/api/client";
+import { plural } from "#/components/format";
 import { byAction, type Change } from "./bundle";
 
 const LOOKS = {
@@ -15,7 +16,7 @@ const MOST = 200;
 export function ImportPreview({ changes }: { changes: readonly Change[] }) {
   const found = byAction(changes);
   return (
-    <Stack gap="xs" role="region" aria-label="What would change">
+    <Stack gap="xs" role="region" aria-label="Changes">
       <Group gap="xs" role="status">
         {(["create", "update", "delete"] as const).map((action) => (
           <Badge key={action} variant="light" color={LOOKS[action].color} tt="none">
@@ -76,7 +77,7 @@ function Named({ change }: { change: Change }) {
     <Text size="sm">
       {LOOKS[change.action as keyof typeof LOOKS].sign} {change.kind.toLowerCase()} <b>{change.name}</b>{" "}
       <Text span c="dimmed" size="sm">
-        {fields > 0 && `${fields} ${fields === 1 ? "field" : "fields"}`}
+        {fields > 0 && plural(fields, "field")}
       </Text>
     </Text>
   );
@@ -112,7 +113,7 @@ export function Fields({ entries }: { entries: readonly Schemas["DiffEntry"][] }
 
 const Absent = () => (
   <Text span size="sm" c="dimmed">
-    not there
+    not set
   </Text>
 );
 

@@ -2,6 +2,7 @@ import { Alert, Autocomplete, Button, Checkbox, Group, Modal, Stack, Text } from
 import { useState } from "react";
 import { ApiError } from "#/api/client";
 import type { Kind } from "#/api/kinds";
+import { plural } from "#/components/format";
 import { Loading } from "#/components/Page";
 import { Failure, Problems } from "#/components/Problems";
 import { Entries } from "#/flows/revisions/Entries";
@@ -28,12 +29,12 @@ export function PlanDialog({ kind, id, document, onApply, onClose, title, action
     <Modal
       opened
       onClose={onClose}
-      title={title ?? `What saving this ${kind.one} does`}
+      title={title ?? "Review changes"}
       size="lg"
       closeButtonProps={{ "aria-label": "Close" }}
     >
-      {plan.isPending && <Loading what="Finding out what it does" />}
-      {plan.error && <Failure error={plan.error} title="What it does could not be found out" />}
+      {plan.isPending && <Loading what="Analyzing the changes" />}
+      {plan.error && <Failure error={plan.error} title="Could not analyze the changes" />}
       {plan.data && <Planned plan={plan.data} onApply={onApply} onClose={onClose} action={action} />}
     </Modal>
   );
@@ -62,7 +63,7 @@ function Planned({ plan, onApply, onClose, action = "Save" }: PlannedProps) {
   };
   return (
     <Stack>
-      <Problems problems={plan.errors} title="It cannot be saved like this" />
+      <Problems problems={plan.errors} title="The document can't be saved" />
       <Problems problems={plan.warnings} level="warning" />
       {plan.valid && (
         <>
@@ -71,28 +72,26 @@ function Planned({ plan, onApply, onClose, action = "Save" }: PlannedProps) {
           {plan.dependents.map((each) => (
             <Effects
               key={`${each.kind}/${each.name}`}
-              title={`${each.kind} ${each.name}, which refers to it`}
+              title={`${each.kind} ${each.name} refers to this document`}
               steps={each.steps}
             />
           ))}
           <details>
-            <summary>
-              {plan.changes.length === 1 ? "One field differs" : `${plan.changes.length} fields differ`}
-            </summary>
+            <summary>{`${plural(plan.changes.length, "field")} changed`}</summary>
             <Entries entries={plan.changes} />
           </details>
           {plan.resets && (
             <Checkbox
-              label="I accept that this is lost"
+              label="I understand this state will be discarded"
               checked={isAccepted}
               onChange={({ currentTarget }) => setAccepted(currentTarget.checked)}
             />
           )}
           {ownReset && (
             <Autocomplete
-              label="Begin in the stream at"
-              description="Reading again from an earlier position rebuilds what is lost, and delivers those events again."
-              placeholder="where it is now"
+              label="Start reading at"
+              description="Reading again from an earlier position rebuilds the discarded state and delivers those events again."
+              placeholder="current position"
               data={[...new Set([...rebuildFrom(plan.steps), "earliest", "latest"])]}
               value={from}
               onChange={setFrom}
@@ -102,7 +101,7 @@ function Planned({ plan, onApply, onClose, action = "Save" }: PlannedProps) {
       )}
       {isBusy && (
         <Text size="sm" c="dimmed" role="status">
-          Saving it, and waiting for the new revision to start. If it does not start, it is rolled back.
+          Saving and starting the new revision. If it fails to start, it is rolled back.
         </Text>
       )}
       <Refusal error={error} />
@@ -127,13 +126,13 @@ function Planned({ plan, onApply, onClose, action = "Save" }: PlannedProps) {
 function Refusal({ error }: { error: unknown }) {
   if (error instanceof ApiError && error.code === "rolled_back") {
     return (
-      <Alert color="red" title="It did not start, and was rolled back">
+      <Alert color="red" title="The new revision failed to start and was rolled back">
         <Text size="sm" mb="xs">
-          The new revision failed at once. The one before it runs again, and nothing is lost.
+          The previous revision is running again. No events were lost.
         </Text>
         <Problems problems={error.problems} />
       </Alert>
     );
   }
-  return <Failure error={error} title="It was not saved" />;
+  return <Failure error={error} title="Not saved" />;
 }

@@ -84,9 +84,7 @@ function SearchBox({ kind, search, onSearch }: Pick<Props, "kind" | "search" | "
       placeholder={`Search ${kind.title.toLowerCase()}`}
       aria-label={`Search ${kind.title.toLowerCase()}`}
       leftSection={<IconSearch size={16} />}
-      rightSection={
-        text && <CloseButton size="sm" aria-label="Clear the search" onClick={() => change("")} />
-      }
+      rightSection={text && <CloseButton size="sm" aria-label="Clear search" onClick={() => change("")} />}
       style={{ flex: "0 1 320px" }}
     />
   );
@@ -102,7 +100,7 @@ function Download({ kind, selected }: Pick<Props, "kind" | "selected">) {
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Label>The whole registry</Menu.Label>
+        <Menu.Label>All documents</Menu.Label>
         <Menu.Item component="a" href="/bundle?format=json" download="penstock-bundle.json">
           JSON
         </Menu.Item>
@@ -116,13 +114,13 @@ function Download({ kind, selected }: Pick<Props, "kind" | "selected">) {
             saveFile(`${kind.place}.json`, JSON.stringify(bundleOf(selected), null, 2), "application/json")
           }
         >
-          JSON of the selected
+          Selected, as JSON
         </Menu.Item>
         <Menu.Item
           disabled={!some}
           onClick={() => saveFile(`${kind.place}.yaml`, yamlOf(bundleOf(selected)), "application/yaml")}
         >
-          YAML of the selected
+          Selected, as YAML
         </Menu.Item>
       </Menu.Dropdown>
     </Menu>

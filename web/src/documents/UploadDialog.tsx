@@ -15,6 +15,7 @@ import { IconFileUpload } from "@tabler/icons-react";
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type DragEvent, useState } from "react";
 import { ApiError } from "#/api/client";
+import { plural } from "#/components/format";
 import { done, failed } from "#/components/notify";
 import { Failure, Problems } from "#/components/Problems";
 import { byAction, type ImportResult, importBundle, type Mode, wouldReset } from "./bundle";
@@ -64,8 +65,8 @@ function Body({ onClose }: { onClose: () => void }) {
   return (
     <Stack>
       <Text size="sm">
-        A bundle that was downloaded, or any documents as YAML or JSON. Nothing is saved before you have seen
-        what changes, and then all of it or none.
+        Upload a downloaded bundle or any documents as YAML or JSON. You review the changes first; then either
+        all of them are applied or none.
       </Text>
       <Group>
         <FileButton onChange={take} accept=".yaml,.yml,.json">
@@ -76,7 +77,7 @@ function Body({ onClose }: { onClose: () => void }) {
           )}
         </FileButton>
         <Text size="sm" c="dimmed">
-          {file ?? "or drop one into the text, or paste"}
+          {file ?? "or drop a file here, or paste text"}
         </Text>
       </Group>
       <Textarea
@@ -95,7 +96,7 @@ function Body({ onClose }: { onClose: () => void }) {
       />
       <Stack gap={4}>
         <SegmentedControl
-          aria-label="What happens to documents that are not in it"
+          aria-label="Documents that are not in the upload"
           value={mode}
           onChange={(value) => setMode(value as Mode)}
           data={[
@@ -105,12 +106,12 @@ function Body({ onClose }: { onClose: () => void }) {
         />
         <Text size="sm" c="dimmed">
           {mode === "merge"
-            ? "Documents that are not in it stay as they are."
-            : "Documents that are not in it are deleted, and streams with their events."}
+            ? "Documents that are not in the upload stay unchanged."
+            : "Documents that are not in the upload are deleted, including streams and their events."}
         </Text>
       </Stack>
       {settled.trim() !== "" && preview.error && (
-        <Failure error={preview.error} title="It cannot be imported as it is" />
+        <Failure error={preview.error} title="These documents can't be imported" />
       )}
       {preview.data && !preview.error && settled.trim() !== "" && (
         <Ready
@@ -163,10 +164,10 @@ function Ready({ text, mode, planned, isOld, onClose }: ReadyProps) {
           <Problems
             problems={refusal.problems.map((problem) => ({ ...problem, hint: null }))}
             level="warning"
-            title="Running flows would lose what they remember, or their place"
+            title="Running flows would lose state or their position"
           />
           <Checkbox
-            label="Accept that. The parts named above begin anew."
+            label="I understand that the parts listed above start over"
             checked={acceptReset}
             onChange={({ currentTarget }) => setAcceptReset(currentTarget.checked)}
           />
@@ -175,7 +176,7 @@ function Ready({ text, mode, planned, isOld, onClose }: ReadyProps) {
       {changes.delete.length > 0 && (
         <Alert color="red" variant="light">
           <Checkbox
-            label={`Delete ${changes.delete.length} documents that are not in it. Events of streams go with them and do not come back.`}
+            label={`Delete ${plural(changes.delete.length, "document")} not in the upload. The events of deleted streams can't be restored.`}
             checked={acceptDeletes}
             onChange={({ currentTarget }) => setAcceptDeletes(currentTarget.checked)}
           />
@@ -195,7 +196,7 @@ function Ready({ text, mode, planned, isOld, onClose }: ReadyProps) {
           }
           onClick={apply}
         >
-          {total === 0 ? "Nothing to apply" : `Apply ${total} ${total === 1 ? "change" : "changes"}`}
+          {total === 0 ? "Nothing to apply" : `Apply ${plural(total, "change")}`}
         </Button>
       </Group>
     </Stack>

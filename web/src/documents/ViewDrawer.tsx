@@ -40,7 +40,7 @@ function Body({ document }: { document: AnyDocument }) {
       {data.metadata.description && <Text size="sm">{data.metadata.description}</Text>}
       <Group gap="xs">
         <Button component={Link} to={page} size="xs" leftSection={<IconExternalLink size={14} />}>
-          Open its page
+          Open page
         </Button>
         <Allowed needs="editor">
           <Button
@@ -66,23 +66,23 @@ function Body({ document }: { document: AnyDocument }) {
           )}
         </CopyButton>
       </Group>
-      <Code block style={{ whiteSpace: "pre-wrap" }} tabIndex={0} aria-label="The document as YAML">
+      <Code block style={{ whiteSpace: "pre-wrap" }} tabIndex={0} aria-label="Document as YAML">
         {text}
       </Code>
       {document.kind !== "Pipeline" && (
         <div>
           <Text size="sm" fw={600}>
-            Who refers to it
+            Referenced by
           </Text>
           {data.referrers?.length ? (
             <Referrers referrers={data.referrers} />
           ) : (
             <Text size="sm" c="dimmed">
-              Nobody. See the{" "}
+              No other document. See the{" "}
               <Anchor component={Link} to="/topology" size="sm">
                 topology
               </Anchor>{" "}
-              for what goes where.
+              for the whole data flow.
             </Text>
           )}
         </div>

@@ -104,7 +104,7 @@ export function ActionsMenuCell({ data, context }: CellProps) {
   return (
     <Menu position="bottom-end" withinPortal>
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" aria-label={`Actions of ${document.name}`}>
+        <ActionIcon variant="subtle" color="gray" aria-label={`Actions for ${document.name}`}>
           <IconDotsVertical size={16} />
         </ActionIcon>
       </Menu.Target>

@@ -228,7 +228,7 @@ const retentionMs = (wal: any): number =>
 // biome-ignore lint/suspicious/noExplicitAny: the `wal` of a spec as it was saved
 function retention(wal: any): string {
   if (wal?.enabled === false) return "–";
-  return wal?.retention_ms == null ? "for ever" : duration(wal.retention_ms);
+  return wal?.retention_ms == null ? "unlimited" : duration(wal.retention_ms);
 }
 
 function hasNextButton({ target, shiftKey }: KeyboardEvent): boolean {

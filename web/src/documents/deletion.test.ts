@@ -67,6 +67,6 @@ describe("deletion", () => {
 
   it("says what does not come back", () => {
     expect(losses([document("Sink", "s")])).toEqual([]);
-    expect(losses([document("Stream", "s")])[0]).toMatch(/events of a stream/);
+    expect(losses([document("Stream", "s")])[0]).toMatch(/deletes its events/);
   });
 });

@@ -108,10 +108,12 @@ export function losses(documents: readonly AnyDocument[]): string[] {
   const has = (test: (document: AnyDocument) => boolean) => documents.some(test);
   const told: string[] = [];
   if (has(({ kind }) => kind === "Stream")) {
-    told.push("The events of a stream go with it. Undo brings the stream back empty.");
+    told.push("Deleting a stream deletes its events. Undo restores the stream without events.");
   }
   if (has(({ status }) => Boolean(status))) {
-    told.push("What runs ends after the batch in hand and loses its place. Undo lets it begin anew.");
+    told.push(
+      "A running flow stops after the current batch and loses its position. After undo, it starts over.",
+    );
   }
   return told;
 }

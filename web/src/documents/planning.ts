@@ -26,12 +26,12 @@ export function usePlan(kind: Kind, id: string, document: object): UseQueryResul
 /** The edit in one sentence. */
 export function verdict({ changes, steps, dependents, resets }: Plan): string {
   const effects = [...steps, ...dependents.flatMap((each) => each.steps)].map((step) => step.effect);
-  if (resets) return "Something is lost by this edit: what a part remembers, or its place in the source.";
-  if (changes.length === 0) return "Nothing is different from what is saved.";
+  if (resets) return "This edit discards state: a step's memory or the position in the source.";
+  if (changes.length === 0) return "No changes.";
   if (effects.includes("restarts")) {
-    return "What runs restarts from its checkpoint. No event is lost and none is delivered twice by it.";
+    return "Running flows restart from their checkpoint. No events are lost or delivered twice.";
   }
-  return effects.length > 0 ? "What runs goes on as it is." : "Nothing that runs is touched.";
+  return effects.length > 0 ? "Running flows continue unchanged." : "No running flow is affected.";
 }
 
 /** Where the parts that are reset would have to be read again from, to be as they were. */

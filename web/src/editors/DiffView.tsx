@@ -57,7 +57,7 @@ export default function DiffView({ before, after, language, labels = ["Before", 
     <>
       {before === after && (
         <Text size="sm" c="dimmed">
-          There is no difference.
+          No differences.
         </Text>
       )}
       <div ref={parent} className={classes.editor} data-diff />

@@ -23,14 +23,14 @@ export const functionOption = ({ name, usage, example }: SqlFunction): Completio
 
 // What an event of a script has beside its columns, and what the script finds around it.
 const META: Completion[] = [
-  { label: "key", type: "property", info: "Key of the event; may be set." },
-  { label: "headers", type: "property", info: "Headers of the event; may be set." },
-  { label: "offset", type: "property", info: "Place of the event in its stream." },
+  { label: "key", type: "property", info: "Key of the event; writable." },
+  { label: "headers", type: "property", info: "Headers of the event; writable." },
+  { label: "offset", type: "property", info: "Offset of the event in its stream." },
   { label: "time", type: "property", info: "When the event was appended." },
   {
     label: "sink",
     type: "property",
-    info: "Set it to the id of the only sink that shall get the event, or to a list.",
+    info: "Set to a sink id, or a list of sink ids, to deliver the event only there.",
   },
 ];
 
@@ -39,18 +39,18 @@ const GLOBALS: Completion[] = [
   snippetCompletion(`function processBatch(events) {\n  return events.map(event => ({...event, \${}}))\n}`, {
     label: "processBatch",
     type: "function",
-    detail: "the function that is called",
-    info: "Gets an array of events and returns an array of events. An empty one drops them all.",
+    detail: "entry point",
+    info: "Receives an array of events and returns an array of events. Return an empty array to drop them all.",
   }),
   snippetCompletion(`console.log(\${})`, {
     label: "console.log",
     type: "function",
-    info: "Writes to the log of the pipeline, up to 100 lines a batch.",
+    info: "Writes to the pipeline's log, up to 100 lines per batch.",
   }),
   snippetCompletion(`require('\${name}')`, {
     label: "require",
     type: "function",
-    info: "Gives what a file under `modules` exports.",
+    info: "Returns the exports of a file listed under `modules`.",
   }),
 ];
 

@@ -11,26 +11,27 @@ export function DefinitionTab({ kind, document }: { kind: Kind; document: AnyDoc
       <Stack gap="md">
         <Paper withBorder p="md" component="section">
           <Title order={2} size="h5" mb="xs">
-            How it runs
+            How this runs
           </Title>
           <HowItRuns kind={kind} document={document} />
         </Paper>
         <Paper withBorder p="md" component="section">
           <Title order={2} size="h5" mb="xs">
-            Who refers to it
+            Referenced by
           </Title>
           {referrers.length > 0 ? (
             <Referrers referrers={referrers} />
           ) : (
             <Text size="sm" c="dimmed">
-              Nobody yet. A pipeline uses it with <Code>{referenceOf(kind, document.id)}</Code>
+              No other document yet. A pipeline refers to it with{" "}
+              <Code>{referenceOf(kind, document.id)}</Code>
             </Text>
           )}
         </Paper>
       </Stack>
       <Paper withBorder p="md" component="section" miw={0}>
         <Title order={2} size="h5" mb="xs">
-          The document
+          Document
         </Title>
         <Code block fz="xs" style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
           {yamlOf(contentOf(document))}
@@ -52,7 +53,7 @@ function HowItRuns({ kind, document }: { kind: Kind; document: AnyDocument }) {
   if (kind.name === "Source" && stream && type === "http") {
     return (
       <Text size="sm">
-        The server itself takes its events, at <Code>/ingest/{document.id}</Code>, and appends them to stream{" "}
+        The server accepts its events at <Code>/ingest/{document.id}</Code> and appends them to stream{" "}
         {stream}. No worker is needed, so it has no status.
       </Text>
     );
@@ -60,16 +61,18 @@ function HowItRuns({ kind, document }: { kind: Kind; document: AnyDocument }) {
   if (kind.name === "Task") {
     return (
       <Text size="sm">
-        It names no input, so it does not run: pipelines run its steps. With <Code>input</Code> and{" "}
-        <Code>outputs</Code> it runs by itself, from stream to stream.
+        This task has no input, so it doesn't run on its own: pipelines run its steps. With <Code>input</Code>{" "}
+        and <Code>outputs</Code> it runs on its own, from stream to stream.
       </Text>
     );
   }
   return (
     <Text size="sm">
-      It is a definition: it runs inside of the pipelines that refer to it. Edit it and give it a{" "}
-      <Code>stream</Code>, and it runs by itself:{" "}
-      {kind.name === "Source" ? "it publishes into that stream." : "it delivers what that stream holds."}
+      This is a definition: it runs inside the pipelines that refer to it. Set its <Code>stream</Code> to run
+      it on its own:{" "}
+      {kind.name === "Source"
+        ? "it then publishes to that stream."
+        : "it then delivers the events of that stream."}
     </Text>
   );
 }

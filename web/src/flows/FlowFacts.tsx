@@ -2,7 +2,7 @@ import { Anchor, Badge, Code, Group, Text } from "@mantine/core";
 import { Link } from "react-router";
 import { type AnyDocument, KINDS, type Kind, type KindName, pageOf } from "#/api/kinds";
 import { usePulse } from "#/api/overview";
-import { ago, moment } from "#/components/format";
+import { ago, moment, plural } from "#/components/format";
 
 /** Who a document is, in one line: id, revision, worker, when it was changed, labels. */
 export function FlowFacts({ kind, document }: { kind: Kind; document: AnyDocument }) {
@@ -46,8 +46,8 @@ export function FlowFacts({ kind, document }: { kind: Kind; document: AnyDocumen
       {kind.name !== "Pipeline" && document.referrers && (
         <span>
           {document.referrers.length === 0
-            ? "nobody refers to it"
-            : `${document.referrers.length} refer to it`}
+            ? "not referenced"
+            : `referenced by ${plural(document.referrers.length, "document")}`}
         </span>
       )}
     </Group>
@@ -60,7 +60,7 @@ function ReplayOf({ value }: { value: string }) {
   const kind = Object.values(KINDS).find((each) => each.one === place)?.name ?? ("Pipeline" as KindName);
   return (
     <span>
-      a replay of{" "}
+      replay of{" "}
       <Anchor component={Link} to={pageOf(kind, id ?? value)} size="sm" underline="always">
         {id}
       </Anchor>

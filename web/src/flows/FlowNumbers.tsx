@@ -1,7 +1,7 @@
 import { Paper, SimpleGrid, Text, Tooltip } from "@mantine/core";
 import { type AnyDocument, keyOf } from "#/api/kinds";
 import { useFlowPulse } from "#/api/overview";
-import { ago, count, duration, rate } from "#/components/format";
+import { ago, count, duration, plural, rate } from "#/components/format";
 
 interface Figure {
   label: string;
@@ -21,28 +21,28 @@ export function FlowNumbers({ document }: { document: AnyDocument }) {
     {
       label: "Waiting",
       value: count(pulse?.lag_events),
-      about: "Events of its stream that it has not read yet; unknown if it reads no stream",
+      about: "Events in the source stream not read yet; unknown if the source is not a stream",
     },
     goal
       ? {
           label: "Latency / goal",
           value: `${duration(goal.p99_ms)} / ${duration(goal.target_ms)}`,
-          about: goal.reason ?? "99 % of the events of the last seconds were delivered in this time",
+          about: goal.reason ?? "99% of recent events were delivered within this time",
         }
       : {
           label: "Latency",
           value: duration(pulse?.latency_ms),
-          about: "How old the oldest event of the last batch was when it was delivered",
+          about: "Age of the oldest event of the last batch when it was delivered",
         },
     {
       label: "Events read",
       value: count(pulse?.input_events ?? ops?.input_events),
-      about: "Over all of its runs",
+      about: "Total over all runs",
     },
     {
       label: "Last batch",
       value: batch?.at ? ago(batch.at) : "none yet",
-      about: batch ? `It had ${count(batch.input_events)} events and took ${duration(pulse?.batch_ms)}` : "",
+      about: batch ? `${plural(batch.input_events, "event")} in ${duration(pulse?.batch_ms)}` : "",
     },
   ];
   return (

@@ -3,6 +3,7 @@ import { Link, useParams } from "react-router";
 import { ApiError } from "#/api/client";
 import { useDocument } from "#/api/documents";
 import { kindAt, type Place } from "#/api/kinds";
+import { capital } from "#/components/format";
 import { Empty, Loading, Page } from "#/components/Page";
 import { Failure } from "#/components/Problems";
 import { StatusBadge } from "#/components/StatusBadge";
@@ -52,17 +53,17 @@ function Missing({ place, id, error }: { place: Place; id: string; error: Error 
     <Page title={id}>
       {gone ? (
         <Empty
-          title={`There is no ${kind.one} ${id}`}
+          title={`${capital(kind.one)} ${id} not found`}
           action={
             <Button component={Link} to={`/${place}`}>
-              To all {kind.title.toLowerCase()}
+              Show all {kind.title.toLowerCase()}
             </Button>
           }
         >
-          It may have been deleted, or never have been saved.
+          It may have been deleted, or was never saved.
         </Empty>
       ) : (
-        <Failure error={error} title="It cannot be shown" />
+        <Failure error={error} title="This page could not be loaded" />
       )}
     </Page>
   );

@@ -106,7 +106,7 @@ function StepCounters({ step: { counts } }: { step: FlowStep }) {
   if (!counts) {
     return (
       <Text size="xs" c="dimmed">
-        nothing yet
+        no data yet
       </Text>
     );
   }

@@ -41,7 +41,7 @@ export function FlowTabs({ kind, document }: Props) {
       keepMounted={false}
     >
       <ScrollArea type="never" viewportProps={{ tabIndex: -1 }}>
-        <Tabs.List style={{ flexWrap: "nowrap" }} aria-label={`Parts of ${kind.one} ${document.name}`}>
+        <Tabs.List style={{ flexWrap: "nowrap" }} aria-label={`Sections of ${kind.one} ${document.name}`}>
           {tabs.map((each) => (
             <Tabs.Tab key={each.value} value={each.value} style={{ flexShrink: 0 }}>
               <Group gap={6} wrap="nowrap">
@@ -68,7 +68,7 @@ function tabsOf(kind: Kind, document: AnyDocument, mayTest: boolean): Tab[] {
     { value: "yaml", label: "YAML", content: <YamlTab document={document} /> },
   ];
   const steps: Tab[] = [
-    { value: "story", label: "Story", content: <StoryTab {...given} /> },
+    { value: "story", label: "Trace", content: <StoryTab {...given} /> },
     ...(mayTest ? [{ value: "test", label: "Test", content: <TestTab {...given} /> }] : []),
   ];
   if (!document.status) {

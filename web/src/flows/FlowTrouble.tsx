@@ -37,7 +37,7 @@ export function FlowTrouble({ document, controls }: Props) {
           withCloseButton
           closeButtonLabel="Dismiss"
           onClose={controls.dismiss}
-          title={`It was not possible to ${refused.verb} it`}
+          title={`Could not ${refused.verb} ${document.name}`}
         >
           <Problems problems={problemsOf(refused.error)} onPick={pick} />
         </Alert>
@@ -61,10 +61,10 @@ export function isTroubled({ status, phase, error }: AnyDocument): boolean {
 
 function titleOf({ status, phase, error }: AnyDocument): string {
   const at = error?.at ? ` (${moment(error.at)})` : "";
-  if (status === "failed") return `It has failed${at}. Repair it, then start it again`;
-  if (phase === "backing_off") return `It has failed${at} and will be tried again`;
-  if (status === "paused") return `It cannot run as it is${at}`;
-  return `Its last error${at}`;
+  if (status === "failed") return `Failed${at}. Fix the error, then start it again`;
+  if (phase === "backing_off") return `Failed${at}. Retrying automatically`;
+  if (status === "paused") return `Can't run${at}. Fix the errors, then resume`;
+  return `Last error${at}`;
 }
 
 const SHOWN = 3;
@@ -85,7 +85,7 @@ export function Attempts({ document }: { document: AnyDocument }) {
       </Stack>
       {attempts.length > SHOWN && (
         <Button variant="subtle" size="compact-xs" onClick={() => setAll(!all)}>
-          {all ? "Fewer" : `All ${attempts.length} attempts`}
+          {all ? "Show fewer" : `Show all ${attempts.length} attempts`}
         </Button>
       )}
     </Stack>

@@ -1,7 +1,7 @@
 import { Anchor, List, Stack, Text, Title } from "@mantine/core";
 import { Link } from "react-router";
 import type { AnyDocument } from "#/api/kinds";
-import { count, moment } from "#/components/format";
+import { moment, plural } from "#/components/format";
 import { Attempts, isTroubled } from "./FlowTrouble";
 
 /** What went wrong last, also if the flow has got over it. Nothing if nothing did. */
@@ -30,10 +30,10 @@ export function LastErrors({ document }: { document: AnyDocument }) {
         {letters > 0 && (
           <List.Item>
             <Text span size="sm">
-              {count(letters)} events could not be processed:{" "}
+              {plural(letters, "event")} could not be processed:{" "}
             </Text>
             <Anchor component={Link} to="?tab=letters" size="sm" underline="always">
-              read, edit and replay them
+              inspect, edit and replay
             </Anchor>
           </List.Item>
         )}

@@ -14,10 +14,10 @@ export function OverviewTab({ kind, document }: { kind: Kind; document: AnyDocum
     <Stack gap="lg">
       <FlowNumbers document={document} />
       <FlowCharts kind={kind} id={document.id} />
-      <Section title="Step by step" about="Counted over all of its runs.">
+      <Section title="Steps" about="Totals over all runs.">
         <FlowStrip kind={kind} document={document} />
       </Section>
-      <Section title="Sinks" about="How far each has come, and what it has missed.">
+      <Section title="Sinks" about="Position and missed batches of each sink.">
         <SinkList kind={kind} id={document.id} />
       </Section>
       <LastErrors document={document} />

@@ -6,7 +6,7 @@ type Way = "earliest" | "latest" | "end" | "offset" | "time";
 const WAYS: Record<Way, string> = {
   earliest: "the first event",
   latest: "the end",
-  end: "the present end",
+  end: "the current end",
   offset: "an offset",
   time: "a time",
 };

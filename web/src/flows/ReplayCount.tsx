@@ -1,6 +1,6 @@
 import { Badge, Group, Loader, Paper, Stack, Text } from "@mantine/core";
 import type { Schemas } from "#/api/client";
-import { bytes, count, moment } from "#/components/format";
+import { bytes, moment, plural } from "#/components/format";
 import { Problems } from "#/components/Problems";
 
 interface Props {
@@ -24,7 +24,7 @@ export function ReplayCount({ answer, counting }: Props) {
     <Paper withBorder p="sm" role="status">
       <Stack gap={6}>
         <Text size="sm">
-          <b>{count(range.events)} events</b>, about {bytes(range.bytes)}: offsets {range.first} to{" "}
+          <b>{plural(range.events, "event")}</b>, about {bytes(range.bytes)}: offsets {range.first} to{" "}
           {range.next - 1} of stream {range.stream}
         </Text>
         <Text size="xs" c="dimmed">
@@ -37,7 +37,7 @@ export function ReplayCount({ answer, counting }: Props) {
             </Text>
             {sink.again && (
               <Badge color="orange" variant="light" tt="none">
-                gets these events again
+                receives these events again
               </Badge>
             )}
           </Group>

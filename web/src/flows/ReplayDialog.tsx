@@ -4,7 +4,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, body, problemsOf } from "#/api/client";
 import type { Kind } from "#/api/kinds";
-import { count } from "#/components/format";
+import { plural } from "#/components/format";
 import { Problems } from "#/components/Problems";
 import { below, belowKey } from "./api";
 import { PositionInput } from "./PositionInput";
@@ -75,8 +75,8 @@ function Replaying({ kind, id, onClose, initialFrom }: Props) {
   return (
     <Stack>
       <Text size="sm" c="dimmed">
-        The events go through the steps as they are now, beside the live flow, as a pipeline of its own that
-        ends with the range.
+        A separate pipeline runs these events through the current steps alongside the live flow, and stops at
+        the end of the range.
       </Text>
       <PositionInput
         label="From"
@@ -87,7 +87,7 @@ function Replaying({ kind, id, onClose, initialFrom }: Props) {
       />
       <PositionInput
         label="To"
-        description="This event is not included."
+        description="Exclusive: this event is not replayed."
         value={form.to}
         onChange={(to) => edit({ to })}
         ways={["end", "offset", "time"]}
@@ -96,12 +96,12 @@ function Replaying({ kind, id, onClose, initialFrom }: Props) {
       <ReplayTarget kind={kind} id={id} form={form} onChange={edit} error={problemAt(problems, "sinks")} />
       <TextInput
         label="Name"
-        placeholder="default: the name, replay and a number"
+        placeholder="default: NAME replay N"
         value={form.name}
         onChange={(event) => edit({ name: event.currentTarget.value })}
         error={problemAt(problems, "name")}
       />
-      <Problems problems={unplaced(problems)} title="It cannot be replayed" />
+      <Problems problems={unplaced(problems)} title="These events can't be replayed" />
       <ReplayCount
         answer={ready ? counted.data : undefined}
         counting={order !== null && !ready && !refused}
@@ -111,7 +111,7 @@ function Replaying({ kind, id, onClose, initialFrom }: Props) {
           Close
         </Button>
         <Button disabled={!ready} loading={started.isPending} onClick={() => started.mutate()}>
-          {ready ? `Replay ${count(counted.data.range.events)} events` : "Replay"}
+          {ready ? `Replay ${plural(counted.data.range.events, "event")}` : "Replay"}
         </Button>
       </Group>
       <ReplayList kind={kind} id={id} />
@@ -128,12 +128,12 @@ function Started({ kind, id, onAgain, onClose }: StartedProps) {
   return (
     <Stack>
       <Text size="sm" role="status">
-        The replay has begun. It goes on when this is closed, and stays on the page of the {kind.one}.
+        Replay started. It continues when you close this dialog and is listed on the page of the {kind.one}.
       </Text>
       <ReplayList kind={kind} id={id} />
       <Group justify="flex-end">
         <Button variant="default" onClick={onAgain}>
-          Another replay
+          Start another replay
         </Button>
         <Button onClick={onClose} data-autofocus>
           Close

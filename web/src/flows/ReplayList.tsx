@@ -1,7 +1,7 @@
 import { Anchor, Group, Progress, Stack, Text } from "@mantine/core";
 import { Link } from "react-router";
 import { type Kind, pageOf } from "#/api/kinds";
-import { ago, count } from "#/components/format";
+import { ago, count, plural } from "#/components/format";
 import { StatusBadge } from "#/components/StatusBadge";
 import { type Replay, useReplays } from "./api";
 
@@ -32,7 +32,7 @@ function OneReplay({ replay }: { replay: Replay }) {
           <StatusBadge status={replay.status} phase={replay.phase} />
         </Group>
         <Text size="xs" c="dimmed">
-          {count(replay.delivered)} of {count(replay.total)} events · began {ago(replay.created_at)}
+          {count(replay.delivered)} of {plural(replay.total, "event")} · started {ago(replay.created_at)}
         </Text>
       </Group>
       <Progress

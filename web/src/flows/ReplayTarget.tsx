@@ -12,7 +12,7 @@ interface Props {
   error?: string;
 }
 
-const SHADOW = "Nobody else sees these events: compare them with what was delivered.";
+const SHADOW = "Only these files receive the events, so you can compare them with the original delivery.";
 
 /** Where the events of a replay go. */
 export function ReplayTarget({ kind, id, form, onChange, error }: Props) {
@@ -20,15 +20,15 @@ export function ReplayTarget({ kind, id, form, onChange, error }: Props) {
   return (
     <Stack gap="xs">
       <Radio.Group
-        label="Where to"
+        label="Destination"
         value={form.target}
         onChange={(target) => onChange({ target: target as Target })}
         error={form.target === "all" ? error : undefined}
       >
         <Stack gap={6} mt={4}>
-          <Radio value="all" label="All of its sinks" description="They get these events once more." />
-          <Radio value="some" label="Some of its sinks" />
-          <Radio value="file" label="Files of their own" description={SHADOW} />
+          <Radio value="all" label="All sinks" description="Every sink receives these events again." />
+          <Radio value="some" label="Selected sinks" />
+          <Radio value="file" label="Separate files" description={SHADOW} />
           <Radio value="stream" label="A stream" />
         </Stack>
       </Radio.Group>
@@ -77,7 +77,7 @@ function StreamSelect({ value, onChange, error }: StreamProps) {
       placeholder="Choose one"
       searchable
       limit={100}
-      nothingFoundMessage="No stream is called so"
+      nothingFoundMessage="No matching stream"
       data={streams.data?.map((each) => ({ value: each.id, label: each.name })) ?? []}
       value={value || null}
       onChange={(next) => onChange(next ?? "")}

@@ -3,28 +3,28 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Allowed } from "#/access/Allowed";
 import { api, body } from "#/api/client";
 import type { Kind } from "#/api/kinds";
-import { ago, count, moment } from "#/components/format";
+import { ago, count, moment, plural } from "#/components/format";
 import { done, failed } from "#/components/notify";
 import { below, belowKey, type SinkInfo } from "./api";
 
 const STATES: Record<SinkInfo["state"], { text: string; color: string; about: string }> = {
-  in_sync: { text: "in sync", color: "teal", about: "It takes part in each batch." },
+  in_sync: { text: "in sync", color: "teal", about: "Receives every batch." },
   failing: {
     text: "failing",
     color: "red",
-    about: "It has refused the current batch, and has taken none since. It is tried again by itself.",
+    about: "The sink rejected the current batch. It is retried automatically.",
   },
   behind: {
     text: "behind",
     color: "orange",
-    about: "It has missed batches. They are kept, and it tries again by itself after a while.",
+    about: "The sink missed batches. They are kept and retried automatically.",
   },
-  catching_up: { text: "catching up", color: "blue", about: "It is getting what it has missed." },
+  catching_up: { text: "catching up", color: "blue", about: "Delivering the missed batches." },
 };
 
 const KEPT: Record<SinkInfo["gaps"][number]["kept"], string> = {
-  stream: "kept in the stream, read again from there",
-  file: "kept in a file beside the checkpoint",
+  stream: "kept in the stream and read again from there",
+  file: "kept in a file next to the checkpoint",
   lost: "lost",
 };
 
@@ -53,8 +53,10 @@ export function SinkCard({ kind, id, sink }: Props) {
         </Group>
         <Text size="xs" c="dimmed">
           {sink.guarantee},{" "}
-          {sink.required ? "required: a batch waits for it" : "best effort: batches go on without it"}.{" "}
-          {state.about}
+          {sink.required
+            ? "required: batches wait for this sink"
+            : "best effort: batches don't wait for this sink"}
+          . {state.about}
         </Text>
         <Facts sink={sink} />
         {sink.last_error && (
@@ -76,7 +78,7 @@ export function SinkCard({ kind, id, sink }: Props) {
 function Facts({ sink }: { sink: SinkInfo }) {
   const facts: [string, string][] = [
     ["Cursor", sink.cursor === null ? "–" : `offset ${sink.cursor}`],
-    ["Lag", sink.lag === null ? "unknown" : `${count(sink.lag)} events`],
+    ["Lag", sink.lag === null ? "unknown" : plural(sink.lag, "event")],
     ["Failures", count(sink.failures)],
     ["Last delivery", ago(sink.last_ack_at)],
   ];
@@ -100,14 +102,14 @@ function Gaps({ gaps }: { gaps: SinkInfo["gaps"] }) {
   return (
     <div>
       <Text size="sm" fw={600}>
-        What it has missed
+        Missed batches
       </Text>
       <List size="xs">
         {gaps.slice(0, 20).map((gap) => (
           <List.Item key={`${gap.first} ${gap.since} ${gap.kept}`}>
             {gap.first === null ? "" : `offsets ${gap.first} to ${(gap.next ?? gap.first + 1) - 1}, `}
-            {gap.batches === 1 ? "1 batch" : `${count(gap.batches)} batches`}
-            {gap.events === null ? "" : `, ${count(gap.events)} events`}, since {moment(gap.since)}:{" "}
+            {plural(gap.batches, "batch")}
+            {gap.events === null ? "" : `, ${plural(gap.events, "event")}`}, since {moment(gap.since)}:{" "}
             {KEPT[gap.kept]}
             {gap.why ? `, because ${gap.why}` : ""}
           </List.Item>
@@ -132,10 +134,10 @@ function CatchUp({ kind, id, sink }: Props) {
         }),
       ),
     onSuccess: () => {
-      done(`Sink ${sink.id} tries again now.`);
+      done(`Retrying sink ${sink.id} now.`);
       void queries.invalidateQueries({ queryKey: belowKey(kind, id, "sinks") });
     },
-    onError: (error) => failed(`Sink ${sink.id} cannot catch up now`, error),
+    onError: (error) => failed(`Could not start catching up sink ${sink.id}`, error),
   });
   return (
     <Button

@@ -7,12 +7,12 @@ import { SinkCard } from "./SinkCard";
 /** The sinks of a flow, one by one. */
 export function SinkList({ kind, id }: { kind: Kind; id: string }) {
   const { data, error } = useSinks(kind, id);
-  if (error && !data) return <Failure error={error} title="Its sinks cannot be told" />;
+  if (error && !data) return <Failure error={error} title="Could not load the sinks" />;
   if (!data) return <Skeleton h={120} />;
   if (data.length === 0) {
     return (
       <Text size="sm" c="dimmed">
-        It has none as it is: repair it first.
+        No valid sinks. Fix the document first.
       </Text>
     );
   }

@@ -29,7 +29,7 @@ export default function StoryTab({ kind, document }: { kind: Kind; document: Any
         <Group align="flex-end" gap="xs">
           <NumberInput
             label="Offset of the event"
-            description="In the stream that it reads"
+            description="In the source stream"
             min={0}
             allowDecimal={false}
             value={typed}
@@ -37,7 +37,7 @@ export default function StoryTab({ kind, document }: { kind: Kind; document: Any
             w={220}
           />
           <Button type="submit" disabled={typed === ""}>
-            Tell its story
+            Trace event
           </Button>
           {offset !== null && (
             <>
@@ -52,9 +52,9 @@ export default function StoryTab({ kind, document }: { kind: Kind; document: Any
         </Group>
       </form>
       {offset === null ? (
-        <Empty title="One event, step by step">
-          Enter an offset to see what each step makes of that event, and how far each sink has come with it.
-          Dead letters and the page of a stream lead here too.
+        <Empty title="Trace one event, step by step">
+          Enter an offset to see the output of each step for that event and its delivery status at each sink.
+          Dead letters and stream pages link here too.
         </Empty>
       ) : (
         <Told kind={kind} document={document} offset={offset} />
@@ -69,11 +69,11 @@ function Told({ kind, document, offset }: { kind: Kind; document: AnyDocument; o
     queryFn: () => tell(kind, document.id, offset),
     retry: false,
   });
-  if (story.error) return <Failure error={story.error} title="Its story cannot be told" />;
+  if (story.error) return <Failure error={story.error} title="The event can't be traced" />;
   if (!story.data) {
     return (
       <Stack gap={0} align="center">
-        <Loading what="Letting the event go through the steps" />
+        <Loading what="Tracing the event" />
         <Text size="sm" c="dimmed">
           The event goes through the steps once more; nothing is written.
         </Text>

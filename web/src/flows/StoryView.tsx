@@ -15,7 +15,7 @@ const STATES: Record<Story["sinks"][number]["state"], { text: string; color: str
   delivered: { text: "delivered", color: "teal" },
   waiting: { text: "waiting", color: "blue" },
   behind: { text: "behind", color: "orange" },
-  not_chosen: { text: "not for it", color: "gray" },
+  not_chosen: { text: "not routed", color: "gray" },
   failed: { text: "failed", color: "red" },
   unknown: { text: "unknown", color: "gray" },
 };
@@ -27,11 +27,11 @@ export function StoryView({ document, story }: { document: AnyDocument; story: S
   return (
     <Stack>
       <Problems problems={story.warnings} level="warning" />
-      <Paper withBorder p="sm" component="section" aria-label="The event">
+      <Paper withBorder p="sm" component="section" aria-label="Event">
         <Text size="sm">
           Event {story.offset} of stream {story.stream}
-          {story.time && `, appended ${moment(story.time)}`}; the steps are those of revision {story.revision}
-          .
+          {story.time && `, appended ${moment(story.time)}`}; traced with the steps of revision{" "}
+          {story.revision}.
         </Text>
         <FieldTable
           fields={changes(null, story.event)}
@@ -43,7 +43,7 @@ export function StoryView({ document, story }: { document: AnyDocument; story: S
       </Paper>
       <Problems
         problems={story.errors}
-        title="The steps could not be shown to the end"
+        title="The trace stopped early"
         onPick={(path) =>
           navigate(`${pageOf(document.kind, document.id)}/edit?at=${encodeURIComponent(path)}`)
         }
@@ -51,7 +51,7 @@ export function StoryView({ document, story }: { document: AnyDocument; story: S
       {story.steps.length > 0 && <StepView steps={story.steps} input={input} first={story.offset} />}
       <Stack gap="xs" component="section" aria-label="Sinks">
         <Title order={2} size="h4">
-          Where it is now
+          Delivery
         </Title>
         {story.sinks.map((sink) => (
           <Group key={sink.id} gap="xs" align="flex-start" wrap="nowrap">
@@ -83,9 +83,9 @@ function Beside({ event }: { event: Story["event"] }) {
 
 function Letters({ letters }: { letters: Story["letters"] }) {
   return (
-    <section aria-label="Its dead letters">
+    <section aria-label="Dead letters">
       <Title order={2} size="h4">
-        Its dead letters
+        Dead letters
       </Title>
       <List size="sm">
         {letters.map((each) => (

@@ -20,7 +20,7 @@ export default function TestTab({ kind, document }: { kind: Kind; document: AnyD
     mutationFn: (cases: object[]) => withCases(kind, document, cases),
     onSuccess: (saved) => {
       put(queries, kind, saved);
-      done(`The test cases of ${saved.name} are saved: revision ${saved.revision}. Nothing was restarted.`);
+      done(`Saved the test cases of ${saved.name} as revision ${saved.revision}. Nothing was restarted.`);
     },
     onError: (error) => failed("The test cases were not saved", error),
   });

@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { useVerb, type Verb } from "#/api/documents";
 import type { AnyDocument, Kind } from "#/api/kinds";
+import { capital } from "#/components/format";
 import { done } from "#/components/notify";
 
 /** The verbs that make sense for a flow as it is, the most likely first. */
@@ -22,33 +23,33 @@ export function verbsFor({ status }: Pick<AnyDocument, "status">): Verb[] {
 export const VERBS: Record<Verb, { label: string; about: string; doing: string; done: string }> = {
   pause: {
     label: "Pause",
-    about: "It ends after the batch in hand and keeps its place.",
-    doing: "Pausing: the batch in hand is delivered first.",
-    done: "is paused",
+    about: "Stops after the current batch and keeps its position.",
+    doing: "Pausing after the current batch…",
+    done: "paused",
   },
   resume: {
     label: "Resume",
-    about: "It goes on where it was paused.",
-    doing: "Resuming: it is checked, then a worker takes it.",
-    done: "has been resumed",
+    about: "Continues from where it was paused.",
+    doing: "Resuming: checking the document, then starting on a worker…",
+    done: "resumed",
   },
   stop: {
     label: "Stop",
-    about: "It ends after the batch in hand, until it is started again.",
-    doing: "Stopping: the batch in hand is delivered first.",
-    done: "is stopped",
+    about: "Stops after the current batch, until it is started again.",
+    doing: "Stopping after the current batch…",
+    done: "stopped",
   },
   start: {
     label: "Start",
-    about: "It goes on where it ended.",
-    doing: "Starting: it is checked, then a worker takes it.",
-    done: "has been started",
+    about: "Continues from where it stopped.",
+    doing: "Starting: checking the document, then starting on a worker…",
+    done: "started",
   },
   restart: {
     label: "Restart",
-    about: "It ends after the batch in hand and begins again from there.",
-    doing: "Restarting: the batch in hand is delivered first.",
-    done: "has been restarted",
+    about: "Stops after the current batch and starts again from there.",
+    doing: "Restarting after the current batch…",
+    done: "restarted",
   },
 };
 
@@ -60,7 +61,7 @@ export function useControls(kind: Kind, id: string) {
     setLast(next);
     verb.mutate(
       { kind, id, verb: next },
-      { onSuccess: (found) => done(`${kind.one} ${found.name} ${VERBS[next].done}.`) },
+      { onSuccess: (found) => done(`${capital(kind.one)} ${found.name} ${VERBS[next].done}.`) },
     );
   };
   return {

@@ -46,19 +46,19 @@ export function CardsField(props: FieldProps) {
               {!readOnly && (
                 <Group gap={2}>
                   <CardButton
-                    label={`Move ${place + 1} of ${label} up`}
+                    label={`Move ${label} ${place + 1} up`}
                     icon={<IconArrowUp size={16} />}
                     disabled={place === 0}
                     onClick={() => move(place, place - 1)}
                   />
                   <CardButton
-                    label={`Move ${place + 1} of ${label} down`}
+                    label={`Move ${label} ${place + 1} down`}
                     icon={<IconArrowDown size={16} />}
                     disabled={place === items.length - 1}
                     onClick={() => move(place, place + 1)}
                   />
                   <CardButton
-                    label={`Remove ${place + 1} of ${label}`}
+                    label={`Remove ${label} ${place + 1}`}
                     icon={<IconTrash size={16} />}
                     onClick={() => {
                       keys.remove(place);

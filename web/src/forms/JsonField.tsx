@@ -17,7 +17,7 @@ export function JsonField(props: FieldProps) {
     <Input.Wrapper
       label={label}
       description={description}
-      error={error ?? (own?.ok === false ? `${own.why} The last good value counts.` : undefined)}
+      error={error ?? (own?.ok === false ? `${own.why} The last valid value is used.` : undefined)}
       withAsterisk={withAsterisk}
       labelElement="div"
     >
@@ -45,6 +45,6 @@ function read(text: string): Read {
   try {
     return { ok: true, value: parse(text) };
   } catch (error) {
-    return { ok: false, why: `This is not JSON yet: ${(error as Error).message}.` };
+    return { ok: false, why: `Not valid JSON: ${(error as Error).message}.` };
   }
 }

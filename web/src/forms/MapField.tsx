@@ -57,7 +57,7 @@ export function MapField(props: FieldProps) {
                   hasColumnKeys(props.field.schema) ? (context.columns?.map((each) => each.name) ?? []) : []
                 }
                 value={row.key}
-                error={twice ? "There is one already" : undefined}
+                error={twice ? "This name is already used" : undefined}
                 onChange={(key) => edit(row.id, { key })}
               />
               <PairValue

@@ -101,7 +101,7 @@ describe("a form", () => {
     await user.clear(screen.getByLabelText("Max body bytes"));
     await user.type(screen.getByLabelText("Max body bytes"), "much");
     expect(seen).toHaveBeenLastCalledWith({ type: "http", max_body_bytes: "much" });
-    expect(screen.getByText(/Write it such as/)).toBeInTheDocument();
+    expect(screen.getByText(/Enter a value such as/)).toBeInTheDocument();
   });
 
   it("shows problems at their fields, and others on top", async () => {
@@ -113,7 +113,7 @@ describe("a form", () => {
     );
     expect(screen.getByLabelText("Method *", { selector: "input" })).toHaveAccessibleDescription(/Not this/);
     expect(screen.getByRole("alert")).toHaveTextContent("unknown field");
-    await userEvent.setup().click(screen.getByRole("button", { name: "Go to fields[0].method" }));
+    await userEvent.setup().click(screen.getByRole("button", { name: "Go to Method" }));
     expect(screen.getByLabelText("Method *", { selector: "input" })).toHaveFocus();
   });
 
@@ -135,9 +135,9 @@ describe("a form", () => {
       { when: "b", sinks: ["two"] },
     ];
     const seen = open(schemaOf("processor", "route"), { type: "route", rules });
-    await user.click(screen.getByRole("button", { name: "Move 2 of Rules up" }));
+    await user.click(screen.getByRole("button", { name: "Move Rules 2 up" }));
     expect(seen.mock.lastCall![0].rules).toEqual([rules[1], rules[0]]);
-    await user.click(screen.getByRole("button", { name: "Remove 1 of Rules" }));
+    await user.click(screen.getByRole("button", { name: "Remove Rules 1" }));
     expect(seen.mock.lastCall![0].rules).toEqual([rules[0]]);
     await user.click(screen.getByRole("button", { name: "Add to Rules" }));
     expect(seen.mock.lastCall![0].rules).toEqual([rules[0], {}]);

@@ -4,7 +4,7 @@ import { useMemo, useRef } from "react";
 import type { Problem } from "#/api/client";
 import { Fields } from "./Fields";
 import classes from "./forms.module.css";
-import { below, focusPath, problemsLeft } from "./paths";
+import { below, focusPath, labelOf, problemsLeft } from "./paths";
 import { type JsonSchema, resolve } from "./schema";
 import { type FormContext, FormStateContext } from "./state";
 
@@ -72,7 +72,7 @@ function Faults({ problems, path }: { problems: Problem[]; path: string }) {
         <Group gap="xs" className={classes.faults}>
           <IconAlertTriangle size={16} aria-hidden />
           <Text size="sm">
-            {places.length === 1 ? "One thing is" : `${places.length} things are`} not right yet.
+            {places.length === 1 ? "1 field needs" : `${places.length} fields need`} attention.
           </Text>
           <Button
             variant="subtle"
@@ -80,7 +80,7 @@ function Faults({ problems, path }: { problems: Problem[]; path: string }) {
             size="compact-sm"
             onClick={() => focusPath(first, ref.current?.parentElement ?? document)}
           >
-            Go to {first.slice(path.length).replace(/^\./, "") || "it"}
+            Go to {labelOf(first)}
           </Button>
         </Group>
       )}

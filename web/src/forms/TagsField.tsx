@@ -29,7 +29,7 @@ function Tags({ suggestions, ...props }: FieldProps & { suggestions: string[] })
   return (
     <TagsInput
       {...shown}
-      placeholder={value.length === 0 ? (shown.placeholder ?? "Write one and press Enter") : undefined}
+      placeholder={value.length === 0 ? (shown.placeholder ?? "Type a value and press Enter") : undefined}
       data={suggestions}
       limit={50}
       value={value}

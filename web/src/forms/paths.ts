@@ -1,4 +1,5 @@
 import type { Problem } from "#/api/client";
+import { words } from "./schema";
 
 /** The place of a field, as problems name it: `spec.processors[1].query`. */
 export const below = (path: string, name: string | number): string =>
@@ -53,4 +54,10 @@ function nearest(path: string, within: ParentNode): HTMLElement | undefined {
     if (isAtOrBelow(path, place) && place.length >= (found?.dataset.path?.length ?? 0)) found = element;
   }
   return found;
+}
+
+/** The label of the field at a path: `spec.wal.retention_ms` → Retention, `spec.sinks[1]` → Sinks 2. */
+export function labelOf(path: string): string {
+  const [, name = path, index] = /([^.[\]]+)(?:\[(\d+)\])?$/.exec(path) ?? [];
+  return index === undefined ? words(name) : `${words(name)} ${Number(index) + 1}`;
 }

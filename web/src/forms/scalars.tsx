@@ -84,7 +84,7 @@ function read(text: string, unit: Unit | undefined): number | string | undefined
 const unreadable = (text: string, unit: Unit) =>
   text === "" || text.includes("${") || fromUnit(text, unit) !== undefined
     ? undefined
-    : `Write it ${EXAMPLES[unit]}`;
+    : `Enter a value ${EXAMPLES[unit]}`;
 
 /** In place of a number that is a limit: that there is none. */
 export function NoLimit(props: FieldProps) {

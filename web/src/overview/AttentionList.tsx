@@ -14,7 +14,7 @@ import { IconAlertOctagon, IconAlertTriangle, IconCheck, IconInfoCircle } from "
 import { useState } from "react";
 import { Link } from "react-router";
 import type { Attention, Pulse } from "#/api/overview";
-import { ago, moment } from "#/components/format";
+import { ago, moment, plural } from "#/components/format";
 import { Prose } from "#/forms/Prose";
 import { repairAt, repairLabel, tally } from "./attention";
 import classes from "./overview.module.css";
@@ -45,7 +45,7 @@ export function AttentionList({ pulse }: { pulse: Pulse }) {
       {attention.length > FIRST && (
         <Group justify="center" p="xs" className={classes.item}>
           <Button variant="subtle" size="compact-sm" onClick={() => setAll(!all)}>
-            {all ? "Show the most urgent only" : `Show all ${attention.length}`}
+            {all ? "Show only the most urgent" : `Show all ${attention.length}`}
           </Button>
         </Group>
       )}
@@ -102,12 +102,12 @@ function AllIsWell({ pulse }: { pulse: Pulse }) {
         </ThemeIcon>
         <Box>
           <Title order={2} size="h4" id="attention">
-            All is well
+            Everything is running normally
           </Title>
           <Text size="sm" c="dimmed">
             {running === 0
-              ? "Nothing runs, and nothing needs attention."
-              : `${running === 1 ? "One flow runs" : `${running} flows run`}, and nothing needs attention.`}
+              ? "No flow is running. Nothing needs attention."
+              : `${plural(running, "running flow")}. Nothing needs attention.`}
           </Text>
         </Box>
       </Group>

@@ -15,7 +15,7 @@ export function FirstSteps() {
     <Stack component="section" aria-labelledby="first-steps" gap="md">
       <div>
         <Title order={2} size="h3" id="first-steps">
-          Nothing flows yet
+          No pipelines yet
         </Title>
         <Text c="dimmed">There are three ways to begin. Each takes a minute, and all can be undone.</Text>
       </div>
@@ -26,11 +26,10 @@ export function FirstSteps() {
           to="/pipelines/new"
           action="Open the builder"
         >
-          Choose where events come from, what becomes of them and where they go. Begin with generated events:
-          no other system is needed.
+          Choose a source, processing steps and sinks. Start with generated events: no other system is needed.
         </Way>
         <Way icon={IconTimeline} title="Create a stream" to="/streams/new" action="Create a stream">
-          A stream keeps events on disk. Send some to it over HTTP, and let any number of pipelines read them.
+          A stream stores events on disk. Send events to it over HTTP; any number of pipelines can read them.
         </Way>
         <Way
           icon={IconFileImport}
@@ -38,12 +37,12 @@ export function FirstSteps() {
           act={() => setUploading(true)}
           action="Choose a file"
         >
-          A bundle holds streams and pipelines as one YAML or JSON file. What it changes is shown before
-          anything does.
+          A bundle is one YAML or JSON file with streams, pipelines and other documents. You review the
+          changes before they are applied.
         </Way>
       </SimpleGrid>
       <Text size="sm" c="dimmed" className={classes.wrap}>
-        Or on the command line: <Code>penstock apply FILE.yaml</Code> does what “Import a bundle” does, and{" "}
+        Or on the command line: <Code>penstock apply FILE.yaml</Code> imports a bundle, and{" "}
         <Code>penstock up --demo</Code> starts with an example.
       </Text>
       {uploading && (

@@ -18,7 +18,7 @@ export default function OverviewPage() {
   return (
     <Page title="Overview">
       {pulse.overview === null || isEmpty === undefined ? (
-        <Loading what="Asking the server how everything is" />
+        <Loading what="Loading the overview" />
       ) : (
         <Stack gap="md">
           {isEmpty ? <FirstSteps /> : <AttentionList pulse={pulse} />}

@@ -18,7 +18,7 @@ export function StatusTable({ flows }: { flows: ReadonlyMap<string, FlowPulse> }
           Flows by status
         </Title>
         <Text size="xs" c="dimmed">
-          {count(flows.size)} in all
+          {count(flows.size)} in total
         </Text>
       </Group>
       <Table verticalSpacing={6} horizontalSpacing={4} className={classes.numbers}>

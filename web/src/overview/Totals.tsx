@@ -2,7 +2,7 @@ import { Paper, Progress, SimpleGrid, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Link } from "react-router";
 import type { Pulse } from "#/api/overview";
-import { bytes, count, rate } from "#/components/format";
+import { bytes, count, plural, rate } from "#/components/format";
 import classes from "./overview.module.css";
 
 /** All flows and streams together in a few numbers, each with the way to where they come from. */
@@ -20,16 +20,14 @@ export function Totals({ pulse }: { pulse: Pulse }) {
         delivered to sinks and streams
       </Tile>
       <Tile title="Waiting" value={count(totals.lag_events)} to="/topology">
-        {slowest === 0 ? "every flow is up to date" : `events, for ${slowest} ${plural(slowest, "flow")}`}
+        {slowest === 0 ? "every flow is up to date" : `in ${plural(slowest, "flow")}`}
       </Tile>
       <Tile title="Dead letters" value={count(totals.dead_letters)} to="/pipelines?dead_letters=1">
-        {totals.dead_letters === 0 ? "every event could be processed" : "events, since the flows began"}
+        {totals.dead_letters === 0 ? "every event was processed" : "since the flows were created"}
       </Tile>
       <Disk totals={totals} streams={pulse.streams.size} />
       <Tile title="Workers" value={`${ready} ready`} to="/workers">
-        {workers.length === ready
-          ? `${pulse.flows.size} ${plural(pulse.flows.size, "flow")}`
-          : `of ${workers.length}`}
+        {workers.length === ready ? plural(pulse.flows.size, "flow") : `of ${workers.length}`}
       </Tile>
     </SimpleGrid>
   );
@@ -42,13 +40,13 @@ function Disk({ totals, streams }: { totals: Sums; streams: number }) {
   const used = total > 0 ? (100 * (total - free)) / total : 0;
   return (
     <Tile title="Streams on disk" value={bytes(stream_bytes)} to="/streams">
-      {streams} {plural(streams, "stream")}, {bytes(free)} free
+      {plural(streams, "stream")}, {bytes(free)} free
       <Progress
         mt={6}
         size="xs"
         value={used}
         color={used > 95 ? "red" : used > 85 ? "orange" : "penstock"}
-        aria-label={`${Math.round(used)} percent of the disk are in use`}
+        aria-label={`${Math.round(used)} percent of the disk is in use`}
       />
     </Tile>
   );
@@ -76,5 +74,3 @@ function Tile({ title, value, to, children }: TileProps) {
     </Paper>
   );
 }
-
-const plural = (number: number, word: string) => (number === 1 ? word : `${word}s`);

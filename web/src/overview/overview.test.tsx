@@ -55,7 +55,7 @@ describe("what needs attention", () => {
 
   it("is calm when there is nothing", () => {
     render(<AttentionList pulse={pulseWith([])} />);
-    expect(screen.getByRole("heading", { name: "All is well" })).toBeInTheDocument();
+    expect(screen.getByRole("heading", { name: "Everything is running normally" })).toBeInTheDocument();
   });
 });
 

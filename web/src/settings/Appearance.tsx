@@ -9,7 +9,7 @@ import {
 } from "@mantine/core";
 
 const SCHEMES = [
-  { value: "auto", label: "As the system" },
+  { value: "auto", label: "System" },
   { value: "light", label: "Light" },
   { value: "dark", label: "Dark" },
 ];
@@ -25,7 +25,7 @@ export function Appearance() {
             Theme
           </Title>
           <Text size="sm" c="dimmed">
-            Kept in this browser.
+            Saved in this browser.
           </Text>
         </div>
         <SegmentedControl

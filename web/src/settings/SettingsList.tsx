@@ -22,16 +22,14 @@ export function SettingsList({ settings }: { settings: readonly Setting[] }) {
           w={280}
         />
         <Switch
-          label="Only those that somebody has set"
+          label="Only changed settings"
           checked={changed}
           onChange={(event) => setChanged(event.currentTarget.checked)}
         />
       </Group>
       {shown.length === 0 && (
         <Text c="dimmed" role="status">
-          {text
-            ? "No setting has that in its name, value or description."
-            : "Nothing was set: all are as built in."}
+          {text ? "No setting matches." : "All settings have their default value."}
         </Text>
       )}
       {shown.map((section) => (

@@ -31,7 +31,7 @@ function Server() {
   });
   return (
     <>
-      <Failure error={error} title="The settings of the server could not be loaded" />
+      <Failure error={error} title="Could not load the server settings" />
       {data === undefined ? !error && <Loading what="Loading the settings" /> : <View view={data} />}
     </>
   );
@@ -41,11 +41,11 @@ function View({ view }: { view: Schemas["SettingsView"] }) {
   const { settings, file, warnings, versions } = view;
   return (
     <>
-      <Problems problems={warnings} title="Something about the settings looks wrong" level="warning" />
+      <Problems problems={warnings} title="Check these settings" level="warning" />
       <Paper withBorder p="md" component="section" aria-labelledby="server-settings">
         <Stack gap="md">
           <Title order={2} size="h4" id="server-settings">
-            Settings of the server
+            Server settings
           </Title>
           <HowToChange file={file} />
           <SettingsList settings={settings} />
@@ -58,13 +58,12 @@ function View({ view }: { view: Schemas["SettingsView"] }) {
 
 function HowToChange({ file }: { file: string | null }) {
   return (
-    <Alert variant="light" color="gray" icon={<IconLock />} title="They can be read here, but not changed">
+    <Alert variant="light" color="gray" icon={<IconLock />} title="Settings are read-only here">
       <Text size="sm">
-        Change them in {file ? <Code>{file}</Code> : <Code>penstock.toml</Code>}, by a variable such as{" "}
-        <Code>PENSTOCK_PORT=8081</Code>, or on the command line, and start the server again. The command line
-        wins over variables, and variables over the file.{" "}
-        {file === null &&
-          "No file was read: the server looks for penstock.toml in the directory that it is started in."}
+        To change a setting, edit {file ? <Code>{file}</Code> : <Code>penstock.toml</Code>}, set a variable
+        such as <Code>PENSTOCK_PORT=8081</Code>, or pass an option on the command line, then restart the
+        server. Command-line options override variables, and variables override the file.{" "}
+        {file === null && "No file was read: the server looks for penstock.toml in its working directory."}
       </Text>
     </Alert>
   );

@@ -34,7 +34,7 @@ describe("settings", () => {
     await userEvent.type(screen.getByLabelText("Find a setting"), "what host");
     expect(screen.queryByText("port")).toBeNull();
     await userEvent.clear(screen.getByLabelText("Find a setting"));
-    await userEvent.click(screen.getByLabelText("Only those that somebody has set"));
+    await userEvent.click(screen.getByLabelText("Only changed settings"));
     expect(screen.queryByText("host")).toBeNull();
     expect(screen.getByText("built-in: 1")).toBeInTheDocument();
   });

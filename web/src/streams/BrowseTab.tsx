@@ -32,7 +32,7 @@ export function BrowseTab({ id, stats, readers }: { id: string; stats: Stats; re
         <From key={position} position={position} go={go} />
         <Group gap={4} align="flex-end">
           <Select
-            label="Events a page"
+            label="Events per page"
             data={SIZES}
             value={String(limit)}
             onChange={(next) => go(position, Number(next ?? 50))}
@@ -115,8 +115,9 @@ function Shown({ page, readers }: { page: EventPage; readers: readonly User[] })
   ];
   if (lines.length === 0) {
     return (
-      <Empty title="No events there">
-        The stream has none from this place on. Choose an earlier one, or wait for events under Live.
+      <Empty title="No events here">
+        The stream has no events from this position on. Choose an earlier position, or watch for new events
+        under Live.
       </Empty>
     );
   }
@@ -128,7 +129,7 @@ function Shown({ page, readers }: { page: EventPage; readers: readonly User[] })
           Offsets {oldest.offset} to {newest.offset}, appended {moment(oldest.time)} to {moment(newest.time)}
         </Text>
       )}
-      <EventList lines={lines} readers={readers} label="Events, the oldest first" />
+      <EventList lines={lines} readers={readers} label="Events, oldest first" />
     </>
   );
 }

@@ -74,7 +74,7 @@ function Details({ event, readers }: { event: StreamEvent; readers: readonly Use
       </Code>
       {readers.length > 0 && (
         <Text size="sm" mt={4}>
-          Its story through{" "}
+          Trace in{" "}
           {readers.map(({ page, name }, index) => (
             <span key={page}>
               {index > 0 && ", "}

@@ -16,7 +16,7 @@ import { Link } from "react-router";
 import { column, useHistory } from "#/api/history";
 import { KINDS } from "#/api/kinds";
 import type { StreamPulse } from "#/api/overview";
-import { ago, bytes, count, duration, rate } from "#/components/format";
+import { ago, bytes, count, duration, plural, rate } from "#/components/format";
 import { TimeChart } from "#/components/TimeChart";
 import type { Stats } from "./api";
 import { dropsOf, dropTitle } from "./drops";
@@ -35,8 +35,9 @@ export function OverviewTab({ id, stats, pulse, writers, readers }: Props) {
   return (
     <Stack>
       {stats.buffer.full && (
-        <Alert color="orange" icon={<IconAlertTriangle />} title="Producers have to wait">
-          The stream is full: {stats.buffer.full}. Look at its slowest reader, or let it keep more.
+        <Alert color="orange" icon={<IconAlertTriangle />} title="Producers are blocked">
+          The stream is full: {stats.buffer.full}. Check the slowest reader, or raise the limits of the
+          stream.
         </Alert>
       )}
       <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }} spacing="sm">
@@ -51,12 +52,12 @@ export function OverviewTab({ id, stats, pulse, writers, readers }: Props) {
         <Figure
           label={stats.transient ? "In memory" : "On disk"}
           value={bytes(stats.bytes)}
-          about={`${stats.segments} ${stats.segments === 1 ? "segment" : "segments"}`}
+          about={plural(stats.segments, "segment")}
         />
         <Figure
           label="Largest lag"
           value={count(Math.max(0, ...stats.readers.map((each) => each.lag_events)))}
-          about={`${stats.readers.length} ${stats.readers.length === 1 ? "reader" : "readers"}`}
+          about={plural(stats.readers.length, "reader")}
         />
         <Figure label="Oldest" value={duration(stats.oldest_age_ms)} about="since it was appended" />
         <Figure label="Newest" value={stats.newest ? ago(stats.newest) : "none"} about="appended" />
@@ -64,11 +65,11 @@ export function OverviewTab({ id, stats, pulse, writers, readers }: Props) {
       <Charts id={id} />
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Users
-          title="Who writes it"
+          title="Writers"
           users={writers}
-          none="No document writes to it. HTTP clients can, at any time."
+          none="No document writes to this stream. HTTP clients can write at any time."
         />
-        <Users title="Who reads it" users={readers} none="No document reads it yet." />
+        <Users title="Readers" users={readers} none="No document reads this stream yet." />
       </SimpleGrid>
       <Drops stats={stats} />
     </Stack>
@@ -178,11 +179,11 @@ function Drops({ stats }: { stats: Stats }) {
   return (
     <div>
       <Title order={2} size="h5" mb={4}>
-        Dropped, removed and put aside
+        Dropped, removed and quarantined events
       </Title>
       {drops.length === 0 ? (
         <Text size="sm" c="dimmed">
-          <IconCheck size={14} aria-hidden /> Nothing so far: every event that was acknowledged is still here.
+          <IconCheck size={14} aria-hidden /> None: every acknowledged event is still in the stream.
         </Text>
       ) : (
         <Table.ScrollContainer minWidth={480}>
@@ -191,7 +192,7 @@ function Drops({ stats }: { stats: Stats }) {
               <Table.Tr>
                 <Table.Th>Reason</Table.Th>
                 <Table.Th ta="right">Events</Table.Th>
-                <Table.Th>What it means</Table.Th>
+                <Table.Th>Explanation</Table.Th>
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>

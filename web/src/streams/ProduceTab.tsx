@@ -32,10 +32,10 @@ export function ProduceTab({ id, schema }: { id: string; schema: string | null }
   return (
     <Stack component="form" onSubmit={send} maw={720} gap="sm">
       <Text size="sm">
-        The event is kept like any other: readers get it, and it cannot be taken back.{" "}
+        The event is stored like any other: readers receive it, and it can't be removed.{" "}
         {columns === null
-          ? "This stream takes any text."
-          : "An event that does not fit is refused, and not kept."}
+          ? "This stream accepts any text."
+          : "An event that doesn't match the schema is rejected and not stored."}
       </Text>
       {columns === null ? (
         <Textarea
@@ -65,16 +65,16 @@ export function ProduceTab({ id, schema }: { id: string; schema: string | null }
       )}
       <TextInput
         label="Key"
-        description="Events with the same key belong together. It may be left out."
+        description="Optional. Events with the same key belong together."
         value={key}
         onChange={({ currentTarget }) => setKey(currentTarget.value)}
       />
       <Headers headers={headers} onChange={setHeaders} />
-      <Problems problems={unplaced} title="The event was refused" />
+      <Problems problems={unplaced} title="The event was rejected" />
       {produce.data && !produce.isPending && <Answer answer={produce.data} />}
       <Group>
         <Button type="submit" loading={produce.isPending} leftSection={<IconSend size={16} />}>
-          Send the event
+          Send event
         </Button>
       </Group>
     </Stack>
@@ -138,7 +138,7 @@ function Headers({ headers, onChange }: { headers: Header[]; onChange: (headers:
           leftSection={<IconPlus size={14} />}
           onClick={() => onChange([...headers, { name: "", value: "" }])}
         >
-          Add a header
+          Add header
         </Button>
       </Group>
     </Stack>

@@ -4,7 +4,7 @@ import { Link } from "react-router";
 import { pageOfKey } from "#/api/kinds";
 import type { StreamPulse } from "#/api/overview";
 import { useAllowed } from "#/api/session";
-import { ago, count, duration, rate } from "#/components/format";
+import { ago, count, duration, plural, rate } from "#/components/format";
 import { done, failed } from "#/components/notify";
 import { Empty } from "#/components/Page";
 import { type Reader, type Stats, useForget } from "./api";
@@ -21,9 +21,9 @@ export function ReadersTab({ id, stats, pulse }: Props) {
   const live = new Map(pulse?.readers.map((each) => [each.reader, each]));
   if (stats.readers.length === 0) {
     return (
-      <Empty title="Nobody reads it yet">
-        A pipeline with this stream as its source, a task with it as its input or a sink that subscribes to it
-        becomes a reader. The stream keeps events for as long as its retention says, read or not.
+      <Empty title="No readers yet">
+        Pipelines with this stream as source, tasks with it as input and sinks that subscribe to it are
+        readers. Events are kept according to the retention of the stream, whether they are read or not.
       </Empty>
     );
   }
@@ -51,7 +51,7 @@ export function ReadersTab({ id, stats, pulse }: Props) {
                   <Name reader={reader.reader} owner={found?.key ?? null} />
                 </Table.Td>
                 <Table.Td ta="right">{reader.cursor}</Table.Td>
-                <Table.Td ta="right">{count(reader.lag_events)} events</Table.Td>
+                <Table.Td ta="right">{plural(reader.lag_events, "event")}</Table.Td>
                 <Table.Td ta="right">{reader.lag_ms === null ? "–" : duration(reader.lag_ms)}</Table.Td>
                 <Table.Td ta="right">{rate(found?.rate)}</Table.Td>
                 <Table.Td ta="right">{count(reader.skipped)}</Table.Td>
@@ -72,7 +72,7 @@ function Name({ reader, owner }: { reader: string; owner: string | null }) {
       <Stack gap={0}>
         <Code>{reader}</Code>
         <Text size="xs" c="dimmed">
-          Its flow is gone, or has begun anew
+          The flow was deleted or reset
         </Text>
       </Stack>
     );
@@ -95,16 +95,16 @@ function Forget({ id, reader }: { id: string; reader: Reader }) {
       title: `Forget ${reader.reader}?`,
       children: (
         <Text size="sm">
-          Its place is removed, and nothing is kept for it any more. If it comes back it begins as its
-          document says.
+          The position of this reader is removed, and events are no longer retained for it. If the reader
+          returns, it starts at the position set in its document.
         </Text>
       ),
-      labels: { confirm: "Forget it", cancel: "Keep it" },
+      labels: { confirm: "Forget", cancel: "Cancel" },
       confirmProps: { color: "red" },
       onConfirm: () =>
         forget.mutate(reader.reader, {
-          onSuccess: () => done("The reader is forgotten."),
-          onError: (error) => failed("It is not forgotten", error),
+          onSuccess: () => done("Reader forgotten."),
+          onError: (error) => failed("Could not forget the reader", error),
         }),
     });
   return (

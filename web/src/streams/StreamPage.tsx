@@ -30,7 +30,7 @@ export default function StreamPage() {
   if (!stats.data) {
     return (
       <Page title={title}>
-        {stats.error ? <Failure error={stats.error} title="There is nothing to show" /> : <Loading />}
+        {stats.error ? <Failure error={stats.error} title="Could not load the stream" /> : <Loading />}
       </Page>
     );
   }
@@ -107,7 +107,7 @@ function Stream({ id, title, stats, document, failure }: Props) {
           Columns: <Code>{schema}</Code>
         </Text>
       )}
-      <Parts tabs={tabs} label={`Parts of stream ${title}`} />
+      <Parts tabs={tabs} label={`Sections of stream ${title}`} />
     </Page>
   );
 }

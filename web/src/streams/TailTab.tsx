@@ -2,7 +2,7 @@ import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { IconFilter, IconPlayerPause, IconPlayerPlay, IconTrash } from "@tabler/icons-react";
 import { useState } from "react";
-import { count, rate } from "#/components/format";
+import { count, plural, rate } from "#/components/format";
 import { Empty } from "#/components/Page";
 import type { Stats } from "./api";
 import { EventList } from "./EventList";
@@ -55,24 +55,24 @@ export function TailTab({ id, stats, readers, inRate }: Props) {
         </Button>
         <Text size="sm" c="dimmed" role="status">
           {paused
-            ? `Paused. ${count(waiting)} more since then.`
+            ? `Paused. ${plural(waiting, "new event")}.`
             : tail.lost
-              ? "The server does not answer. It goes on by itself."
+              ? "The server isn't responding. Reconnecting automatically."
               : `Live, ${rate(inRate ?? 0)}.`}{" "}
-          {lines.length >= MOST && `The last ${count(MOST)} are kept here.`}
+          {lines.length >= MOST && `Showing the last ${count(MOST)} events.`}
         </Text>
       </Group>
       {lines.length === 0 ? (
-        <Empty title={filter ? "No event like that yet" : "Waiting for events"}>
+        <Empty title={filter ? "No matching events yet" : "Waiting for events"}>
           {filter
-            ? "Events whose JSON contains the text appear here as they come. Upper and lower case matter."
-            : "What is appended to the stream appears here at once. Under Produce you can send one."}
+            ? "Events whose JSON contains the text appear here as they arrive. The filter is case-sensitive."
+            : "New events appear here as soon as they are appended. Send one under Produce."}
         </Empty>
       ) : (
         <EventList
           lines={paused ? lines : lines.slice(0, LIVE)}
           readers={readers}
-          label="Events, the newest first"
+          label="Events, newest first"
         />
       )}
     </Stack>

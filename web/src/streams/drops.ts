@@ -2,27 +2,29 @@
 const REASONS: Record<string, { title: string; about: string; isLoss: boolean }> = {
   dropped_buffer_full: {
     title: "Dropped: buffer full",
-    about: "Producers were faster than the disk. Raise buffer.max_events, or let them wait with mode: block.",
+    about:
+      "Producers were faster than the disk. Raise buffer.max_events, or make producers wait with mode: block.",
     isLoss: true,
   },
   dropped_timeout: {
-    title: "Dropped: waited too long",
-    about: "Producers waited for buffer.timeout_ms, and there was still no room.",
+    title: "Dropped: timed out",
+    about: "The buffer was still full after buffer.timeout_ms.",
     isLoss: true,
   },
   dropped_no_reader: {
-    title: "Dropped: nobody read",
+    title: "Dropped: no reader",
     about: "A transient stream keeps nothing while it has no reader.",
     isLoss: true,
   },
   lost_restart: {
-    title: "Lost by a restart",
-    about: "They were in memory when Penstock was restarted. A stream with wal.enabled keeps its events.",
+    title: "Lost in a restart",
+    about:
+      "The events were only in memory when Penstock restarted. A stream with wal.enabled keeps its events.",
     isLoss: true,
   },
   evicted_retention_ms: {
     title: "Removed by age",
-    about: "Older than retention_ms. This is what retention is for.",
+    about: "The events were older than retention_ms.",
     isLoss: false,
   },
   evicted_retention_bytes: {
@@ -37,32 +39,34 @@ const REASONS: Record<string, { title: string; about: string; isLoss: boolean }>
   },
   evicted_unread: {
     title: "Removed before they were read",
-    about: "A reader was too slow. Keep more, speed it up, or let producers wait with on_full: block.",
+    about:
+      "A reader was too slow. Raise the retention, speed up the reader, or make producers wait with on_full: block.",
     isLoss: true,
   },
   damaged: {
     title: "Damaged on disk",
-    about: "penstock stream verify names the offsets; all others can be read.",
+    about: "penstock stream verify lists the damaged offsets; all other events are readable.",
     isLoss: true,
   },
   dead_letters: {
-    title: "Did not fit the schema",
-    about: "They are kept in the dead-letter stream, with the reason.",
+    title: "Schema mismatch",
+    about: "The events are kept in the dead-letter stream, with the reason.",
     isLoss: false,
   },
   duplicates: {
-    title: "Sent twice",
-    about: "A producer repeated a batch that had been kept. Nothing was appended twice.",
+    title: "Duplicates",
+    about: "A producer resent a batch that was already stored. Nothing was appended twice.",
     isLoss: false,
   },
   skipped_by_readers: {
     title: "Skipped by readers",
-    about: "They came too late for events that had been removed, and went on after the gap.",
+    about: "Events were removed before readers reached them. The readers continued after the gap.",
     isLoss: true,
   },
   unended_transactions: {
-    title: "Transactions that did not end in time",
-    about: "Their events were processed without the rest after batch.max_tx_ms. Nothing was dropped.",
+    title: "Incomplete transactions",
+    about:
+      "The transaction was still open after batch.max_tx_ms, so its events were processed without the rest. Nothing was dropped.",
     isLoss: false,
   },
 };

@@ -18,10 +18,10 @@ interface Users {
 
 /** Which places of a document mean what to the stream that is named there. */
 const PLACES: [kind: KindName | null, path: RegExp, side: keyof Users, does: string][] = [
-  [null, /\.dead_letters$/, "writers", "puts its dead letters here"],
-  [null, /processors\[\d+\]\.late$/, "writers", "puts late events here"],
+  [null, /\.dead_letters$/, "writers", "writes its dead letters here"],
+  [null, /processors\[\d+\]\.late$/, "writers", "writes late events here"],
   [null, /processors\[\d+\]\.stream$/, "readers", "joins with it"],
-  ["Source", /./, "writers", "publishes into it"],
+  ["Source", /./, "writers", "publishes to it"],
   ["Sink", /./, "readers", "subscribes to it"],
   [null, /^spec\.(source|input)/, "readers", "reads it"],
   [null, /./, "writers", "writes to it"],

@@ -1,9 +1,9 @@
 import { ActionIcon, Badge, Button, Group, Paper, Stack, Text, TextInput } from "@mantine/core";
 import { IconCheck, IconFlask, IconPencil, IconPlayerPlay, IconTrash, IconX } from "@tabler/icons-react";
 import { useState } from "react";
-import { duration } from "#/components/format";
+import { duration, plural } from "#/components/format";
 import { Problems } from "#/components/Problems";
-import { type Case, type CaseResult, expectation, some } from "./cases";
+import { type Case, type CaseResult, expectation } from "./cases";
 import { Differences } from "./Differences";
 
 interface Props {
@@ -50,7 +50,7 @@ export function CaseCard(props: Props) {
               </Group>
             )}
             <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
-              {typeof input === "string" ? `events of ${input}` : `${some(input.length, "event")} in`} ·{" "}
+              {typeof input === "string" ? `events from ${input}` : `${plural(input.length, "event")} in`} ·{" "}
               {expectation(testCase)}
               {result && ` · ${duration(result.ms)}`}
             </Text>
@@ -69,8 +69,8 @@ export function CaseCard(props: Props) {
             </Button>
             <ActionIcon
               variant="subtle"
-              aria-label={`Try the samples of ${name}`}
-              title="Try its samples step by step"
+              aria-label={`Try the sample events of ${name}`}
+              title="Try the sample events step by step"
               disabled={typeof input === "string"}
               onClick={onTry}
             >
@@ -101,7 +101,7 @@ export function CaseCard(props: Props) {
         </Group>
         {result && !result.passed && (
           <>
-            <Problems problems={result.errors} title="It did not come to its end" />
+            <Problems problems={result.errors} title="The test did not finish" />
             <Differences differences={result.differences} label={`Differences of ${name}`} />
           </>
         )}
@@ -118,7 +118,7 @@ function Verdict({ result, isOld }: { result: CaseResult; isOld: boolean }) {
       color={isOld ? "gray" : result.passed ? "teal" : "red"}
       leftSection={<Icon size={12} aria-hidden />}
       tt="none"
-      title={isOld ? "The document has changed since" : undefined}
+      title={isOld ? "The document has changed since this run" : undefined}
     >
       {result.passed ? "passed" : "failed"}
       {isOld && " before the last change"}

@@ -1,11 +1,12 @@
 import { Badge, Button, Group, Stack, Text } from "@mantine/core";
 import { IconPlayerPlay } from "@tabler/icons-react";
 import { problemsOf } from "#/api/client";
+import { plural } from "#/components/format";
 import { done } from "#/components/notify";
 import { Empty } from "#/components/Page";
 import { Problems } from "#/components/Problems";
 import { CaseCard } from "./CaseCard";
-import { type Case, some } from "./cases";
+import type { Case } from "./cases";
 import { useCaseRuns } from "./useCaseRuns";
 
 interface Props {
@@ -23,9 +24,9 @@ export function CaseList({ document, cases, onCases, onTry, onPick }: Props) {
   const { runs, isOld, isRunning, isBusy, error, run } = useCaseRuns(document, cases);
   if (cases.length === 0) {
     return (
-      <Empty title="No test case yet">
-        Try the document on sample events, then save what comes out as a test case. It becomes a part of the
-        document, and says from then on whether the steps still do what they should.
+      <Empty title="No test cases yet">
+        Run the document on sample events, then save the result as a test case. Test cases are part of the
+        document and catch changes in the behavior of its steps.
       </Empty>
     );
   }
@@ -37,7 +38,7 @@ export function CaseList({ document, cases, onCases, onTry, onPick }: Props) {
     <Stack gap="sm">
       <Group justify="space-between">
         <Group gap="xs" role="status">
-          <Text size="sm">{some(cases.length, "test case")}</Text>
+          <Text size="sm">{plural(cases.length, "test case")}</Text>
           {current.length > failures && (
             <Badge color="teal" variant="light" tt="none">
               {current.length - failures} passed
@@ -58,7 +59,7 @@ export function CaseList({ document, cases, onCases, onTry, onPick }: Props) {
           Run all
         </Button>
       </Group>
-      {error && <Problems problems={problemsOf(error)} title="They could not be run" onPick={onPick} />}
+      {error && <Problems problems={problemsOf(error)} title="Could not run the tests" onPick={onPick} />}
       {cases.map((testCase, place) => (
         <CaseCard
           key={testCase.name}
@@ -75,7 +76,7 @@ export function CaseList({ document, cases, onCases, onTry, onPick }: Props) {
             onCases &&
             (() => {
               onCases(cases.filter((each) => each !== testCase));
-              done(`The test case ${testCase.name} is deleted`, () => onCases([...cases]));
+              done(`Deleted test case ${testCase.name}`, () => onCases([...cases]));
             })
           }
         />

@@ -16,7 +16,7 @@ export function Differences(props: { differences: readonly Schemas["Difference"]
           <Table.Tr>
             <Table.Th>Where</Table.Th>
             <Table.Th>Expected</Table.Th>
-            <Table.Th>Came</Table.Th>
+            <Table.Th>Actual</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>

@@ -1,5 +1,6 @@
 import { Button, Table, Text } from "@mantine/core";
 import { useState } from "react";
+import { plural } from "#/components/format";
 import classes from "./testing.module.css";
 import { type Event, META } from "./trace";
 
@@ -15,7 +16,7 @@ export function EventTable({ events, label }: { events: readonly Event[]; label:
   if (events.length === 0) {
     return (
       <Text size="sm" c="dimmed">
-        No event.
+        No events.
       </Text>
     );
   }
@@ -32,7 +33,7 @@ export function EventTable({ events, label }: { events: readonly Event[]; label:
                 <Table.Th key={name}>{name}</Table.Th>
               ))}
               {beside.map((name) => (
-                <Table.Th key={name} c="dimmed" title={`The ${name} of the event, beside its columns`}>
+                <Table.Th key={name} c="dimmed" title={`The ${name} of the event, which is not a column`}>
                   $meta.{name}
                 </Table.Th>
               ))}
@@ -55,7 +56,7 @@ export function EventTable({ events, label }: { events: readonly Event[]; label:
       </Table.ScrollContainer>
       {events.length > shown && (
         <Button variant="subtle" size="compact-xs" onClick={() => setShown(shown + 100)}>
-          Show more of {events.length} events
+          Show more of {plural(events.length, "event")}
         </Button>
       )}
     </>

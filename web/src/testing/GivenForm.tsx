@@ -19,7 +19,7 @@ interface Props {
 export function GivenForm({ steps, given, faults, count, onChange }: Props) {
   if (steps.length === 0) return null;
   return (
-    <Stack gap="xs" component="section" aria-label="Answers of the outside">
+    <Stack gap="xs" component="section" aria-label="Answers of external systems">
       {steps.map((step) => {
         const text = given[step.id] ?? "";
         const isMissing = step.isNeeded && text.trim() === "";
@@ -28,7 +28,7 @@ export function GivenForm({ steps, given, faults, count, onChange }: Props) {
             <Stack gap={4}>
               <Group justify="space-between" wrap="nowrap" gap="xs">
                 <Text size="sm">
-                  What <Code>{step.id}</Code> is answered
+                  Answers for <Code>{step.id}</Code>
                 </Text>
                 {text.trim() === "" && (
                   <Button
@@ -41,7 +41,9 @@ export function GivenForm({ steps, given, faults, count, onChange }: Props) {
                 )}
               </Group>
               <Text size="xs" c="dimmed">
-                <Prose text={step.about || "The step asks the outside, which a test run does not."} />
+                <Prose
+                  text={step.about || "The step calls an external system. Test runs don't make such calls."}
+                />
               </Text>
               <LazyCodeEditor
                 language="json"
@@ -53,7 +55,7 @@ export function GivenForm({ steps, given, faults, count, onChange }: Props) {
               />
               {(faults[step.id] || isMissing) && (
                 <Text size="xs" c="var(--mantine-color-error)" role="status">
-                  {faults[step.id] ?? "The run stopped here: it needs an answer."}
+                  {faults[step.id] ?? "The run stopped here: the step needs an answer."}
                 </Text>
               )}
             </Stack>

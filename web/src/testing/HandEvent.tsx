@@ -28,7 +28,7 @@ export function HandEvent({ columns, isPossible, onAdd }: Props) {
       <Modal
         opened={isOpen}
         onClose={() => setOpen(false)}
-        title="An event made by hand"
+        title="Add an event"
         closeButtonProps={{ "aria-label": "Close" }}
       >
         <Fields
@@ -56,7 +56,7 @@ function Fields({ columns, onAdd }: { columns: Column[]; onAdd: (event: Event) =
     >
       <Stack gap="xs">
         <Text size="xs" c="dimmed">
-          A field that is left empty is null.
+          Empty fields are null.
         </Text>
         <ScrollArea.Autosize mah={320} type="auto" offsetScrollbars>
           <Stack gap={6}>

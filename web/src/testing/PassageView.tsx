@@ -67,7 +67,7 @@ export function PassageView({ passage, name, type, opened, onlyChanges }: Props)
       <Collapse expanded={open} id={region}>
         {shown.length === 0 ? (
           <Text size="xs" c="dimmed" pl="lg">
-            No field is different.
+            No fields changed.
           </Text>
         ) : (
           <FieldTable
@@ -90,11 +90,11 @@ function told(passage: Passage, type: string, fields: readonly FieldChange[]): s
     case "dropped":
       return `was dropped: ${whyDropped(type)}`;
     case "late":
-      return "came too late: its window is closed";
+      return "arrived late: its window is closed";
     case "kept":
-      return "went in, and what comes of it has no single origin";
+      return "was processed; its results come from several events";
     case "made":
-      return "was made here, of several events";
+      return "was created here from several events";
     case "passed":
       return `${summary(fields)}${chosen(passage, type)}`;
   }

@@ -1,7 +1,7 @@
 import { Badge, Group, Paper, Stack, Text, Title } from "@mantine/core";
-import { duration } from "#/components/format";
+import { duration, plural } from "#/components/format";
 import { Problems } from "#/components/Problems";
-import { finalOf, some, type Tested } from "./cases";
+import { finalOf, type Tested } from "./cases";
 import { EventTable } from "./EventTable";
 import { StepView } from "./StepView";
 import { NO_SINK } from "./testable";
@@ -19,7 +19,7 @@ export function RunResult({ tested, selected, onPick }: Props) {
     <Stack gap="sm">
       <Problems
         problems={tested.errors}
-        title={tested.steps.length > 0 ? "The run could not go on" : "It cannot be run"}
+        title={tested.steps.length > 0 ? "The run stopped early" : "The document can't be run"}
         onPick={onPick}
       />
       <Problems problems={tested.warnings} level="warning" onPick={onPick} />
@@ -41,13 +41,13 @@ function Summary({ tested }: { tested: Tested }) {
   return (
     <Group gap={6}>
       <Badge variant="light" color={tested.ok ? (failed > 0 ? "orange" : "teal") : "red"} tt="none">
-        {tested.ok ? "ran to its end" : "stopped"}
+        {tested.ok ? "finished" : "stopped"}
       </Badge>
       <Text size="sm">
-        {some(tested.input.length, "event")} in, {finalOf(tested).length} out
+        {plural(tested.input.length, "event")} in, {finalOf(tested).length} out
         {dropped > 0 && `, ${dropped} dropped`}
         {late > 0 && `, ${late} late`}
-        {failed > 0 && `, ${failed} failed: dead letters in a flow`}
+        {failed > 0 && `, ${failed} failed (dead letters in a live flow)`}
         <Text span c="dimmed">
           {" "}
           · {duration(tested.ms)}
@@ -60,9 +60,9 @@ function Summary({ tested }: { tested: Tested }) {
 function Sinks({ tested, selected }: { tested: Tested; selected?: string }) {
   const sinks = Object.entries(tested.output);
   return (
-    <Stack gap="xs" component="section" aria-label="What each sink would get">
+    <Stack gap="xs" component="section" aria-label="Output by sink">
       <Title order={3} size="h5">
-        What each sink would get
+        Output by sink
       </Title>
       {sinks.map(([id, events]) => (
         <Paper
@@ -70,15 +70,15 @@ function Sinks({ tested, selected }: { tested: Tested; selected?: string }) {
           withBorder
           p="sm"
           component="section"
-          aria-label={id === NO_SINK ? "What leaves the last step" : `Sink ${id}`}
+          aria-label={id === NO_SINK ? "Output of the last step" : `Sink ${id}`}
           style={id === selected ? { borderColor: "var(--mantine-primary-color-filled)" } : undefined}
         >
           <Group justify="space-between" gap="xs" mb={4}>
             <Text fw={650} size="sm">
-              {id === NO_SINK ? "There is no sink yet: this leaves the last step" : id}
+              {id === NO_SINK ? "No sink yet: output of the last step" : id}
             </Text>
             <Text size="xs" c="dimmed">
-              {some(events.length, "event")}
+              {plural(events.length, "event")}
             </Text>
           </Group>
           <EventTable events={events} label={`Events for ${id}`} />

@@ -2,10 +2,10 @@ import { Button, FileButton, Group, Select, Stack, Text } from "@mantine/core";
 import { IconSparkles, IconUpload } from "@tabler/icons-react";
 import { useMemo } from "react";
 import type { Problem } from "#/api/client";
+import { plural } from "#/components/format";
 import { failed } from "#/components/notify";
 import { LazyCodeEditor } from "#/editors/LazyCodeEditor";
 import type { Column } from "#/editors/language";
-import { some } from "./cases";
 import { HandEvent } from "./HandEvent";
 import { StreamSamples } from "./StreamSamples";
 import {
@@ -46,7 +46,8 @@ export function SampleEditor(props: Props) {
   const marks = useMemo(() => marksIn(text, shown, problems), [text, shown, problems]);
   const upload = async (file: File | null) => {
     if (!file) return;
-    if (file.size > LARGEST) return failed(`${file.name} was not taken`, "A test run takes at most 10 MB.");
+    if (file.size > LARGEST)
+      return failed(`${file.name} was not loaded`, "Sample files can be at most 10 MB.");
     onChange(await file.text(), formatOfFile(file.name));
   };
   return (
@@ -58,7 +59,7 @@ export function SampleEditor(props: Props) {
           accept={Object.values(FORMATS)
             .flatMap(({ endings }) => endings.map((ending) => `.${ending}`))
             .join()}
-          inputProps={{ "aria-label": "A file with sample events" }}
+          inputProps={{ "aria-label": "Sample events file" }}
         >
           {(button) => (
             <Button {...button} size="compact-sm" variant="default" leftSection={<IconUpload size={14} />}>
@@ -71,7 +72,7 @@ export function SampleEditor(props: Props) {
           isPossible={shown === "json" || shown === "ndjson" || isEmpty}
           onAdd={(event) => {
             const next = withEvent(isSuggestion ? "" : text, shown, event);
-            if (next === null) failed("The event was not added", "The samples have to be JSON first.");
+            if (next === null) failed("The event was not added", "Events can only be added to JSON samples.");
             else onChange(next, shown === "ndjson" ? "ndjson" : "json");
           }}
         />
@@ -81,7 +82,7 @@ export function SampleEditor(props: Props) {
           leftSection={<IconSparkles size={14} />}
           disabled={columns.length === 0}
           onClick={() => onChange(textOfEvents(suggested(columns)), "json")}
-          title="Writes events that fit the columns of the source"
+          title="Generates events that match the columns of the source"
         >
           Suggest
         </Button>
@@ -122,14 +123,14 @@ export function SampleEditor(props: Props) {
 }
 
 function nothing(columns: readonly Column[], isAsking: boolean): string {
-  if (isAsking) return "Asking for the columns of the source, to suggest some events…";
+  if (isAsking) return "Loading the columns of the source to suggest events…";
   return columns.length > 0
-    ? "Write or paste events, or have some suggested."
-    : "Write or paste events: the columns of the source are not known, so none can be suggested.";
+    ? "Type or paste events, or click Suggest."
+    : "Type or paste events. The columns of the source are unknown, so no events can be suggested.";
 }
 
 function told(reading: Reading, isSuggestion: boolean): string {
-  if (isSuggestion) return "A suggestion, made of the columns of the source. Edit it, or take real events.";
-  const count = reading.sent && reading.count !== null ? some(reading.count, "event") : "Events";
-  return `${count}; kept in this tab, also over a reload.`;
+  if (isSuggestion) return "Suggested from the columns of the source. Edit these events, or use real ones.";
+  const count = reading.sent && reading.count !== null ? plural(reading.count, "event") : "Events";
+  return `${count}; kept in this tab and restored after a reload.`;
 }

@@ -11,17 +11,8 @@ import {
   TextInput,
 } from "@mantine/core";
 import { useState } from "react";
-import {
-  type Case,
-  caseOf,
-  finalOf,
-  freeName,
-  inputOf,
-  isRouted,
-  some,
-  type Tested,
-  type Way,
-} from "./cases";
+import { plural } from "#/components/format";
+import { type Case, caseOf, finalOf, freeName, inputOf, isRouted, type Tested, type Way } from "./cases";
 import { META } from "./trace";
 import type { Asked } from "./useTestRun";
 
@@ -38,12 +29,12 @@ export function SaveCase(props: Props) {
   return (
     <>
       <Button variant="default" size="compact-sm" onClick={() => setOpen(true)} disabled={!props.tested.ok}>
-        Save as a test case
+        Save as test case
       </Button>
       <Modal
         opened={isOpen}
         onClose={() => setOpen(false)}
-        title="Save as a test case"
+        title="Save as test case"
         closeButtonProps={{ "aria-label": "Close" }}
       >
         <Form
@@ -81,57 +72,57 @@ function Form({ tested, asked, cases, onSave }: Props) {
       <Stack gap="sm">
         <TextInput
           label="Name"
-          description="What it shows, such as: unpaid orders are left out"
+          description="The behavior under test, such as: unpaid orders are left out"
           value={name}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
           required
           data-autofocus
         />
         <Radio.Group
-          label={`Expect of the ${some(output.length, "event")} that leave the last step`}
+          label={`Expected output of the last step (${plural(output.length, "event")})`}
           value={way}
           onChange={(next) => setWay(next as Way)}
         >
           <Stack gap={6} mt={6}>
-            <Radio value="exactly" label="exactly these events" />
+            <Radio value="exactly" label="Exactly these events" />
             <Radio
               value="fields"
-              label="only some of their fields"
-              description="For times and random values, which are others in each run"
+              label="Only some fields"
+              description="For timestamps and random values, which differ in each run"
             />
-            <Radio value="count" label="only how many they are" />
+            <Radio value="count" label="Only the number of events" />
           </Stack>
         </Radio.Group>
         {way === "fields" && (
-          <MultiSelect label="Fields that are compared" data={names} value={fields} onChange={setFields} />
+          <MultiSelect label="Fields to compare" data={names} value={fields} onChange={setFields} />
         )}
         {Object.keys(tested.output).length > 0 && (
           <Checkbox
-            label="and what each sink gets"
+            label="Also compare the events of each sink"
             checked={sinks}
             onChange={({ currentTarget }) => setSinks(currentTarget.checked)}
           />
         )}
         {isDropping && (
           <Checkbox
-            label="and how many events each step drops"
+            label="Also compare the number of events each step drops"
             checked={dropped}
             onChange={({ currentTarget }) => setDropped(currentTarget.checked)}
           />
         )}
         {failures.length > 0 && (
           <Text size="sm" c="dimmed">
-            It expects the {some(failures.length, "error")} of this run, too.
+            The test also expects the {plural(failures.length, "error")} of this run.
           </Text>
         )}
         {replaced && (
           <Alert color="yellow" variant="light">
-            There is a test case of this name: this one takes its place.
+            A test case with this name exists and will be replaced.
           </Alert>
         )}
         <Group justify="flex-end">
           <Button type="submit" disabled={name.trim() === ""}>
-            {replaced ? "Replace the test case" : "Save the test case"}
+            {replaced ? "Replace test case" : "Save test case"}
           </Button>
         </Group>
       </Stack>

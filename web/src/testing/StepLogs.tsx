@@ -10,14 +10,14 @@ export function StepLogs({ lines }: { lines: readonly string[] }) {
   return (
     <Box>
       <Text size="xs" c="dimmed">
-        It printed
+        Script output
       </Text>
       <Code block fz="xs" mah={240} tabIndex={0}>
         {(all ? lines : lines.slice(0, SHOWN)).join("\n")}
       </Code>
       {lines.length > SHOWN && (
         <Button variant="subtle" size="compact-xs" onClick={() => setAll(!all)}>
-          {all ? "Fewer" : `All ${lines.length} lines`}
+          {all ? "Show fewer" : `Show all ${lines.length} lines`}
         </Button>
       )}
     </Box>

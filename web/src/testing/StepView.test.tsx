@@ -24,7 +24,7 @@ describe("StepView", () => {
     const card = within(screen.getByRole("region", { name: "Step taxed" }));
     expect(card.getByText("3 in")).toBeVisible();
     expect(card.getByText("+gross")).toBeVisible();
-    expect(card.getByText(/its condition is not true/)).toBeVisible();
+    expect(card.getByText(/the condition is not true/)).toBeVisible();
     expect(card.getByText(/division by zero \(divide_by_zero\)/)).toBeVisible();
     expect(card.getByText("hello")).toBeVisible();
     const row = within(card.getByRole("table", { name: "Fields of event 0" })).getByRole("row", {
@@ -35,13 +35,13 @@ describe("StepView", () => {
 
   it("follows one event, and folds what is the same", async () => {
     render(<StepView steps={[STEP]} input={[{ id: 1 }, { id: 2 }, { id: 3 }]} />);
-    await userEvent.click(screen.getByRole("switch", { name: "Only what changed" }));
+    await userEvent.click(screen.getByRole("switch", { name: "Only changed fields" }));
     expect(
       within(screen.getByRole("table", { name: "Fields of event 0" })).queryByText("id"),
     ).not.toBeInTheDocument();
     await userEvent.click(screen.getByRole("combobox", { name: "Follow one event" }));
     await userEvent.click(screen.getByRole("option", { name: "Event 1" }));
     expect(screen.queryByText(/division by zero/)).not.toBeInTheDocument();
-    expect(screen.getByText(/its condition is not true/)).toBeVisible();
+    expect(screen.getByText(/the condition is not true/)).toBeVisible();
   });
 });

@@ -1,7 +1,7 @@
 import { Badge, Button, Group, Paper, Select, Stack, Switch, Text } from "@mantine/core";
 import { IconArrowRight } from "@tabler/icons-react";
 import { useEffect, useMemo, useRef, useState } from "react";
-import { duration } from "#/components/format";
+import { duration, plural } from "#/components/format";
 import { PassageView } from "./PassageView";
 import { StepLogs } from "./StepLogs";
 import { type Passage, type StepResult, type TracedStep, trace } from "./trace";
@@ -43,7 +43,7 @@ export function StepView({ steps, input, first = 0, selected }: Props) {
         )}
         <Switch
           size="xs"
-          label="Only what changed"
+          label="Only changed fields"
           checked={onlyChanges}
           onChange={(event) => setOnlyChanges(event.currentTarget.checked)}
         />
@@ -103,7 +103,7 @@ function StepCard({ traced: { step, passages }, place, number, first, onlyChange
         </Group>
         {wanted.length === 0 && (
           <Text size="sm" c="dimmed">
-            {number === null ? "No event came here." : "This event did not come here."}
+            {number === null ? "No events reached this step." : "This event did not reach this step."}
           </Text>
         )}
         {wanted.slice(0, shown).map((each, index) => (
@@ -119,7 +119,7 @@ function StepCard({ traced: { step, passages }, place, number, first, onlyChange
         ))}
         {wanted.length > shown && (
           <Button variant="subtle" size="xs" onClick={() => setShown(shown + 100)}>
-            Show more of {wanted.length} events
+            Show more of {plural(wanted.length, "event")}
           </Button>
         )}
         <StepLogs lines={step.logs} />

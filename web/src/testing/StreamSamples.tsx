@@ -33,7 +33,7 @@ export function StreamSamples({ stream, onTake }: Props) {
       <Modal
         opened={isOpen}
         onClose={() => setOpen(false)}
-        title="Events of a stream"
+        title="Use events from a stream"
         closeButtonProps={{ "aria-label": "Close" }}
       >
         <Choice
@@ -77,17 +77,17 @@ function Choice({ stream, onTake }: Props) {
           onChange={setChosen}
           searchable
           data-autofocus
-          nothingFoundMessage="There is no such stream"
+          nothingFoundMessage="No matching stream"
         />
         <PositionInput
           label="Events from"
           value={position}
           onChange={setPosition}
           ways={["latest", "earliest", "offset", "time"]}
-          description={position === "latest" ? "The last so many before the end" : undefined}
+          description={position === "latest" ? "The most recent events of the stream" : undefined}
         />
         <NumberInput
-          label="How many"
+          label="Number of events"
           min={1}
           max={MOST}
           allowDecimal={false}
@@ -100,7 +100,7 @@ function Choice({ stream, onTake }: Props) {
           loading={taking.isPending}
           disabled={!chosen || position === "" || count === ""}
         >
-          Take them
+          Use these events
         </Button>
       </Stack>
     </form>
@@ -110,6 +110,6 @@ function Choice({ stream, onTake }: Props) {
 async function taken(stream: string, position: string, count: number): Promise<Event[]> {
   const query = position === "latest" ? { last: count } : { position, limit: count };
   const found = await body(api.GET("/streams/{name}/events", { params: { path: { name: stream }, query } }));
-  if (found.events.length === 0) throw new Error("There are no events there.");
+  if (found.events.length === 0) throw new Error("The stream has no events at this position.");
   return found.events.map(sampleOf);
 }

@@ -116,15 +116,15 @@ export function TryTab(props: Props) {
           onChange={(next) => onKeep({ given: next })}
         />
       </Stack>
-      <Stack gap="sm" component="section" aria-label="What comes out" aria-busy={isRunning}>
+      <Stack gap="sm" component="section" aria-label="Result" aria-busy={isRunning}>
         {outcome && (
           <Group gap="xs" justify="space-between" mih={26}>
             <Text size="sm" c="dimmed" role="status">
               {isRunning
-                ? "It is running…"
+                ? "Running…"
                 : isOld
-                  ? "Something has changed since this run: run it again."
-                  : "This is how it is now."}
+                  ? "The document or the sample events have changed since this run. Run again."
+                  : "Up to date."}
             </Text>
             {onSaveCase && result && (
               <SaveCase tested={result} asked={outcome.asked} cases={cases} onSave={onSaveCase} />
@@ -134,7 +134,7 @@ export function TryTab(props: Props) {
         {outcome?.error ? (
           <Problems
             problems={problems}
-            title="The run was refused"
+            title="The test run was rejected"
             onPick={onPick && ((path) => path.startsWith("spec") && onPick(path))}
           />
         ) : null}
@@ -144,9 +144,9 @@ export function TryTab(props: Props) {
           </div>
         )}
         {!outcome && (
-          <Empty title={isRunning ? "It is running…" : "Nothing was run yet"}>
-            Run the steps on the sample events: each step's output stands here beside its input, and what each
-            sink would get. Nothing is read from the source, and nothing is written.
+          <Empty title={isRunning ? "Running…" : "No results yet"}>
+            Run the steps on the sample events to compare the input and output of each step and see the events
+            for each sink. Nothing is read from the source, and nothing is written.
           </Empty>
         )}
       </Stack>

@@ -1,4 +1,5 @@
 import type { Schemas } from "#/api/client";
+import { plural } from "#/components/format";
 import { type Event, META } from "./trace";
 
 /** What came of a test run; the server leaves out nothing that has a default. */
@@ -107,7 +108,7 @@ export function freeName(cases: readonly Case[], word = "test"): string {
 export function expectation({ expect = {} }: Case): string {
   const told: string[] = [];
   const { output, sinks, steps, errors } = expect as Record<string, unknown>;
-  if (Array.isArray(output)) told.push(`${some(output.length, "event")} out`);
+  if (Array.isArray(output)) told.push(`${plural(output.length, "event")} out`);
   else if (output && typeof output === "object") told.push(`output: ${Object.keys(output).join(", ")}`);
   const named = (of: unknown, word: string) => {
     const names = Object.keys((of ?? {}) as object);
@@ -115,8 +116,6 @@ export function expectation({ expect = {} }: Case): string {
   };
   named(sinks, "sinks");
   named(steps, "steps");
-  if (Array.isArray(errors)) told.push(some(errors.length, "error"));
-  return told.join(" · ") || "nothing: it only has to come to its end";
+  if (Array.isArray(errors)) told.push(plural(errors.length, "error"));
+  return told.join(" · ") || "only that the run finishes";
 }
-
-export const some = (count: number, word: string) => `${count} ${word}${count === 1 ? "" : "s"}`;

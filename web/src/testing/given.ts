@@ -17,7 +17,7 @@ export function answersOf(texts: Record<string, string>, steps: readonly Asking[
     try {
       given[id] = JSON.parse(text) as unknown;
     } catch (error) {
-      faults[id] = `This is not JSON yet: ${(error as Error).message}`;
+      faults[id] = `Not valid JSON: ${(error as Error).message}`;
     }
   }
   return { given, faults };

@@ -28,10 +28,10 @@ describe("readSamples", () => {
     expect(readSamples('{"a": 1}\n\n{"a": 2}\n', "ndjson", false)).toMatchObject({ count: 2 });
   });
 
-  it("says what is not JSON yet, and where", () => {
-    expect(readSamples("[{", "json", false).problem).toMatch(/not JSON yet/);
+  it("says what is Not valid JSON, and where", () => {
+    expect(readSamples("[{", "json", false).problem).toMatch(/Not valid JSON/);
     expect(readSamples('{"a": 1}\n{"a"', "ndjson", false).problem).toMatch(/^Line 2/);
-    expect(readSamples(" \n", "json", false).problem).toMatch(/no sample event/);
+    expect(readSamples(" \n", "json", false).problem).toMatch(/No sample event/);
   });
 
   it("leaves CSV to the server, which knows the columns", () => {

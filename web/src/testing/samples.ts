@@ -44,7 +44,7 @@ export function formatOfFile(name: string): Format | null {
  */
 export function readSamples(text: string, format: Format, isRaw: boolean): Reading {
   const { type } = FORMATS[format];
-  if (text.trim() === "") return { sent: null, problem: "There is no sample event yet." };
+  if (text.trim() === "") return { sent: null, problem: "No sample events yet." };
   if (format === "csv" || format === "text") {
     return { sent: { text, content_type: type }, count: null, problem: null };
   }
@@ -61,7 +61,7 @@ function wholeOf(text: string): unknown[] | string {
     const found = parse(text);
     return Array.isArray(found) ? found : [found];
   } catch (error) {
-    return `This is not JSON yet: ${(error as Error).message}`;
+    return `Not valid JSON: ${(error as Error).message}`;
   }
 }
 
@@ -70,7 +70,7 @@ function linesOf(text: string): unknown[] | string {
   for (const [index, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue;
     const event = parsed(line);
-    if (event === undefined) return `Line ${index + 1} is not JSON: each line is one event.`;
+    if (event === undefined) return `Line ${index + 1} is not valid JSON. Each line must be one event.`;
     events.push(event);
   }
   return events;

@@ -61,7 +61,7 @@ describe("steps that ask the outside", () => {
       given: { user: [{ tier: 1 }] },
       faults: {},
     });
-    expect(answersOf({ user: "[" }, steps).faults.user).toMatch(/not JSON/);
+    expect(answersOf({ user: "[" }, steps).faults.user).toMatch(/Not valid JSON/);
     expect(JSON.parse(answersBegin(steps[0]!, 2))).toEqual([{ tier: 1 }, { tier: 2 }]);
     const table = { ...steps[0]!, fields: { on: { country: "code" }, columns: "name STRING" } };
     expect(JSON.parse(answersBegin(table, 1))).toEqual([{ code: "code 1", name: "name 1" }]);

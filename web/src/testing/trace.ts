@@ -123,19 +123,19 @@ function markOf(had: boolean, has: boolean, was: unknown, is: unknown): Mark {
 /** Why a step of a type lets an event go no further. */
 export function whyDropped(type: string): string {
   const known: Record<string, string> = {
-    filter: "its condition is not true for this event",
+    filter: "the condition is not true for this event",
     sql: "the query does not select it",
     javascript: "the script returned nothing for it",
     python: "the function returned nothing for it",
-    dedupe: "it was seen before",
-    sample: "it is not in the sample",
-    throttle: "more events came than may pass",
-    validate: "it does not keep the rules, and these say to leave it out",
-    explode: "its list is empty",
-    join: "nothing was found that belongs to it",
-    route: "no sink was chosen for it",
+    dedupe: "duplicate of an earlier event",
+    sample: "not part of the sample",
+    throttle: "over the rate limit",
+    validate: "the event breaks a rule whose action is to drop it",
+    explode: "the list is empty",
+    join: "no matching event was found",
+    route: "no rule selects a sink for this event",
   };
-  return known[type] ?? "the step let it go no further; this is no error";
+  return known[type] ?? "the step filtered it out; this is not an error";
 }
 
 function offsetOf(event: Event): number | null {

@@ -53,12 +53,12 @@ export const DocumentNode = memo(function DocumentNode({ data: { node } }: NodeP
           </span>
         </span>
       </Link>
-      <Tooltip label="Show only what is connected to it" withinPortal>
+      <Tooltip label="Show only connected documents" withinPortal>
         <ActionIcon
           className={classes.only}
           variant="default"
           size="sm"
-          aria-label={`Show only what is connected to ${node.name}`}
+          aria-label={`Show only documents connected to ${node.name}`}
           onClick={() => onlyConnected(node.key)}
         >
           <IconFocusCentered size={14} />

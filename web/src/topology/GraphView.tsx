@@ -87,7 +87,7 @@ function Canvas({ graph, choice, onLook }: Props) {
       onlyRenderVisibleElements={nodes.length > 300}
       onNodeMouseEnter={(_, { id }) => onLook(id)}
       onNodeMouseLeave={() => onLook(null)}
-      aria-label="Graph of all documents. Tab and the arrow keys move between them, Enter opens one."
+      aria-label="Graph of all documents. Use Tab and the arrow keys to move between documents, Enter to open one."
     >
       <Background gap={24} />
       <Controls showInteractive={false} position="bottom-left" fitViewOptions={FIT} />
@@ -97,7 +97,7 @@ function Canvas({ graph, choice, onLook }: Props) {
           zoomable
           className={classes.minimap}
           nodeClassName={miniClass}
-          ariaLabel="Small map"
+          ariaLabel="Minimap"
         />
       )}
     </ReactFlow>

@@ -15,27 +15,27 @@ export function Legend() {
       <Popover.Dropdown>
         <Stack gap={6}>
           <Line kind="data" state="well">
-            Events; the thicker, the more per second
+            Events; thicker lines carry more events per second
           </Line>
           <Line kind="dead_letters" state="well">
-            Dead letters, or events that came too late
+            Dead letters or late events
           </Line>
           <Line kind="join" state="well">
-            A stream that a step joins with
+            Stream that a step joins with
           </Line>
           <Line kind="definition" state="well">
-            A document that describes a part of another
+            Definition used by another document
           </Line>
           <Line kind="data" state="failed" sign={<IconAlertOctagonFilled size={14} />}>
-            The flow has failed
+            Failed flow
           </Line>
           <Line kind="data" state="full" sign={<IconAlertTriangle size={14} />}>
             Backpressure: a stream is full, a sink is behind, or the lag grows
           </Line>
           <Text size="sm" c="dimmed" mt={4}>
-            A dashed frame is an end that is written inside a pipeline. Point at something to see where its
-            events come from and where they go; with the keyboard, use Tab and the arrow keys, and Enter to
-            open it.
+            A dashed frame is a source or sink configured inside a pipeline. Hover over a document to
+            highlight its upstream and downstream path. With the keyboard, use Tab and the arrow keys to move,
+            and Enter to open.
           </Text>
         </Stack>
       </Popover.Dropdown>

@@ -19,11 +19,10 @@ const ORDER = ["Source", "Stream", "Task", "Pipeline", "Sink"];
 export function ListView({ graph, text }: { graph: Topology; text: string }) {
   const [most, setMost] = useState(PAGE);
   const rows = useMemo(() => rowsOf(graph, text), [graph, text]);
-  if (rows.length === 0)
-    return <Empty title="Nothing is called so">Try a part of its name or its kind.</Empty>;
+  if (rows.length === 0) return <Empty title="No matches">Try part of a name or a kind.</Empty>;
   return (
     <Stack gap="sm">
-      <ul className={classes.list} aria-label="Documents and what they are connected to">
+      <ul className={classes.list} aria-label="Documents and their connections">
         {rows.slice(0, most).map((row) => (
           <Row key={row.node.key} {...row} />
         ))}

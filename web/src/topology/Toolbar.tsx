@@ -69,7 +69,7 @@ export function Toolbar({ whole, shown, chosen, found, onFind, text, onText }: P
         </Text>
         {view === "graph" && <Legend />}
         <SegmentedControl
-          aria-label="How to show it"
+          aria-label="View"
           value={view}
           onChange={(next) => set({ view: next as View })}
           data={[
@@ -82,7 +82,7 @@ export function Toolbar({ whole, shown, chosen, found, onFind, text, onText }: P
   );
 }
 
-const REMOVE = { "aria-label": "Show everything again", "aria-hidden": false, tabIndex: 0 };
+const REMOVE = { "aria-label": "Show all documents", "aria-hidden": false, tabIndex: 0 };
 
 const nameOf = ({ nodes }: Topology, key: string) => nodes.find((node) => node.key === key)?.name ?? key;
 
@@ -103,9 +103,9 @@ function Finder({ graph, found, onFind }: Pick<Props, "found" | "onFind"> & { gr
       searchable
       clearable
       limit={30}
-      aria-label="Find and centre"
-      placeholder="Find and centre"
-      nothingFoundMessage="Nothing shown is called so"
+      aria-label="Find in the graph"
+      placeholder="Find in the graph"
+      nothingFoundMessage="No matches"
       leftSection={<IconSearch size={16} />}
       data={options}
       value={found}
@@ -135,7 +135,7 @@ function Filters({ whole, chosen: { choice, narrowed, set, clear } }: { whole: T
             data={STATUSES}
             value={choice.statuses}
             onChange={(statuses) => set({ statuses })}
-            hint="With what they are directly connected to."
+            hint="Includes directly connected documents."
           />
           {labels.length > 0 && (
             <Picks
@@ -146,13 +146,13 @@ function Filters({ whole, chosen: { choice, narrowed, set, clear } }: { whole: T
             />
           )}
           <Switch
-            label="Show the ends inside pipelines"
-            description="Sources and sinks that are written in a pipeline itself"
+            label="Show sources and sinks inside pipelines"
+            description="Those configured in the pipeline itself"
             checked={choice.ends}
             onChange={(event) => set({ ends: event.currentTarget.checked })}
           />
           <Button variant="subtle" size="compact-sm" disabled={!narrowed} onClick={clear}>
-            Show everything
+            Show all
           </Button>
         </Stack>
       </Popover.Dropdown>

@@ -21,8 +21,11 @@ const MOST_DRAWN = 600;
 export default function TopologyPage() {
   const { data, error } = useTopology();
   return (
-    <Page title="Topology" about="Where events come from, what they pass and where they go, as it is now.">
-      <Failure error={error} title="The graph could not be loaded" />
+    <Page
+      title="Topology"
+      about="Live data flow: where events come from, how they are processed and where they go."
+    >
+      <Failure error={error} title="Could not load the graph" />
       {data === undefined ? (
         !error && <Loading what="Loading the graph" />
       ) : data.nodes.length === 0 ? (
@@ -57,14 +60,14 @@ function Graph({ whole }: { whole: Topology }) {
     <GraphContext value={shared}>
       <Toolbar {...{ whole, chosen, found, text }} shown={graph} onFind={setFound} onText={setText} />
       {graph.nodes.length === 0 ? (
-        <Empty title="Nothing is like that" action={<Button onClick={chosen.clear}>Show everything</Button>}>
-          No document has what you have chosen.
+        <Empty title="No matches" action={<Button onClick={chosen.clear}>Show all</Button>}>
+          No document matches the filter.
         </Empty>
       ) : view === "list" ? (
         <ListView graph={graph} text={text} />
       ) : graph.nodes.length > MOST_DRAWN ? (
-        <Alert color="blue" title={`${graph.nodes.length} are too many to draw`}>
-          Choose some by their kind, status or label, or open the list and find one there.
+        <Alert color="blue" title={`Too many documents to draw (${graph.nodes.length})`}>
+          Filter by kind, status or label, or use the list view.
         </Alert>
       ) : (
         <GraphView graph={graph} choice={JSON.stringify(choice)} onLook={setLooked} />
@@ -84,7 +87,7 @@ function useTroubles() {
 function Nothing() {
   return (
     <Empty
-      title="Nothing is connected yet"
+      title="No documents yet"
       action={
         <Allowed needs="editor">
           <Button component={Link} to="/pipelines/new">
@@ -93,8 +96,7 @@ function Nothing() {
         </Allowed>
       }
     >
-      Sources, streams, tasks, pipelines and sinks are drawn here as soon as there are some, with the events
-      that flow between them.
+      Sources, streams, tasks, pipelines and sinks appear here with the events that flow between them.
     </Empty>
   );
 }

@@ -5,11 +5,11 @@ import type { TopologyEdge } from "#/api/topology";
 export type EdgeState = "failed" | "full" | "behind" | "lagging" | "well";
 
 export const EDGE_STATES: Record<EdgeState, string> = {
-  failed: "has failed",
-  full: "backpressure: the stream is full, and its producers wait",
+  failed: "failed",
+  full: "backpressure: the stream is full and producers are blocked",
   behind: "the sink has missed batches",
-  lagging: "falls behind: more comes in than goes out",
-  well: "is well",
+  lagging: "falling behind: more events arrive than are processed",
+  well: "healthy",
 };
 
 interface Numbers {

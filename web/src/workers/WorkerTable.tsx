@@ -104,6 +104,7 @@ function Labels({ labels }: { labels: Worker["labels"] }) {
 
 const STATES: Record<string, string> = {
   standby: "Spark is running. It takes over the flows of a worker that is lost.",
+  questions: "It takes no flows. It answers test runs, queries, validation and connection tests.",
   draining: "Its flows finish the current batch and move to other workers.",
   drained: "It has no flows and takes none until it is restarted.",
 };
@@ -111,7 +112,7 @@ const STATES: Record<string, string> = {
 function State({ worker: { alive, state } }: { worker: Worker }) {
   const color = !alive ? "red" : state === "ready" ? "teal" : "blue";
   return (
-    <Badge variant="light" color={color} tt="none" title={alive ? STATES[state] : "No sign of life."}>
+    <Badge variant="light" color={color} tt="none" title={alive ? STATES[state] : "No recent heartbeat."}>
       {alive ? state : "gone"}
     </Badge>
   );
@@ -132,7 +133,7 @@ function FlowLinks({ keys, flows }: { keys: readonly string[]; flows: Flows }) {
       ))}
       {keys.length > FIRST && (
         <Anchor component="button" type="button" size="sm" c="dimmed" onClick={() => setAll(!all)}>
-          {all ? "fewer" : `and ${keys.length - FIRST} more`}
+          {all ? "show fewer" : `and ${keys.length - FIRST} more`}
         </Anchor>
       )}
     </Group>

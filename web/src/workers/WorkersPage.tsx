@@ -11,10 +11,10 @@ export default function WorkersPage() {
     <Page
       title="Workers"
       beside={overview && <Badge variant="default">{overview.workers.length}</Badge>}
-      about="A worker is a process with its own Spark driver. Flows are shared out among the workers; those of a worker that is gone go to the others."
+      about="A worker is a process with its own Spark driver. Flows are distributed among the workers. If a worker is lost, its flows move to the others."
     >
       {overview === null ? (
-        <Loading what="Asking for the workers" />
+        <Loading what="Loading workers" />
       ) : overview.workers.length === 0 ? (
         <NoWorkers starting={overview.startup.length > 0} />
       ) : (
@@ -24,7 +24,7 @@ export default function WorkersPage() {
             <Text size="sm" c="dimmed">
               <Code>penstock worker</Code> starts another one on this machine. On another machine, use{" "}
               <Code>penstock worker --server URL --token TOKEN</Code>; <Code>penstock worker token</Code>{" "}
-              makes a token here.
+              creates a token here.
             </Text>
           </Allowed>
         </>
@@ -38,15 +38,15 @@ function NoWorkers({ starting }: { starting: boolean }) {
     return <Empty title="The worker is starting">It is listed here as soon as it is ready.</Empty>;
   }
   return (
-    <Empty title="No worker runs">
+    <Empty title="No worker is running">
       <Stack gap="xs" align="center">
         <span>
-          <Code>penstock up</Code> starts one together with the server. Another one is started by
+          <Code>penstock up</Code> starts a worker together with the server. Start another one with
         </span>
         <Code block>penstock worker</Code>
         <span>
-          with the same settings as the server. If it ends again, the end of its log below <Code>logs/</Code>{" "}
-          in the home of Penstock says why.
+          with the same settings as the server. If it exits, its log in <Code>logs/</Code> in the home
+          directory of Penstock says why.
         </span>
       </Stack>
     </Empty>

@@ -17,7 +17,7 @@ TOP: Table = {
     "http": Note("Penstock's server has its own settings"),
     "logger": Note("Penstock's logs have their own settings"),
     "metrics": Note("Penstock has its own metrics"),
-    "tracer": Note("Penstock has the story of an event in place of traces"),
+    "tracer": Note("Penstock traces single events instead: see the Trace tab of a pipeline"),
     "shutdown_timeout": TUNING,
     "shutdown_delay": TUNING,
     "pipeline.threads": Note("Spark decides how many tasks run at once"),
@@ -80,6 +80,6 @@ def _buffer(build: Build, buffer: Node | None) -> None:
         if (path := config.get("path")) is not None:
             build.draft.note(path, "the buffer is in the home directory")
     elif kind in ("memory", "sqlite"):
-        build.draft.note(buffer, "no buffer is needed: a flow goes on where it stopped")
+        build.draft.note(buffer, "no buffer is needed: a flow continues where it stopped")
     else:
         build.draft.change(buffer, f"the buffer '{kind}' was left out", "use a window step")

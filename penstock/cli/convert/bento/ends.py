@@ -9,7 +9,7 @@ from penstock.cli.convert.draft import Note, Same, Table, To
 from penstock.cli.convert.values import GROUP, boolean, comma_list, mechanism, milliseconds, number, text_map
 
 TUNING = Note("tuning of the other system's client: Penstock has its own")
-REPLAY = Note("Penstock always delivers again what was not acknowledged")
+REPLAY = Note("Penstock always redelivers unacknowledged events")
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ INPUTS: dict[str, End] = {
     ),
     "file": End(
         "file",
-        {"delete_on_finish": Same(False, "files are not deleted when they were read")},
+        {"delete_on_finish": Same(False, "files are not deleted after they are read")},
         {"format": "text", "finite": True},
         raw=False,
     ),
@@ -137,7 +137,7 @@ INPUTS: dict[str, End] = {
         "http",
         {
             "path": "path",
-            "address": Note("Penstock's server takes events in: its address is a setting of the server"),
+            "address": Note("Penstock's server accepts the events: its address is a server setting"),
             "timeout": TUNING,
             "allowed_verbs": Same(["POST"], "events are sent with POST"),
         },
@@ -163,7 +163,7 @@ INPUTS: dict[str, End] = {
             "checkpoint_limit": TUNING,
             "snapshot_batch_size": TUNING,
             "include_transaction_markers": Same(False, "events carry their transaction in `tx`"),
-            "temporary_slot": Same(False, "the slot is a lasting one"),
+            "temporary_slot": Same(False, "the slot is permanent"),
             "pg_standby_timeout": TUNING,
             "pg_wal_monitor_interval": TUNING,
             "max_parallel_snapshot_tables": TUNING,

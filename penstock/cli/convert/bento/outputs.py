@@ -43,12 +43,12 @@ def output(build: Build, node: Node) -> list[str]:
     if kind == "fallback" and config.is_list and config.items:
         for rest in config.items[1:]:
             build.draft.change(
-                rest, "there is no second choice of a sink: this one was left out",
-                "events that the first one cannot take are in the dead letters",
+                rest, "fallback sinks have no equivalent: this sink was left out",
+                "events that the first sink rejects go to the dead letters",
             )  # fmt: skip
         return output(build, config.items[0])
     if kind in ("retry", "drop_on") and (inner := config.get("output")) is not None:
-        build.draft.note(inner, "every sink is tried again by itself; see `retries` and `deadline_ms`")
+        build.draft.note(inner, "every sink is retried automatically; see `retries` and `deadline_ms`")
         for leaf in inner.leaves():
             leaf.used = False
         return output(build, inner)
@@ -71,7 +71,7 @@ def _switch(build: Build, config: Node) -> list[str]:
         cases.append((condition, ids))
     for name in ("retry_until_success", "strict_mode"):
         if (found := config.get(name)) is not None:
-            build.draft.note(found, "an event that no case fits is dropped")
+            build.draft.note(found, "an event that matches no case is dropped")
     _route(build, config, cases)
     return [name for _, ids in cases for name in ids]
 

@@ -15,7 +15,7 @@ HINTS = {
     "sql_select": "use a lookup step", "split": "use an explode step", "unarchive": "use an explode step",
     "group_by": "use a window step", "rate_limit": "use a throttle step",
     "schema_registry_decode": "use a decode step with a registry",
-    "catch": "events whose step fails are in the dead letters",
+    "catch": "events that fail in a step go to the dead letters",
 }  # fmt: skip
 """What to use in place of processors that are not converted; a script for all others."""
 
@@ -52,7 +52,7 @@ def _processor(build: Build, kind: str, config: Node) -> None:
         build.steps.keep(keep)
         config.use()
     elif kind == "log":
-        build.draft.note(config, "log lines are left out: the story of an event shows each step")
+        build.draft.note(config, "log lines are left out: a trace of an event shows each step")
     elif kind == "noop":
         config.use()
     else:

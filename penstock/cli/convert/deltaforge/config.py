@@ -58,7 +58,7 @@ def convert(draft: Draft, name: str) -> None:
     _metadata(draft, document)
     given = root.get("spec")
     if given is None:
-        draft.about(document, "there is no spec: it has no source and no sink")
+        draft.about(document, "there is no spec, so no source and no sink")
         spec.update(source={"type": "generate", "rate": 1.0}, sinks=[{"type": "drop"}])
         return
     draft.place(given, spec)
@@ -263,7 +263,7 @@ class _Pipeline:
             self.draft.fill(sink, config, table)
             own = config.get("batch_timeout_secs")
             if own is not None and self.given.get("sink_batch_deadline_secs") is not None:
-                self.draft.note(own, "the deadline for all sinks counts", code="left_out")
+                self.draft.note(own, "the deadline for all sinks applies", code="left_out")
             spread_url(self.draft, sink, config.get("uri") or config.get("url") or config)
             if kind == "s3":
                 self._s3(config, sink)

@@ -72,7 +72,7 @@ DEBEZIUM: dict[str, Any] = {
         False, "a delete is one event, without a tombstone after it", code="changed"
     ),
     "provide.transaction.metadata": Note("events carry their transaction"),
-    "include.schema.changes": Same(False, "changes of tables are no events", code="changed"),
+    "include.schema.changes": Same(False, "schema changes are not events", code="changed"),
     "database.server.name": To("$prefix"),
     "topic.prefix": To("$prefix"),
     "schema.history.internal.kafka.topic": HISTORY,

@@ -21,7 +21,7 @@ PROVIDER = re.compile(r"\$\{([\w-]+):(?:([^}:]*):)?([^}]*)\}")
 
 COMMON: Table = {
     "tasks.max": Note("Spark decides how many tasks run at once"),
-    "errors.tolerance": Note("events that cannot be processed go to the dead letters"),
+    "errors.tolerance": Note("events that can't be processed go to the dead letters"),
     "errors.log.enable": TUNING,
     "errors.log.include.messages": TUNING,
     "errors.retry.timeout": TUNING,
@@ -377,7 +377,7 @@ class _Pipeline:
         if "$brokers" in self.own:
             return list(self.own["$brokers"])
         node = self.config.get("connector.class") or self.config
-        message = "the brokers of the Connect worker are not in this file: they became ${KAFKA_BROKERS}"
+        message = "the brokers of the Connect worker are not in this file: replaced by ${KAFKA_BROKERS}"
         self.draft.note(node, message, "export KAFKA_BROKERS where the flow runs", code="variable")
         return ["${KAFKA_BROKERS}"]
 
@@ -390,7 +390,10 @@ def _provided(draft: Draft, node: Node) -> None:
     def variable(found: re.Match[str]) -> str:
         name = snake(found[3]).upper()
         draft.note(
-            node, f"the value of a config provider became ${{{name}}}", f"export {name}", code="variable"
+            node,
+            f"the value of a config provider was replaced by ${{{name}}}",
+            f"export {name}",
+            code="variable",
         )
         return f"${{{name}}}"
 

@@ -117,7 +117,7 @@ class _Reader:
     def expect(self, text: str) -> None:
         self.skip_lines()
         if not self.take(text):
-            raise Unmapped(f"'{self.peek().text or 'the end'}' stands where '{text}' is expected")
+            raise Unmapped(f"'{self.peek().text or 'the end'}' found, but '{text}' was expected")
 
     def statement(self) -> Assignment:
         first = self.next()
@@ -136,7 +136,7 @@ class _Reader:
                 steps.append(self._name())
             path, target = tuple(steps), "root"
         else:
-            raise Unmapped(f"'{first.text}' begins no statement that is understood")
+            raise Unmapped(f"'{first.text}' is not the start of a supported statement")
         self.expect("=")
         self.skip_lines()
         value = self.expression()
@@ -323,7 +323,7 @@ class _Reader:
         if token.kind == "text":
             return str(json.loads(token.text))
         if token.kind not in ("name", "number"):
-            raise Unmapped(f"'{token.text or 'the end'}' is no name")
+            raise Unmapped(f"'{token.text or 'the end'}' is not a name")
         return token.text
 
 

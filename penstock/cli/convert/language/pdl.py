@@ -91,7 +91,7 @@ def _stage(stage: str, program: Program) -> None:
         _window(stage, program)
     elif handler is not None and not re.match(r"\s*(==?|!=|~=)", rest):
         if not rest.strip():
-            raise Unmapped(f"'{word}' names nothing")
+            raise Unmapped(f"'{word}' has no name")
         handler(rest.strip(), program)
     elif re.match(r"(temporal|correlate)\b", stage):
         raise Unmapped("a correlation over time has no equivalent", "use a window step with emit: events")
@@ -106,7 +106,7 @@ def _eval(rest: str, program: Program) -> None:
     for part in _split(rest):
         name, sign, text = part.partition("=")
         if not sign or not re.fullmatch(r"\s*[\w.]+\s*", name):
-            raise Unmapped("an 'eval' that is no assignment was left out")
+            raise Unmapped("an 'eval' that is not an assignment was left out")
         value = parse_condition(text)
         used = {each.path[0] for each in parts(value) if isinstance(each, Field)}
         if used & made.keys():  # a later assignment sees the earlier ones
@@ -175,7 +175,7 @@ def _parse_csv(rest: str, program: Program) -> None:
 
 
 def _parse_any(rest: str, program: Program) -> None:
-    raise Unmapped("its columns are not known", "use a decode step with a schema")
+    raise Unmapped("the columns are unknown", "use a decode step with a schema")
 
 
 STAGES = {

@@ -52,8 +52,8 @@ def _upgrade(conn: Connection, current: str | None) -> None:
         raise Conflict(
             Problem(
                 code="registry_too_new",
-                message=f"this version of Penstock does not know the registry's schema {current}",
-                hint="use the version of Penstock that wrote it, or a later one",
+                message=f"this version of Penstock doesn't support schema version {current} of the registry",
+                hint="use the version of Penstock that created it, or a later version",
             )
         )
     config.attributes["connection"] = conn

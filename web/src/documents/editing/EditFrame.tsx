@@ -4,6 +4,7 @@ import { IconDeviceFloppy } from "@tabler/icons-react";
 import { type ReactNode, useEffect, useState } from "react";
 import { Link } from "react-router";
 import { pageOf } from "#/api/kinds";
+import { plural } from "#/components/format";
 import { Page } from "#/components/Page";
 import { Problems } from "#/components/Problems";
 import { focusPath } from "#/forms/SchemaForm";
@@ -67,17 +68,17 @@ export function EditFrame({ editing, title, about, children }: Props) {
         </>
       }
     >
-      <Problems problems={elsewhere} title="This cannot be saved" />
+      <Problems problems={elsewhere} title="This can't be saved" />
       <Problems problems={opinion.warnings} level="warning" />
       {view === "yaml" && <YamlPane editing={editing} />}
       {view === "form" && fault && (
-        <Alert color="yellow" title="The text cannot be read">
+        <Alert color="yellow" title="The YAML can't be parsed">
           <Group justify="space-between">
             <Text size="sm">
               {fault.message} (line {fault.line}). The form shows what it said before.
             </Text>
             <Button size="compact-sm" variant="default" onClick={() => setView("yaml")}>
-              To the text
+              Fix the YAML
             </Button>
           </Group>
         </Alert>
@@ -90,7 +91,7 @@ export function EditFrame({ editing, title, about, children }: Props) {
         title="Leave without saving?"
         ways={[{ label: "Leave" }]}
       >
-        What you have changed on this page would be lost.
+        Your changes on this page will be lost.
       </LeaveGuard>
     </Page>
   );
@@ -102,12 +103,12 @@ function State({ editing: { opinion, problems, isChanged, id } }: { editing: Edi
   const text = opinion.isChecking
     ? "Checking…"
     : count > 0
-      ? `${count} ${count === 1 ? "problem" : "problems"}`
+      ? plural(count, "problem")
       : opinion.isValid
         ? isChanged || id === null
           ? "Valid"
           : "No changes"
-        : "Not complete";
+        : "Incomplete";
   return (
     <Text size="sm" c={count > 0 && !opinion.isChecking ? "red" : "dimmed"} role="status">
       {text}

@@ -5,7 +5,7 @@ import type { Editing } from "./useEditing";
 
 /** Who the document is: its name with the id that comes of it, notes, labels. */
 export function Identity({ editing, root }: { editing: Editing; root: JsonSchema }) {
-  const { id, derivedId, metadata, setMetadata, problems, fault, kind } = editing;
+  const { id, derivedId, metadata, setMetadata, problems, fault } = editing;
   return (
     <div>
       <SchemaForm
@@ -21,14 +21,14 @@ export function Identity({ editing, root }: { editing: Editing; root: JsonSchema
       <Text size="sm" c="dimmed" mt="xs" aria-live="polite">
         {id !== null ? (
           <>
-            Its id <Code>{id}</Code> stays as it is.
+            ID: <Code>{id}</Code> (can't be changed)
           </>
         ) : derivedId ? (
           <>
-            Its id will be <Code>{derivedId}</Code>: others refer to the {kind.one} by it, for life.
+            ID: <Code>{derivedId}</Code> (can't be changed later)
           </>
         ) : (
-          <>The id is made of the name, and stays for life.</>
+          <>The id is derived from the name and can't be changed later.</>
         )}
       </Text>
     </div>

@@ -21,7 +21,7 @@ export function Opening({ kind, blank, children }: Props) {
   const failure = opened.error ?? error;
   if (failure) {
     return (
-      <Page title={`The ${kind.one} cannot be shown`}>
+      <Page title={`Could not load the ${kind.one}`}>
         <Failure error={failure} />
       </Page>
     );

@@ -35,25 +35,20 @@ export function SaveQuestions({ saving, text, onRebase }: Props) {
     <Modal
       opened
       onClose={close}
-      title="Somebody else has changed it meanwhile"
+      title="This document was changed by someone else"
       size="80rem"
       closeButtonProps={{ "aria-label": "Close" }}
     >
       <Stack>
         <Text size="sm">
-          Revision {revision} was saved after you began. Here is what is saved beside what you have.
+          Revision {revision} was saved while you were editing. Compare the saved version with yours.
         </Text>
         <Suspense fallback={<Loading />}>
-          <DiffView
-            before={theirs}
-            after={text}
-            language="yaml"
-            labels={["What is saved", "What you have"]}
-          />
+          <DiffView before={theirs} after={text} language="yaml" labels={["Saved version", "Your version"]} />
         </Suspense>
         <Group justify="flex-end">
           <Button variant="default" onClick={close}>
-            Go on editing
+            Keep editing
           </Button>
           <Button
             variant="default"
@@ -62,7 +57,7 @@ export function SaveQuestions({ saving, text, onRebase }: Props) {
               close();
             }}
           >
-            Take what is saved
+            Use the saved version
           </Button>
           <Button
             color="red"
@@ -72,7 +67,7 @@ export function SaveQuestions({ saving, text, onRebase }: Props) {
               void saving.apply({ tag });
             }}
           >
-            Save mine over it
+            Overwrite with mine
           </Button>
         </Group>
       </Stack>

@@ -91,7 +91,7 @@ export function useSaving({ kind, id, value, tag, onTag, onSaved }: Given) {
     ask: setQuestion,
     attempt,
     /** Saves it without a plan. */
-    apply: (change: Change = {}) => attempt(change).catch((error) => failed("It was not saved", error)),
+    apply: (change: Change = {}) => attempt(change).catch((error) => failed("Not saved", error)),
     refused: refused?.value === value ? refused.problems : null,
   };
 }

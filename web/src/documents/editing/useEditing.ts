@@ -46,7 +46,7 @@ export function useEditing(kind: Kind, opened: Opened) {
     onTag: setTag,
     onSaved: (saved: AnyDocument) => {
       isDone.current = true;
-      done(`The ${kind.one} ${saved.name} is saved.`);
+      done(`Saved ${kind.one} ${saved.name}.`);
       void navigate(pageOf(kind.name, saved.id));
     },
   });

@@ -141,23 +141,24 @@ function pairAt(map: YAMLMap, path: Path, first: number) {
 
 function misshapen(value: unknown): { path: Path; message: string } | null {
   if (!isFields(value))
-    return { path: [], message: "A document is a mapping with 'kind', 'metadata' and 'spec'" };
+    return { path: [], message: "A document must be a mapping with 'kind', 'metadata' and 'spec'" };
   for (const name of ["metadata", "spec"]) {
     const part = value[name];
     if (part !== undefined && part !== null && !isFields(part)) {
-      return { path: [name], message: `'${name}' is a mapping` };
+      return { path: [name], message: `'${name}' must be a mapping` };
     }
   }
   const spec = (value.spec ?? {}) as Fields;
   if (spec.source !== undefined && spec.source !== null && !isFields(spec.source)) {
-    return { path: ["spec", "source"], message: "A source is a mapping with a 'type' or a 'ref'" };
+    return { path: ["spec", "source"], message: "A source must be a mapping with a 'type' or a 'ref'" };
   }
   for (const name of ["processors", "sinks", "outputs", "tasks", "tests"]) {
     const list = spec[name];
     if (list === undefined || list === null) continue;
-    if (!Array.isArray(list)) return { path: ["spec", name], message: `'${name}' is a list` };
+    if (!Array.isArray(list)) return { path: ["spec", name], message: `'${name}' must be a list` };
     const wrong = name === "tasks" ? -1 : list.findIndex((item) => !isFields(item));
-    if (wrong >= 0) return { path: ["spec", name, wrong], message: `Each item of '${name}' is a mapping` };
+    if (wrong >= 0)
+      return { path: ["spec", name, wrong], message: `Each item of '${name}' must be a mapping` };
   }
   return null;
 }

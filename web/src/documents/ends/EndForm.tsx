@@ -65,7 +65,7 @@ export function EndForm({ kind, opened, root }: Props) {
                     Type: {type ?? "none"}
                   </Title>
                   <Button size="compact-sm" variant="default" onClick={() => setChoosing(true)}>
-                    Choose another type
+                    Change type
                   </Button>
                 </Group>
                 {schema && (

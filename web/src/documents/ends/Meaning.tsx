@@ -9,7 +9,7 @@ export function Meaning({ editing }: { editing: Editing }) {
   return (
     <Paper withBorder p="md">
       <Title order={2} size="h5" mb="xs">
-        {runs ? "It runs by itself" : "What it does"}
+        {runs ? "Runs on its own" : "How it is used"}
       </Title>
       <Text size="sm" aria-live="polite" component="div">
         {kind.name === "Source" ? ofSource(editing) : ofSink(editing)}
@@ -30,34 +30,34 @@ function ofSource({ spec, derivedId }: Editing): ReactNode {
   const own = derivedId ?? "its_id";
   const reference = (
     <>
-      Pipelines use it with <Code>{`source: {ref: ${own}}`}</Code>.
+      Pipelines refer to it with <Code>{`source: {ref: ${own}}`}</Code>.
     </>
   );
-  if (spec.type === "stream") return <>It names a stream and where to begin in it. {reference}</>;
+  if (spec.type === "stream") return <>Names a stream and a start position. {reference}</>;
   const stream = spec.stream ? String(spec.stream) : spec.auto_create_stream === true ? own : null;
   if (spec.type === "http") {
     const path = typeof spec.path === "string" ? spec.path.replace(/^\//, "") : own;
     return stream ? (
       <>
-        What is sent to <Code>POST /ingest/{path}</Code> is appended to the stream <Code>{stream}</Code>,
-        before the sender is answered. Any number of pipelines and tasks can read it there.
+        Events sent to <Code>POST /ingest/{path}</Code> are appended to stream <Code>{stream}</Code> before
+        the request is acknowledged. Any number of pipelines and tasks can read that stream.
       </>
     ) : (
       <>
-        Without a stream it is a definition: a pipeline that refers to it gets what is sent to it. {reference}{" "}
-        With a stream, it takes events by itself and any number of pipelines can read them.
+        Without a stream this is only a definition: a pipeline that refers to it receives the events sent to
+        it. {reference} With a stream it accepts events on its own, and any number of pipelines can read them.
       </>
     );
   }
   return stream ? (
     <>
-      What it reads is published into the stream <Code>{stream}</Code>. Any number of pipelines and tasks can
-      read it there, each at its own pace.
+      Events are published to stream <Code>{stream}</Code>. Any number of pipelines and tasks can read that
+      stream, each at its own pace.
     </>
   ) : (
     <>
-      Without a stream it is a definition, which does not run by itself. {reference} With a stream, it
-      publishes into it by itself.
+      Without a stream this is only a definition and doesn't run. {reference} With a stream it runs on its own
+      and publishes to that stream.
     </>
   );
 }
@@ -67,18 +67,19 @@ function ofSink({ spec, derivedId }: Editing): ReactNode {
   if (spec.stream && spec.type !== "stream") {
     return (
       <>
-        It subscribes to the stream <Code>{String(spec.stream)}</Code> and delivers every event of it, from{" "}
-        <Code>{String(spec.position ?? "earliest")}</Code> on. It keeps its own place in the stream.
+        Subscribes to stream <Code>{String(spec.stream)}</Code> and delivers every event, starting at{" "}
+        <Code>{String(spec.position ?? "earliest")}</Code>. It keeps its own position in the stream.
       </>
     );
   }
   return (
     <>
       {spec.type === "stream"
-        ? "It appends to a stream."
-        : "Without a stream it is a definition, which does not run."}{" "}
-      Pipelines use it with <Code>{`sinks: [{ref: ${own}}]`}</Code>.
-      {spec.type !== "stream" && " With a stream, it subscribes to it and delivers by itself."}
+        ? "Appends events to a stream."
+        : "Without a stream this is only a definition and doesn't run."}{" "}
+      Pipelines refer to it with <Code>{`sinks: [{ref: ${own}}]`}</Code>.
+      {spec.type !== "stream" &&
+        " With a stream it runs on its own, subscribes to that stream and delivers its events."}
     </>
   );
 }
@@ -90,11 +91,11 @@ function StatusChoice({ editing }: { editing: Editing }) {
     { value: "paused", label: "Paused" },
   ];
   // An edit need not say anything: then it goes on as it is.
-  const all = id === null ? data : [{ value: "", label: "As it is" }, ...data];
+  const all = id === null ? data : [{ value: "", label: "Unchanged" }, ...data];
   return (
     <>
       <Text size="sm" fw={500} mt="md" mb={4} id="status-choice">
-        Once it is saved
+        Status after saving
       </Text>
       <SegmentedControl
         aria-labelledby="status-choice"

@@ -16,7 +16,7 @@ export function TypeGallery({ kind, components, current, onChoose }: Props) {
   return (
     <section aria-label={`Types of ${kind.title.toLowerCase()}`}>
       <Title order={2} size="h4" mb="sm">
-        {kind.name === "Source" ? "Where do events come from?" : "Where shall events go?"}
+        {kind.name === "Source" ? "Where do events come from?" : "Where should events go?"}
       </Title>
       <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }}>
         {components.map(({ type, summary, guarantee, error }) => (

@@ -36,8 +36,8 @@ export function LetterDrawer({ kind, id, offset, onClose, onReplay }: Props) {
 
 function Body({ kind, id, offset, onReplay }: Omit<Props, "onClose" | "offset"> & { offset: number }) {
   const { data: letter, error } = useLetter(kind, id, offset);
-  if (error) return <Failure error={error} title="The letter cannot be read" />;
-  if (!letter) return <Loading what="Reading the letter" />;
+  if (error) return <Failure error={error} title="Could not load the dead letter" />;
+  if (!letter) return <Loading what="Loading the dead letter" />;
   return (
     <Stack>
       <Group gap="xs">
@@ -72,7 +72,7 @@ function Lineage({ kind, letter }: { kind: Kind; letter: Letter }) {
       <Text size="sm" c="dimmed">
         kept {moment(letter.time)} by <b>{letter.step}</b>, attempt {letter.attempt}
         {letter.revision !== null && `, revision ${letter.revision}`}
-        {letter.replay_of !== null && `, left by the replay of letter ${letter.replay_of}`}
+        {letter.replay_of !== null && `, from the replay of letter ${letter.replay_of}`}
       </Text>
       {letter.source_offset !== null && (
         <Text size="sm">
@@ -84,7 +84,7 @@ function Lineage({ kind, letter }: { kind: Kind; letter: Letter }) {
               size="sm"
               underline="always"
             >
-              Its story, step by step
+              Trace event
             </Anchor>
           )}
         </Text>
@@ -116,7 +116,7 @@ function Replays({ letter }: { letter: Letter }) {
       {letter.replays.map((each) => (
         <Text key={`${each.request} ${each.at}`} size="sm" c="dimmed">
           {moment(each.at)}:{" "}
-          {each.outcome === "delivered" ? "delivered to all of its sinks" : "failed again, as a new letter"}
+          {each.outcome === "delivered" ? "delivered to all sinks" : "failed again; kept as a new letter"}
         </Text>
       ))}
     </div>

@@ -34,14 +34,14 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
   return (
     <Stack gap="xs">
       <Text size="sm" fw={600}>
-        {letter.edited ? "The event as it was mended" : "The event as the step was given it"}
+        {letter.edited ? "Edited event" : "Event as the step received it"}
       </Text>
       <LazyCodeEditor
         language="json"
         value={text}
         onChange={setText}
         readOnly={gone || !mayRepair}
-        label="The event as JSON"
+        label="Event as JSON"
         problems={changed && parsed.problem ? [{ message: parsed.problem }] : []}
       />
       {changed && parsed.problem && (
@@ -49,7 +49,7 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
           {parsed.problem}
         </Text>
       )}
-      <Failure error={edit.error} title="It was not saved" />
+      <Failure error={edit.error} title="Not saved" />
       <Group gap="xs">
         {mayRepair && (
           <>
@@ -58,17 +58,17 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
                 <Button
                   disabled={parsed.event === null}
                   loading={edit.isPending}
-                  onClick={() => parsed.event && save(parsed.event, `Letter ${letter.offset} was mended.`)}
+                  onClick={() => parsed.event && save(parsed.event, `Saved letter ${letter.offset}.`)}
                 >
                   Save
                 </Button>
                 <Button variant="default" onClick={() => setText(pretty(letter.event))}>
-                  Take back
+                  Revert
                 </Button>
               </>
             ) : (
               <Button disabled={gone} onClick={onReplay}>
-                {letter.state === "replayed" ? "Replay once more" : "Replay"}
+                {letter.state === "replayed" ? "Replay again" : "Replay"}
               </Button>
             )}
             {gone ? (
@@ -77,7 +77,7 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
                 loading={restore.isPending}
                 onClick={() =>
                   restore.mutate([letter.offset], {
-                    onError: (error) => failed("It was not restored", error),
+                    onError: (error) => failed("Not restored", error),
                   })
                 }
               >
@@ -92,7 +92,7 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
         )}
         {letter.edited && (
           <Button variant="subtle" onClick={() => setOriginal(!original)} aria-expanded={original}>
-            {original ? "Hide the original" : "Show the original"}
+            {original ? "Hide original" : "Show original"}
           </Button>
         )}
       </Group>
@@ -103,7 +103,7 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
               language="json"
               value={pretty(letter.original)}
               readOnly
-              label="The original event as JSON"
+              label="Original event as JSON"
             />
             {mayRepair && (
               <Button
@@ -112,10 +112,13 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
                 w="fit-content"
                 loading={edit.isPending}
                 onClick={() =>
-                  save(letter.original as Record<string, unknown>, `Letter ${letter.offset} is as it was.`)
+                  save(
+                    letter.original as Record<string, unknown>,
+                    `Restored the original event of letter ${letter.offset}.`,
+                  )
                 }
               >
-                Put the original back
+                Restore original
               </Button>
             )}
           </Stack>

@@ -27,7 +27,7 @@ export function LetterTable({ letters, selected, onSelect, onOpen }: Props) {
             {onSelect && (
               <Table.Th w={36}>
                 <Checkbox
-                  aria-label="Choose all on this page"
+                  aria-label="Select all on this page"
                   checked={all}
                   indeterminate={!all && selected.size > 0}
                   onChange={() => onSelect(new Set(all ? [] : letters.map((each) => each.offset)))}
@@ -70,7 +70,7 @@ function Row({ letter, chosen, onToggle, onOpen }: RowProps) {
     <Table.Tr bg={chosen ? "var(--mantine-primary-color-light)" : undefined}>
       {onToggle && (
         <Table.Td>
-          <Checkbox aria-label={`Choose letter ${letter.offset}`} checked={chosen} onChange={onToggle} />
+          <Checkbox aria-label={`Select letter ${letter.offset}`} checked={chosen} onChange={onToggle} />
         </Table.Td>
       )}
       <Table.Td>

@@ -35,15 +35,16 @@ export default function LettersTab({ kind, document }: { kind: Kind; document: A
     setPages([0]);
     setSelected(new Set());
   };
-  if (found.error && !found.data) return <Failure error={found.error} title="The letters cannot be read" />;
-  if (!found.data) return <Loading what="Reading the dead letters" />;
+  if (found.error && !found.data)
+    return <Failure error={found.error} title="Could not load the dead letters" />;
+  if (!found.data) return <Loading what="Loading dead letters" />;
   const { letters, total, next } = found.data;
   return (
     <Stack gap="sm">
       {total === 0 ? (
         <Empty title="No dead letters">
-          What it cannot process would be kept here, with the reason, and could be mended and replayed.
-          Nothing has failed so far.
+          Events that can't be processed are kept here with the reason. You can edit and replay them. No event
+          has failed so far.
         </Empty>
       ) : (
         <>
@@ -61,7 +62,7 @@ export default function LettersTab({ kind, document }: { kind: Kind; document: A
           )}
           {letters.length === 0 ? (
             <Text c="dimmed" size="sm">
-              No letter is like this. There are {count(total)} in all.
+              No dead letter matches the filter ({count(total)} in total).
             </Text>
           ) : (
             <LetterTable

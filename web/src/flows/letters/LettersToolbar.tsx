@@ -28,7 +28,7 @@ export function LettersToolbar({ kind, id, letters, selected, filter, onReplay, 
     <Group gap="xs">
       {chosen.length > 0 ? (
         <>
-          <Text size="sm">{chosen.length} chosen</Text>
+          <Text size="sm">{chosen.length} selected</Text>
           <Button
             size="xs"
             leftSection={<IconPlayerPlay size={14} aria-hidden />}
@@ -55,10 +55,10 @@ export function LettersToolbar({ kind, id, letters, selected, filter, onReplay, 
           onClick={() => onReplay({ filter })}
         >
           {filter.state === "replayed"
-            ? "Replay these once more"
+            ? "Replay these again"
             : narrowed
-              ? "Replay all new ones like these"
-              : "Replay all new ones"}
+              ? "Replay all new letters that match"
+              : "Replay all new letters"}
         </Button>
       )}
     </Group>

@@ -21,14 +21,14 @@ export function Outcomes({ kind, id, result, choice }: Props) {
         <List size="sm">
           <List.Item>{count(replayed)} delivered to their sinks</List.Item>
           {failed_again > 0 && (
-            <List.Item>{count(failed_again)} failed again: each is a new letter</List.Item>
+            <List.Item>{count(failed_again)} failed again; each is kept as a new letter</List.Item>
           )}
-          {refused.length > 0 && (
-            <List.Item>{count(refused.length)} refused, they stay as they are</List.Item>
-          )}
+          {refused.length > 0 && <List.Item>{count(refused.length)} rejected and left unchanged</List.Item>}
         </List>
       </div>
-      {error && <Problems problems={[error]} title="It ended early. The same replay lets the rest go on" />}
+      {error && (
+        <Problems problems={[error]} title="The replay stopped early. Run it again to replay the rest" />
+      )}
       {"offsets" in choice ? (
         <Each kind={kind} id={id} result={result} offsets={choice.offsets} />
       ) : (
@@ -51,19 +51,19 @@ function Each({ kind, id, result, offsets }: Omit<Props, "choice"> & { offsets: 
     const found = letters.data?.[place];
     if (!found) return "…";
     const outcome = found.replays.at(-1)?.outcome;
-    if (found.state === "replaying") return "under way";
+    if (found.state === "replaying") return "in progress";
     return outcome === "failed_again"
-      ? "failed again, as a new letter"
+      ? "failed again; kept as a new letter"
       : outcome === "delivered"
         ? "delivered"
         : found.state;
   };
   return (
-    <Table verticalSpacing={4} aria-label="What became of each letter">
+    <Table verticalSpacing={4} aria-label="Outcome of each letter">
       <Table.Thead>
         <Table.Tr>
           <Table.Th w={80}>Letter</Table.Th>
-          <Table.Th>What became of it</Table.Th>
+          <Table.Th>Outcome</Table.Th>
         </Table.Tr>
       </Table.Thead>
       <Table.Tbody>
@@ -80,13 +80,13 @@ function Each({ kind, id, result, offsets }: Omit<Props, "choice"> & { offsets: 
 
 const SHOWN = 20;
 
-/** Letters that cannot be replayed, and why. */
+/** Letters that can't be replayed, and why. */
 export function Refused({ refused }: { refused: NonNullable<ReplayResult["refused"]> }) {
   if (refused.length === 0) return null;
   return (
     <div>
       <Text size="sm" fw={600}>
-        {count(refused.length)} cannot be replayed
+        {count(refused.length)} can't be replayed
       </Text>
       <List size="sm">
         {refused.slice(0, SHOWN).map((each) => (

@@ -2,7 +2,7 @@ import { Button, Group, Loader, Modal, Radio, Stack, Text } from "@mantine/core"
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { Kind } from "#/api/kinds";
-import { count } from "#/components/format";
+import { count, plural } from "#/components/format";
 import { Failure } from "#/components/Problems";
 import { belowKey } from "../api";
 import { type Begin, type Choice, replayLetters } from "./api";
@@ -53,7 +53,7 @@ function Body({ kind, id, choice, onClose }: Props & { choice: Choice }) {
         <Group justify="flex-end">
           {next !== null && next !== undefined && (
             <Button variant="default" loading={replay.isPending} onClick={() => replay.mutate(next)}>
-              Go on with the next
+              Continue with the next
             </Button>
           )}
           <Button onClick={onClose}>Close</Button>
@@ -65,20 +65,20 @@ function Body({ kind, id, choice, onClose }: Props & { choice: Choice }) {
   return (
     <Stack>
       <Text size="sm" c="dimmed">
-        They go through the steps of the present revision, beside the live flow. What fails again is kept as a
-        new letter.
+        The events run through the steps of the current revision, alongside the live flow. Events that fail
+        again are kept as new dead letters.
       </Text>
-      <Radio.Group label="Where they enter" value={begin} onChange={(next) => setBegin(next as Begin)}>
+      <Radio.Group label="Start at" value={begin} onChange={(next) => setBegin(next as Begin)}>
         <Stack gap={6} mt={4}>
           <Radio
             value="step"
-            label="Right before the step that failed"
-            description="What a sink could not take goes to that sink alone."
+            label="The step that failed"
+            description="Events rejected by a sink are delivered to that sink only."
           />
           <Radio
             value="start"
-            label="At the start"
-            description="The event is read again from the stream, without what was mended, and all that is made of it is delivered."
+            label="The first step"
+            description="The original event is read again from the stream, without your edits, and all of its results are delivered."
           />
         </Stack>
       </Radio.Group>
@@ -90,12 +90,14 @@ function Body({ kind, id, choice, onClose }: Props & { choice: Choice }) {
       )}
       {able !== null && (
         <Text size="sm" role="status">
-          {able === 0 ? "None of them can be replayed." : `${count(able)} can be replayed.`}
+          {able === 0
+            ? "None of these letters can be replayed."
+            : `${plural(able, "letter")} can be replayed.`}
         </Text>
       )}
       {able !== null && <Refused refused={trial.data?.refused ?? []} />}
-      <Failure error={trial.error ?? trial.data?.error} title="They cannot be replayed" />
-      <Failure error={replay.error} title="They were not replayed" />
+      <Failure error={trial.error ?? trial.data?.error} title="These letters can't be replayed" />
+      <Failure error={replay.error} title="Not replayed" />
       <Group justify="flex-end">
         <Button variant="default" onClick={onClose}>
           Cancel

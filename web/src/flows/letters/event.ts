@@ -6,10 +6,10 @@ export function parseEvent(text: string): { event: Record<string, unknown> | nul
   try {
     event = parse(text);
   } catch (error) {
-    return { event: null, problem: `This is not JSON: ${(error as Error).message}` };
+    return { event: null, problem: `Not valid JSON: ${(error as Error).message}` };
   }
   if (typeof event !== "object" || event === null || Array.isArray(event)) {
-    return { event: null, problem: "An event is an object with the columns that the step is given." };
+    return { event: null, problem: "An event must be a JSON object with the input columns of the step." };
   }
   return { event: event as Record<string, unknown>, problem: null };
 }

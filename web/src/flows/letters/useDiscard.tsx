@@ -1,6 +1,7 @@
 import { Text } from "@mantine/core";
 import { modals } from "@mantine/modals";
 import type { Kind } from "#/api/kinds";
+import { plural } from "#/components/format";
 import { done, failed } from "#/components/notify";
 import { useLetterActions } from "./api";
 
@@ -13,11 +14,11 @@ export function useDiscard(kind: Kind, id: string) {
         onDone?.();
         done(`${named(offsets)} discarded.`, () =>
           restore.mutate(offsets, {
-            onError: (error) => failed("They could not be restored", error),
+            onError: (error) => failed("Could not restore the letters", error),
           }),
         );
       },
-      onError: (error) => failed("Not all of them were discarded", error),
+      onError: (error) => failed("Some letters were not discarded", error),
     });
   const ask = (offsets: readonly number[], onDone?: () => void) =>
     modals.openConfirmModal({
@@ -25,7 +26,7 @@ export function useDiscard(kind: Kind, id: string) {
       closeButtonProps: { "aria-label": "Close" },
       children: (
         <Text size="sm">
-          No replay takes a letter that was discarded. It stays in its stream, and can be restored.
+          Discarded letters are skipped by replays. They stay in the dead-letter stream and can be restored.
         </Text>
       ),
       labels: { confirm: "Discard", cancel: "Keep" },
@@ -36,4 +37,4 @@ export function useDiscard(kind: Kind, id: string) {
 }
 
 const named = (offsets: readonly number[]) =>
-  offsets.length === 1 ? `Letter ${offsets[0]}` : `${offsets.length} letters`;
+  offsets.length === 1 ? `Letter ${offsets[0]}` : plural(offsets.length, "letter");

@@ -3,6 +3,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { IconPlayerPause, IconPlayerPlay, IconSearch } from "@tabler/icons-react";
 import { useMemo, useState } from "react";
 import type { AnyDocument, Kind } from "#/api/kinds";
+import { plural } from "#/components/format";
 import { failed } from "#/components/notify";
 import { Empty, Loading } from "#/components/Page";
 import { LogLines } from "./LogLines";
@@ -10,8 +11,8 @@ import { type Level, MOST_LINES, matching } from "./lines";
 import { useLog } from "./useLog";
 
 const LEVELS: { value: Level; label: string }[] = [
-  { value: "debug", label: "Everything" },
-  { value: "info", label: "Info and worse" },
+  { value: "debug", label: "All levels" },
+  { value: "info", label: "Info and above" },
   { value: "warning", label: "Warnings and errors" },
   { value: "error", label: "Errors" },
 ];
@@ -43,7 +44,7 @@ export default function LogsTab({ kind, document }: { kind: Kind; document: AnyD
         />
         {log.paused ? (
           <Button leftSection={<IconPlayerPlay size={16} aria-hidden />} onClick={log.resume}>
-            {log.held > 0 ? `Go on (${log.held} new)` : "Go on"}
+            {log.held > 0 ? `Resume (${log.held} new)` : "Resume"}
           </Button>
         ) : (
           <Button
@@ -51,28 +52,28 @@ export default function LogsTab({ kind, document }: { kind: Kind; document: AnyD
             leftSection={<IconPlayerPause size={16} aria-hidden />}
             onClick={log.pause}
           >
-            Hold still
+            Pause
           </Button>
         )}
         <Button
           variant="default"
-          onClick={() => log.loadMore().catch((error) => failed("The log cannot be read", error))}
+          onClick={() => log.loadMore().catch((error) => failed("Could not load the log", error))}
         >
-          Older lines
+          Load older lines
         </Button>
       </Group>
       {log.lines === null ? (
-        <Loading what="Reading the log" />
+        <Loading what="Loading the log" />
       ) : shown.length === 0 ? (
-        <Empty title={log.lines.length === 0 ? "No lines yet" : "No line has this text"}>
-          Starts and ends, failed attempts and deliveries, dead letters and what scripts print are logged
-          here.
+        <Empty title={log.lines.length === 0 ? "No lines yet" : "No matching lines"}>
+          Starts and stops, failed attempts and deliveries, dead letters and script output are logged here.
         </Empty>
       ) : (
         <LogLines lines={shown} still={log.paused} />
       )}
       <Text size="xs" c="dimmed">
-        {shown.length} lines{wanted ? " with this text" : ""}; this page holds the last {MOST_LINES}.
+        {plural(shown.length, wanted ? "matching line" : "line")}; this page shows the last {MOST_LINES}{" "}
+        lines.
       </Text>
     </Stack>
   );

@@ -27,7 +27,7 @@ export function Comparison({ kind, id, before, after }: Props) {
         </Title>
         <SegmentedControl
           size="xs"
-          aria-label="How to show it"
+          aria-label="Comparison view"
           data={[
             { value: "fields", label: "Field by field" },
             { value: "text", label: "YAML" },
@@ -38,7 +38,7 @@ export function Comparison({ kind, id, before, after }: Props) {
       </Group>
       {before === after ? (
         <Text size="sm" c="dimmed">
-          These are the same. Choose two different ones above.
+          Select two different revisions above.
         </Text>
       ) : view === "fields" ? (
         <Fields kind={kind} id={id} before={before} after={after} />
@@ -51,7 +51,7 @@ export function Comparison({ kind, id, before, after }: Props) {
 
 function Fields({ kind, id, before, after }: Props) {
   const diff = useDiff(kind, id, before, after);
-  if (diff.error) return <Failure error={diff.error} title="They cannot be compared" />;
+  if (diff.error) return <Failure error={diff.error} title="Could not compare the revisions" />;
   if (!diff.data) return <Loading what="Comparing" />;
   return <Entries entries={diff.data.entries} />;
 }
@@ -60,8 +60,8 @@ function Texts({ kind, id, before, after }: Props) {
   const old = useRevision(kind, id, before);
   const next = useRevision(kind, id, after);
   const error = old.error ?? next.error;
-  if (error) return <Failure error={error} title="They cannot be compared" />;
-  if (!old.data || !next.data) return <Loading what="Reading both revisions" />;
+  if (error) return <Failure error={error} title="Could not compare the revisions" />;
+  if (!old.data || !next.data) return <Loading what="Loading both revisions" />;
   return (
     <Suspense fallback={<Loading />}>
       <DiffView

@@ -9,7 +9,7 @@ export function Entries({ entries }: { entries: readonly DiffEntry[] }) {
   if (entries.length === 0) {
     return (
       <Text size="sm" c="dimmed">
-        Nothing is different.
+        No differences.
       </Text>
     );
   }

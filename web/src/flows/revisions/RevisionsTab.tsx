@@ -15,8 +15,8 @@ export default function RevisionsTab({ kind, document }: { kind: Kind; document:
   const revisions = useRevisions(kind, document);
   const [pair, setPair] = useState<{ before: number; after: number } | null>(null);
   const [back, setBack] = useState<number | null>(null);
-  if (revisions.error) return <Failure error={revisions.error} title="The revisions cannot be read" />;
-  if (!revisions.data) return <Loading what="Reading the revisions" />;
+  if (revisions.error) return <Failure error={revisions.error} title="Could not load the revisions" />;
+  if (!revisions.data) return <Loading what="Loading revisions" />;
   const [newest, second] = revisions.data;
   const { before, after } = pair ?? {
     before: second?.revision ?? newest!.revision,
@@ -54,7 +54,7 @@ export default function RevisionsTab({ kind, document }: { kind: Kind; document:
       </Table.ScrollContainer>
       {revisions.data.length === 1 ? (
         <Text size="sm" c="dimmed">
-          There is one revision so far. Every save makes another, and none is ever lost.
+          Only one revision so far. Every save adds a revision, and all revisions are kept.
         </Text>
       ) : (
         <Comparison kind={kind} id={document.id} before={before} after={after} />
@@ -83,7 +83,7 @@ function Row({ revision, current, isBefore, isAfter, onBefore, onAfter, onRollba
       <Table.Td>
         <Radio
           name="before"
-          aria-label={`Compare revision ${number}, as before`}
+          aria-label={`Compare from revision ${number}`}
           checked={isBefore}
           onChange={onBefore}
         />
@@ -91,7 +91,7 @@ function Row({ revision, current, isBefore, isAfter, onBefore, onAfter, onRollba
       <Table.Td>
         <Radio
           name="after"
-          aria-label={`Compare revision ${number}, as after`}
+          aria-label={`Compare to revision ${number}`}
           checked={isAfter}
           onChange={onAfter}
         />

@@ -20,7 +20,9 @@ export function RollbackDialog({ kind, document, revision, onClose }: Props) {
   const apply = async (acceptReset: boolean, from?: string) => {
     const saved = await rollBack(kind, document.id, revision, acceptReset, from);
     put(queries, kind, saved);
-    done(`${kind.one} ${saved.name} is as it was at revision ${revision}, now revision ${saved.revision}.`);
+    done(
+      `Rolled back ${kind.one} ${saved.name} to revision ${revision}, saved as revision ${saved.revision}.`,
+    );
     onClose();
   };
   return (
@@ -30,7 +32,7 @@ export function RollbackDialog({ kind, document, revision, onClose }: Props) {
       document={wanted.data.document}
       onApply={apply}
       onClose={onClose}
-      title={`What going back to revision ${revision} does`}
+      title={`Roll back to revision ${revision}`}
       action="Roll back"
     />
   );

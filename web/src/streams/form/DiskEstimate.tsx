@@ -24,7 +24,7 @@ export function DiskEstimate({ id, settings }: Props) {
   return (
     <Paper withBorder p="md">
       <Title order={2} size="h5" mb="xs">
-        Disk it will take
+        Disk usage estimate
       </Title>
       <Group grow align="flex-start" mb="sm">
         <NumberInput
@@ -45,8 +45,8 @@ export function DiskEstimate({ id, settings }: Props) {
       <Outcome settings={settings} perSecond={perSecond} stored={stored} />
       <Text size="xs" c="dimmed" mt="xs">
         {isReal
-          ? `Taken from the stream: ${real.rate === null ? "" : `${rate(real.rate)} now, `}${bytes(real.stored)} per event on disk.`
-          : `Assumed: ${settings.wal.compression === "none" ? "nothing is compressed" : `${settings.wal.compression} leaves about ${ASSUMED[settings.wal.compression] * 100} % of the bytes`}; real events may differ.`}
+          ? `Measured on this stream: ${real.rate === null ? "" : `${rate(real.rate)} now, `}${bytes(real.stored)} per event on disk.`
+          : `Assumed: ${settings.wal.compression === "none" ? "no compression" : `${settings.wal.compression} reduces events to about ${ASSUMED[settings.wal.compression] * 100}% of their size`}; actual events may differ.`}
       </Text>
     </Paper>
   );
@@ -64,7 +64,7 @@ function Outcome({ settings, perSecond, stored }: OutcomeProps) {
     return (
       <Text size="sm">
         None: a transient stream holds at most {bytes(settings.buffer.max_bytes)} in memory
-        {settings.buffer.spill ? ", and spills to disk what does not fit" : ""}.
+        {settings.buffer.spill ? "and spills the rest to disk" : ""}.
       </Text>
     );
   }
@@ -77,12 +77,12 @@ function Outcome({ settings, perSecond, stored }: OutcomeProps) {
   return (
     <>
       <Text size="sm" mb="xs" aria-live="polite">
-        About <b>{bytes(first.bytes)}</b>, the last <b>{duration(first.ms)}</b> of events. The first limit
-        reached is <b>{first.name}</b>.
+        About <b>{bytes(first.bytes)}</b>, or <b>{duration(first.ms)}</b> of events. The first limit reached
+        is <b>{first.name}</b>.
       </Text>
       {free !== undefined && free !== null && first.bytes > free && (
         <Text size="sm" c="red" mb="xs">
-          Only {bytes(free)} are free on the disk of the server.
+          Only {bytes(free)} is free on the server's disk.
         </Text>
       )}
       <Limits found={found} />

@@ -11,10 +11,10 @@ export function Guarantee({ spec }: { spec: Record<string, unknown> }) {
   return (
     <Paper withBorder p="md">
       <Title order={2} size="h5" mb="xs">
-        What it promises {isChecking && <Loader size={12} aria-label="Checking" />}
+        Delivery guarantee {isChecking && <Loader size={12} aria-label="Checking" />}
       </Title>
       <Text size="sm" aria-live="polite">
-        {guarantee ?? "Told once the settings are valid."}
+        {guarantee ?? "Fix the errors to see the delivery guarantee."}
       </Text>
     </Paper>
   );

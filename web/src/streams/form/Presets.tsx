@@ -20,12 +20,12 @@ export function Presets({ spec, effective, onChange, isDisabled }: Props) {
   change.current = onChange;
   const use = (preset: Preset) => {
     onChange(applied(spec, preset));
-    done(`Set for: ${preset.title.toLowerCase()}.`, () => change.current(spec));
+    done(`Applied preset: ${preset.title.toLowerCase()}.`, () => change.current(spec));
   };
   return (
     <Paper withBorder p="md">
       <Title order={2} size="h5" mb="xs">
-        Set it up for a goal
+        Presets
       </Title>
       <Stack gap="md">
         {PRESETS.map((preset) => (

@@ -41,7 +41,7 @@ export function StreamForm({ opened, root }: { opened: Opened; root: JsonSchema 
             </Paper>
             <Paper withBorder p="md">
               <Title order={2} size="h4" mb="sm">
-                What it holds
+                Schema
               </Title>
               <SchemaForm {...common} hide={ADVANCED} />
             </Paper>

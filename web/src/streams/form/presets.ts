@@ -15,7 +15,7 @@ const DAY_MS = 86_400_000;
 export const PRESETS: Preset[] = [
   {
     title: "Replay and recovery",
-    goal: "Everything acknowledged survives a power loss, and a month can be read again.",
+    goal: "Every acknowledged event survives a power loss, and 30 days of events can be replayed.",
     sets: [
       [["wal", "enabled"], true],
       [["wal", "sync"], true],
@@ -26,7 +26,7 @@ export const PRESETS: Preset[] = [
   },
   {
     title: "Lowest latency",
-    goal: "Events pass through memory at once. A restart loses those that were not read.",
+    goal: "Events pass through memory only. Unread events are lost in a restart.",
     sets: [
       [["wal", "enabled"], false],
       [["wal", "sync"], false],
@@ -35,7 +35,7 @@ export const PRESETS: Preset[] = [
   },
   {
     title: "Disk pressure",
-    goal: "Little disk: a day of events, compressed, in few segments.",
+    goal: "Keeps one day of events, compressed, in few segments.",
     sets: [
       [["wal", "enabled"], true],
       [["wal", "retention_ms"], DAY_MS],

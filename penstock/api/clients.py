@@ -1,0 +1,44 @@
+"""How many clients the server has, and how many it has turned away or cut off."""
+
+from fastapi import APIRouter, Request
+from pydantic import Field
+
+from penstock.api.traffic import traffic_of
+from penstock.api.views import View
+
+
+class Clients(View):
+    """The clients of this server, with the limits that apply, and counters since its start."""
+
+    connections: int
+    most_connections: int
+    followers: int = Field(description="Clients that follow events, logs, streams or the overview.")
+    most_followers: int
+    refused_connections: int = Field(description="Answered 503, because there were too many.")
+    refused_followers: int = Field(description="Answered 503, because there were too many.")
+    slow_senders: int = Field(description="Closed, because a request did not arrive in time.")
+    slow_readers: int = Field(description="Closed, because an answer was not read in time.")
+
+
+def client_routes() -> APIRouter:
+    """The numbers of clients."""
+    router = APIRouter()
+
+    # In the event loop, which the numbers belong to.
+    @router.get(
+        "/clients", tags=["health"], summary="Count the clients of the server", operation_id="getClients"
+    )
+    async def clients(request: Request) -> Clients:
+        traffic = traffic_of(request.scope)
+        return Clients(
+            connections=traffic.connections,
+            most_connections=traffic.most_connections,
+            followers=traffic.followers,
+            most_followers=traffic.limits.followers,
+            refused_connections=traffic.refused_connections,
+            refused_followers=traffic.refused_followers,
+            slow_senders=traffic.slow_senders,
+            slow_readers=traffic.slow_readers,
+        )
+
+    return router

@@ -1,0 +1,98 @@
+"""The descriptors that the logs of a process hold: past a limit, those used least recently close theirs.
+
+A log that rests stays usable: its next use opens its files again. So a process with 1,024 descriptors serves
+any number of streams.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import Protocol
+
+if sys.platform != "win32":
+    import resource
+
+SHARE = 3
+"""Logs get a third of the descriptors of a process, connections of clients another (`api/traffic.py`)."""
+
+MOST = 4096
+"""Descriptors that logs use at most, however many the system grants: each also costs memory."""
+
+ROOM = 0.75
+"""The part of the limit that is still used after logs have closed files, so that not every use closes one."""
+
+
+class Resting(Protocol):
+    """A storage that can close its files while it is not used."""
+
+    used: bool
+    """Whether it was used since it was last asked to rest."""
+
+    @property
+    def open_files(self) -> int:
+        """The number of its descriptors."""
+
+    def rest(self) -> bool:
+        """Close the files; false if a thread is writing to the storage."""
+
+
+class OpenFiles:
+    """The storages with open files, the one opened first at the front."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._mutex = threading.Lock()
+        self._open: dict[Resting, None] = {}
+
+    @property
+    def limit(self) -> int:
+        """The descriptors that logs may use."""
+        return self._most or min(MOST, descriptors() // SHARE)
+
+    def opened(self, storage: Resting) -> None:
+        """Register a storage that has just opened its files, and let others rest if there are too many."""
+        storage.used = True
+        with self._mutex:
+            self._open[storage] = None
+            excess = sum(each.open_files for each in self._open) - self.limit
+            candidates = [each for each in self._open if each is not storage] if excess > 0 else []
+        if candidates:
+            self._close_some(candidates, excess + int(self.limit * (1 - ROOM)))
+
+    def closed(self, storage: Resting) -> None:
+        """Forget a storage that has no open files."""
+        with self._mutex:
+            self._open.pop(storage, None)
+
+    def _close_some(self, candidates: list[Resting], wanted: int) -> None:
+        """Close the files of storages until `wanted` descriptors are free; used ones get a second chance."""
+        for storage in [*candidates, *candidates]:
+            if wanted <= 0:
+                return
+            if storage.used:
+                storage.used = False
+                continue
+            before = storage.open_files
+            if before and storage.rest():
+                wanted -= before - storage.open_files
+                self.closed(storage)
+
+    def forget_all(self) -> None:
+        """Begin anew in a forked process, whose parent may have held the lock."""
+        self._mutex, self._open = threading.Lock(), {}
+
+
+def descriptors() -> int:
+    """How many descriptors this process may have."""
+    if sys.platform == "win32":
+        return 8192
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft > 0 else 1 << 20  # no limit
+
+
+OPEN_FILES = OpenFiles()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=OPEN_FILES.forget_all)
