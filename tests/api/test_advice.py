@@ -60,7 +60,7 @@ def test_a_sink_that_fails_shows_its_error_and_goes_on_by_itself(live: Api, bloc
     (shown,) = follow(live, found["advice"])
     assert "failing" in shown
     assert "last error at spec.sinks[0]: sink 'lake': " in shown
-    assert "by itself" in found["advice"]
+    assert "automatically" in found["advice"]
     blocked.unlink()
     wait_for("the end", lambda: status(live, "orders") == "completed")
     wait_for("silence", lambda: attention(live, "sink_failing", "orders") is None)
@@ -78,7 +78,7 @@ def test_a_flow_that_has_failed_or_was_paused_after_a_failure_runs_again(live: A
         body = pipeline(name, "active", source=NUMBERS, sinks=sinks, restart=restart)
         live.client.post("/pipelines", json=body).raise_for_status()
     assert told(live, "failed", "gave_up")["severity"] == "error"
-    assert "by itself" in told(live, "backing_off", "tries")["advice"]
+    assert "automatically" in told(live, "backing_off", "tries")["advice"]
     live.client.post("/pipelines/tries/pause").raise_for_status()
     advice = [told(live, "failed", "gave_up")["advice"], told(live, "paused_with_error", "tries")["advice"]]
     assert ["penstock start gave_up" in advice[0], "penstock resume tries" in advice[1]] == [True, True]
@@ -104,7 +104,7 @@ def test_dead_letters_are_replayed_after_the_step_is_fixed(live: Api, tmp_path: 
     found = told(live, "dead_letters", "orders")
     assert "could not process 1 event in the last minutes" in found["message"]
     (listed,) = follow(live, found["advice"])
-    assert "1 letter in all: share" in listed
+    assert "1 letter in total: share" in listed
     reason = client.get("/pipelines/orders/dead-letters").json()["letters"][0]["reason"]
     assert reason.endswith("Use `try_divide` to tolerate divisor being 0 and return NULL instead.")
     fixed = {"processors": [{**steps[0], "set": {"share": "try_divide(6, id)"}}]}

@@ -63,9 +63,8 @@ class RedisPlace(QueuePlace):
 
     def positions(self) -> Mapping[str, tuple[Any, int]]:
         entries = self.server.client.xrange(self.stream)
-        number = 200
-        while entries[number][0].partition("-")[2] != "0":  # the first one of a millisecond
-            number += 1
+        # The last one that is the first of its millisecond: all of them may have come in the same.
+        number = max(i for i, (name, _) in enumerate(entries) if name.endswith("-0"))
         moment = datetime.fromtimestamp(int(entries[number][0].partition("-")[0]) / 1000, UTC)
         return {
             "earliest": ("earliest", len(SOME)),
