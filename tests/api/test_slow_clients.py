@@ -45,7 +45,7 @@ def connected(server: Running, sent: bytes) -> Iterator[socket.socket]:
 
 
 def request(path: str, *headers: str, method: str = "GET") -> bytes:
-    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode()
 
 
 def whole_answer(client: socket.socket) -> bytes:
@@ -119,7 +119,7 @@ def test_a_refused_follower_learns_when_to_come_back(server: Running) -> None:
         b"",
         b"GET / HT",
         request("/healthz")[:-2],
-        b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{",
+        b"POST /validate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
     ],
     ids=["nothing", "a line", "headers", "a body"],
 )

@@ -108,7 +108,7 @@ def test_events_tell_their_stories(live: Api) -> None:
     assert small["steps"][0]["output"][0]["$meta"]["offset"] == 1
     dropped = story(2)
     assert fates(dropped) == {"all": "not_chosen", "large": "not_chosen"}
-    assert "'some' drops it" in dropped["sinks"][0]["why"]
+    assert "'some' drops the event" in dropped["sinks"][0]["why"]
     failed = story(3)
     assert fates(failed) == {"all": "failed", "large": "failed"}
     (letter,) = failed["letters"]
