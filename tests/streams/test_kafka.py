@@ -198,7 +198,7 @@ def test_a_broker_that_is_not_there_is_an_error_in_time(
     with pytest.raises(Unavailable, match="is not responding"):
         KafkaStorage(tmp_path / "s")
     report = verify(tmp_path / "s")
-    assert "cannot be read" in report.faults[0].message
+    assert "can't be read" in report.faults[0].message
 
 
 def test_a_frame_that_kafka_does_not_take_is_refused(broker: Kafka, tmp_path: Path) -> None:
