@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, TimeoutError, expect
 
 from tests.web.kit import goto, show_as
 
@@ -10,6 +10,19 @@ from tests.web.kit import goto, show_as
 def part(page: Page, key: str) -> Locator:
     """The face of a part on the canvas, such as `step:0`."""
     return page.locator(f"[data-part='{key}']")
+
+
+def open_sink(page: Page, key: str) -> None:
+    """Show the form of a sink. A click is lost while the canvas is laid out again."""
+    for patience_ms in (3_000, 10_000, 30_000):
+        part(page, key).click()
+        try:
+            page.get_by_role("textbox", name="ID", exact=True).wait_for(timeout=patience_ms)
+        except TimeoutError:
+            if patience_ms == 30_000:
+                raise
+        else:
+            return
 
 
 def choose(page: Page, button: str, word: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.product import Product
-from tests.web.canvas import begin_with, choose, drag, part, rename, show, text, write
+from tests.web.canvas import begin_with, choose, drag, open_sink, part, rename, show, text, write
 from tests.web.kit import Faults, axe, goto, heading
 
 pytestmark = pytest.mark.slow
@@ -83,7 +83,7 @@ def test_text_and_canvas_are_one_document(page: Page) -> None:
 
     part(page, "source").click()
     expect(page.get_by_role("complementary", name="Form").get_by_label("Rate")).to_have_value("1")
-    part(page, "sink:0").click()
+    open_sink(page, "sink:0")
     rename(page, "big")
     expect(part(page, "step:0")).to_contain_text("to big, else rest")
     page.get_by_role("button", name="Undo", exact=True).click()
