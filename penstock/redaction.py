@@ -15,7 +15,7 @@ _hidden: dict[str, None] = {}
 """The values in all spellings in which texts may have them, the longest first."""
 
 _MARK, _END = f"\ue000{secrets.token_hex(8)}.", "\ue001"
-"""Around the number of a value. Nobody can guess it, so no event can ask for a value."""
+"""Enclose the number of a value. The mark is random, so that no event can name a value."""
 
 _tokens: dict[str, str] = {}
 """The token of each value that was veiled."""

@@ -199,7 +199,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._send_timer = None
 
     def cut_off(self, limit: str) -> None:
-        """End a connection whose client does not read, and free what waits for it."""
+        """Close a connection whose client does not read, and free its buffers."""
         self.traffic.slow_readers += 1
         path = self.scope["path"] if self.scope else None
         log.warning("a client that does not read is cut off", client=self.client, path=path, limit=limit)

@@ -203,7 +203,7 @@ def _watch_over(worker: Worker, leash: bool) -> None:
         limits = Limits(BY_SPARK, about, worker.spark, worker.leave, lambda reason: give_up(worker, reason))
         limits.start()
         worker.limited, stuck = limits.around, limits.stuck
-        if leash:  # else nobody would start it again
+        if leash:  # without a server there is no process to restart it
             _end_when_idle(worker, limits, about.idle_ms / 1000)
     heartbeat = Heartbeat(worker.spark, worker.settings.worker.stuck_ms / 1000, stuck)
     worker.ailment = lambda: SENTENCES[found] if (found := heartbeat.ailment()) else None

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
+
+from penstock.settings.guard import AuditSettings, AuthSettings, PolicySettings, SecretSettings, TlsSettings
+from penstock.settings.section import Section, lowered, split_paths
 
 
-def _lower(value: object) -> object:
-    return value.lower() if isinstance(value, str) else value
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class RegistrySettings(_Section):
+class RegistrySettings(Section):
     """Where documents and their revisions are kept."""
 
     url: str | None = Field(
@@ -28,7 +22,7 @@ class RegistrySettings(_Section):
     )
 
 
-class WorkerSettings(_Section):
+class WorkerSettings(Section):
     """How workers hold on to flows and let go of them."""
 
     lease_ms: int = Field(
@@ -112,7 +106,7 @@ class WorkerSettings(_Section):
         return self
 
 
-class QuestionSettings(_Section):
+class QuestionSettings(Section):
     """The process that answers questions apart from the flows: test runs, queries, validation, checks."""
 
     process: bool = Field(
@@ -140,101 +134,7 @@ class QuestionSettings(_Section):
     )
 
 
-class TlsSettings(_Section):
-    """Encryption of the server."""
-
-    certificate: Path | None = Field(
-        default=None,
-        description="PEM file with the certificate of the server. Unset: the server uses plain HTTP.",
-    )
-    key: Path | None = Field(
-        default=None,
-        description="PEM file with the private key of `certificate`. Unset: the key is in that file too.",
-    )
-
-
-def _words(value: object) -> object:
-    return [word for word in re.split(r"[,\s]+", value) if word] if isinstance(value, str) else value
-
-
-class OidcSettings(_Section):
-    """Log-in with an OpenID Connect provider."""
-
-    issuer: str | None = Field(
-        default=None,
-        min_length=1,
-        description="URL of the provider, below which `/.well-known/openid-configuration` is. Unset: users"
-        " log in with passwords only.",
-    )
-    client_id: str | None = Field(
-        default=None, min_length=1, description="Id under which the provider knows this installation."
-    )
-    client_secret: str | None = Field(
-        default=None,
-        description="Secret of the client; best set by its variable. Unset: a public client, with PKCE only.",
-    )
-    label: str = Field(default="Single sign-on", min_length=1, description="Text on the log-in button.")
-    role_claim: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Claim of the ID token with the groups or roles of a user, such as `groups`; a dot leads"
-        " into an object. Unset: every new user gets `default_role`, and an admin can change it.",
-    )
-    roles: dict[str, Literal["viewer", "operator", "editor", "admin"]] = Field(
-        default_factory=dict,
-        description="The role for each value of `role_claim`; of several, the one that includes most.",
-    )
-    default_role: Literal["viewer", "operator", "editor", "admin"] | None = Field(
-        default=None,
-        description="Role of users for whom `role_claim` says none. Unset: they cannot log in.",
-    )
-
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        if self.issuer is not None and self.client_id is None:
-            raise ValueError("issuer needs a client_id")
-        if self.roles and self.role_claim is None:
-            raise ValueError("roles needs a role_claim")
-        return self
-
-
-class AuthSettings(_Section):
-    """Who may use the server."""
-
-    mode: Annotated[Literal["auto", "on"], BeforeValidator(_lower)] = Field(
-        default="auto",
-        description="`auto`: people have to log in as soon as there is a user or `auth.oidc.issuer` is set;"
-        " until then the server is for this machine alone. `on`: always; without a user, `penstock up` prints"
-        " a link for the first one.",
-    )
-    hosts: Annotated[list[str], BeforeValidator(_words)] = Field(
-        default_factory=list,
-        description="Names, or names with a port, under which browsers and programs reach the server, besides"
-        " `host` and those of this machine. In the variable, separated by commas.",
-    )
-    proxies: Annotated[list[str], BeforeValidator(_words)] = Field(
-        default_factory=list,
-        description="Addresses or networks of reverse proxies whose `X-Forwarded-For` and `X-Forwarded-Proto`"
-        " are believed. In the variable, separated by commas.",
-    )
-    session_hours: float = Field(
-        default=12, gt=0, description="Hours after which a session ends, however much it is used."
-    )
-    idle_minutes: float = Field(
-        default=120, ge=2, description="Minutes without a request after which a session ends."
-    )
-    oidc: OidcSettings = Field(default_factory=OidcSettings)
-
-
-class AuditSettings(_Section):
-    """The audit trail."""
-
-    retention_days: int = Field(
-        default=365, ge=1, description="Days for which entries of the audit trail are kept."
-    )
-
-
-class LimitSettings(_Section):
+class LimitSettings(Section):
     """What clients may ask of the server, so that none of them keeps the others from being served."""
 
     connections: int = Field(
@@ -287,7 +187,7 @@ class LimitSettings(_Section):
     )
 
 
-class StreamSettings(_Section):
+class StreamSettings(Section):
     """How the logs of streams use this machine."""
 
     free_bytes: int = Field(
@@ -298,11 +198,7 @@ class StreamSettings(_Section):
     )
 
 
-def _paths(value: object) -> object:
-    return [path for path in value.split(os.pathsep) if path] if isinstance(value, str) else value
-
-
-class StorageSettings(_Section):
+class StorageSettings(Section):
     """Where running pipelines keep what they need after a restart."""
 
     url: str | None = Field(
@@ -311,14 +207,14 @@ class StorageSettings(_Section):
         description="Checkpoints of pipelines and the state of their steps: a directory, or a URL that Spark"
         " can write, such as `hdfs://…` or `s3a://…`. Unset: `flows` in `home`.",
     )
-    shared: Annotated[list[str], BeforeValidator(_paths)] = Field(
+    shared: Annotated[list[str], BeforeValidator(split_paths)] = Field(
         default_factory=list,
         description="Directories that all machines of a Spark cluster see under the same path, such as mounts"
         " of a network file system. In the variable, separated by `:`.",
     )
 
 
-class KafkaTlsSettings(_Section):
+class KafkaTlsSettings(Section):
     """How connections to Kafka are encrypted."""
 
     enabled: bool = Field(default=False, description="Whether connections are encrypted.")
@@ -342,7 +238,7 @@ class KafkaTlsSettings(_Section):
     )
 
 
-class KafkaSaslSettings(_Section):
+class KafkaSaslSettings(Section):
     """How Penstock logs in to Kafka."""
 
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
@@ -355,7 +251,7 @@ class KafkaSaslSettings(_Section):
     )
 
 
-class KafkaSettings(_Section):
+class KafkaSettings(Section):
     """The Kafka cluster that keeps the streams with `storage: kafka`."""
 
     brokers: str | None = Field(
@@ -376,7 +272,7 @@ class KafkaSettings(_Section):
     sasl: KafkaSaslSettings = Field(default_factory=KafkaSaslSettings)
 
 
-class JarSettings(_Section):
+class JarSettings(Section):
     """Where the jars of connectors come from that Spark does not include."""
 
     repository: str | None = Field(
@@ -386,90 +282,18 @@ class JarSettings(_Section):
     )
 
 
-SAFE_FORMATS = (
-    "rate", "rate-micro-batch", "noop", "parquet", "orc", "json", "csv", "text", "avro", "delta", "iceberg",
-)  # fmt: skip
-"""Data sources of Spark that reach nothing but the paths in their options."""
-
-
-class PolicySettings(_Section):
-    """What documents may reach from the server and its workers."""
-
-    paths: Annotated[list[str], BeforeValidator(_paths)] = Field(
-        default_factory=list,
-        description="Directories below which documents may name files, wherever links lead. Penstock's own"
-        " files in `home` are never among them. In the variable, separated by `:`. Empty: `home`, the"
-        " directory in which the process was started, and `storage.shared`.",
-    )
-    addresses: Annotated[list[str], BeforeValidator(_words)] = Field(
-        default_factory=list,
-        description="Addresses that documents may connect to although they are link-local or private:"
-        " networks such as `10.0.0.0/8`, names such as `db.internal` or `*.internal`. In the variable,"
-        " separated by commas.",
-    )
-    private_addresses: Annotated[Literal["auto", "allow", "refuse"], BeforeValidator(_lower)] = Field(
-        default="auto",
-        description="Whether documents may connect to loopback and private addresses. `auto`: if `host` is a"
-        " loopback address, and neither `auth.mode` is `on` nor `auth.oidc.issuer` or `auth.proxies` is set."
-        " Link-local addresses, where clouds have their metadata, need an entry in `addresses`.",
-    )
-    spark_formats: Annotated[list[str], BeforeValidator(_words)] = Field(
-        default=list(SAFE_FORMATS),
-        description="Data sources that the `spark` connector may use. In the variable, separated by commas.",
-    )
-    variables: Annotated[list[str], BeforeValidator(_words)] = Field(
-        default_factory=list,
-        description="Environment variables that documents may use as `${NAME}`, beside `PENSTOCK_HOME` and"
-        " those that begin with `PENSTOCK_VAR_`. In the variable, separated by commas.",
-    )
-
-
-class SecretSettings(_Section):
-    """Where values of secrets come from, and the key that encrypts those in the registry."""
-
-    key: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Keys for secrets in the registry: 32 bytes in Base64 each, separated by commas; the"
-        " first one encrypts. Best set by its variable. All servers and workers need the same. Unset:"
-        " `key_file`.",
-    )
-    key_file: Path | None = Field(
-        default=None,
-        description="File with such keys, one in a line. Unset: `secrets.key` in `home`; a server with the"
-        " embedded registry makes it.",
-    )
-    directories: Annotated[list[str], BeforeValidator(_paths)] = Field(
-        default_factory=lambda: ["/run/secrets"],
-        description="Directories below which a Secret may name a file. In the variable, separated by `:`.",
-    )
-    vault_url: str | None = Field(
-        default=None, min_length=1, description="URL of a HashiCorp Vault or OpenBao server."
-    )
-    vault_token: str | None = Field(
-        default=None, min_length=1, description="Token for that server; best set by its variable."
-    )
-    vault_token_file: Path | None = Field(
-        default=None, description="File with the token, read each time; a Vault agent can renew it."
-    )
-    vault_namespace: str | None = Field(default=None, min_length=1, description="Namespace in that server.")
-    vault_ca_file: Path | None = Field(
-        default=None, description="PEM file of trusted certificate authorities. Unset: those of the system."
-    )
-
-
-class LogSettings(_Section):
+class LogSettings(Section):
     """What the processes say about themselves."""
 
-    level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
+    level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(lowered)] = Field(
         default="info", description="Lowest severity that is logged."
     )
-    format: Annotated[Literal["text", "json"], BeforeValidator(_lower)] = Field(
+    format: Annotated[Literal["text", "json"], BeforeValidator(lowered)] = Field(
         default="text", description="`text`, or `json` for one JSON object per line."
     )
 
 
-class DefaultSettings(_Section):
+class DefaultSettings(Section):
     """Fields merged under the spec of every document of a kind."""
 
     stream: dict[str, Any] = Field(default_factory=dict, description="Defaults of every Stream's spec.")
@@ -479,7 +303,7 @@ class DefaultSettings(_Section):
     pipeline: dict[str, Any] = Field(default_factory=dict, description="Defaults of every Pipeline's spec.")
 
 
-class Settings(_Section):
+class Settings(Section):
     """The settings of a Penstock process."""
 
     home: Path = Field(

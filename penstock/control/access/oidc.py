@@ -19,7 +19,7 @@ import jwt
 from penstock.control.access.roles import rank
 from penstock.control.access.users import NAME, User, Users
 from penstock.errors import Forbidden, Problem, Unavailable
-from penstock.settings.model import OidcSettings
+from penstock.settings.guard import OidcSettings
 
 ANSWER_S = 10.0
 """Seconds to wait for an answer of the provider."""

@@ -11,7 +11,7 @@ from penstock.control.access.secrets import derived, digest, new_secret
 from penstock.control.access.users import User
 from penstock.control.registry.store import Registry
 from penstock.control.registry.tables import sessions, users
-from penstock.settings.model import AuthSettings
+from penstock.settings.guard import AuthSettings
 
 SEEN_S = 60
 """Seconds between two notes that a session is used."""

@@ -31,7 +31,7 @@ SHORT_LIFE_S, LONGEST_PAUSE_S = 20.0, 30.0
 """A process that ends sooner has not started; the next one waits, twice as long each time."""
 
 LONGEST_DELAY_S = 30.0
-"""For this long a start that nobody waits for gives way to flows that start."""
+"""Seconds for which a start that no request needs is delayed while flows start."""
 
 
 class QuestionProcess:
