@@ -58,6 +58,7 @@ BY_NIGHT = {
     "test_pipelines_survive_a_kill[server]",
     "test_the_same_on_postgresql_with_a_worker_that_wakes_up_too_late",
     "test_a_query_survives_kill_9[2]",
+    "test_a_worker_whose_heap_is_filled_is_replaced",
 }
 """Tests whose processes keep all cores busy for minutes. Others show the same by day, with fewer kills."""
 

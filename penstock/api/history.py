@@ -10,7 +10,8 @@ from penstock.api.ingest import StreamName
 from penstock.api.kinds import KINDS, Kind
 from penstock.api.params import Name
 from penstock.api.views import View
-from penstock.control.documents.service import Service, flow_of
+from penstock.control.documents.flow_states import flow_of
+from penstock.control.documents.service import Service
 from penstock.control.graph.layout import key_of
 from penstock.control.monitor.history import FINE_MINUTES, MOST_MINUTES
 from penstock.control.monitor.pulse import TOTALS, Pulse

@@ -18,14 +18,13 @@ import pytest
 from penstock.spark.guard import members
 from tests.cli.commands import family_of, wait_for
 from tests.product import Product
+from tests.streams.kit import NIGHTLY
 
 pytestmark = pytest.mark.slow
 
 DEADLINE_S, DRAIN_S, STUCK_S = 12.0, 3.0, 15.0
 SLOW_S = 10.0
 """Seconds beyond the deadline and its grace in which a busy machine has sent the answer."""
-
-NIGHT = pytest.mark.skipif("PENSTOCK_TEST_NIGHTLY" not in os.environ, reason="`make nightly` runs it")
 
 SETTINGS = {
     "PENSTOCK_QUESTIONS_PROCESS": "true",
@@ -110,9 +109,7 @@ def jvm_of(worker: psutil.Process) -> psutil.Process:
     return jvm
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in BY_DAY else pytest.param(name, marks=NIGHT) for name in HOSTILE]
-)
+@pytest.mark.parametrize("name", HOSTILE if NIGHTLY else BY_DAY)
 def test_a_hostile_test_run_is_answered_in_time_and_flows_go_on(product: Product, name: str) -> None:
     assert tried(product, "SELECT id FROM input").json()["ok"], "there is a process to ask"
     flows = worker_of(product, "ready").pid
@@ -161,7 +158,7 @@ def test_a_worker_whose_jvm_hangs_is_shown_and_replaced(product: Product) -> Non
     assert any("was stopped because its JVM isn't responding" in each for each in messages), messages
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=NIGHT)])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL] if NIGHTLY else [signal.SIGTERM])
 def test_no_process_is_left_behind_by_an_end(product: Product, number: signal.Signals) -> None:
     assert product.process is not None
     assert tried(product, "SELECT id FROM input").json()["ok"]
@@ -178,7 +175,6 @@ def test_no_process_is_left_behind_by_an_end(product: Product, number: signal.Si
     assert alive == []
 
 
-@NIGHT
 def test_a_worker_whose_heap_is_filled_is_replaced(tmp_path: Path) -> None:
     """Without a process for questions a test run fills the heap of the flows, and ends their JVM."""
     env = {**SETTINGS, "PENSTOCK_QUESTIONS_PROCESS": "false", "PENSTOCK_QUESTIONS_DEADLINE_MS": "120000"}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from penstock.control.documents.edit_gate import NO_RESET, Gate, Reset
+from penstock.control.documents.flow_states import at_rest, flow_of, proven, running
 from penstock.control.documents.judge import Judge, desired_of
 from penstock.control.documents.raw import name_of, of_kind, patched, versioned
 from penstock.control.documents.sealing import Sealing
@@ -19,7 +20,7 @@ from penstock.control.fleet.question_process import QuestionProcess
 from penstock.control.questions.rpc import RpcClient
 from penstock.control.registry.bundle import Mode
 from penstock.control.registry.changes import require_current, require_same
-from penstock.control.registry.records import Change, Diff, FlowState, Page, Record, Revision
+from penstock.control.registry.records import Change, Diff, Page, Record, Revision
 from penstock.control.registry.store import Registry, name_in_use
 from penstock.control.streams.logs import Streams
 from penstock.control.streams.readers import expect_reader
@@ -194,7 +195,7 @@ class Service:
         if saved.flow and record.flow and saved.revision != record.revision and desired == "active":
             self._poke()
             saved = self._await_start(saved)
-            return self._saved(saved, analysis, record, unproven=not _proven(saved))
+            return self._saved(saved, analysis, record, unproven=not proven(saved))
         return self._saved(saved, analysis, record)
 
     def _accept(self, record: Record, document: Mapping[str, Any], reset: Reset) -> None:
@@ -203,7 +204,7 @@ class Service:
         if reset.begin is not None:
             self._halt(record)
             record = self.registry.get(record.kind, record.id)
-            if not _at_rest(record):
+            if not at_rest(record):
                 message = f"{record.kind.lower()} '{record.name}' is still shutting down"
                 raise Unavailable(Problem(code="not_at_rest", message=message, hint="try again in a moment"))
             self.gate.begin_at(record, document, reset.begin)
@@ -235,7 +236,7 @@ class Service:
             return (
                 flow is None
                 or now.revision != saved.revision
-                or _proven(now)
+                or proven(now)
                 or (flow.running_revision is None and bool(flow.attempts))  # its start will be retried
                 or (flow.worker is None and self.judge.worker(wait_s=0.0) is None)
             )
@@ -278,7 +279,7 @@ class Service:
         if action == "restart":
             self._end_run(record)
         self._poke()
-        done = _at_rest if aim != "active" else self._unless_crowded(record, _running)
+        done = at_rest if aim != "active" else self._unless_crowded(record, running)
         return self._settle(record, done, SETTLE_S)
 
     def progress(self, kind: str, name: str) -> dict[str, Any]:
@@ -325,7 +326,7 @@ class Service:
         changes = self.registry.apply_import(judged, mode)
         for change in changes:
             gone = before.get((change.kind, change.id)) if change.action == "delete" else None
-            if gone is not None and _at_rest(gone):
+            if gone is not None and at_rest(gone):
                 self._forget(gone)  # a worker that holds it does so when it has stopped
         saved = self.registry.records()
         now = [(saved.get((kind, derive_id(name))), record) for (kind, name), record in earlier.items()]
@@ -433,10 +434,10 @@ class Service:
 
     def _halt(self, record: Record) -> None:
         """End a flow that is about to be deleted after its current batch."""
-        if not _at_rest(record):
+        if not at_rest(record):
             self.flows.aim(record, "stopped")
             self._poke()
-            self._settle(record, _at_rest, SETTLE_S)
+            self._settle(record, at_rest, SETTLE_S)
 
     def _end_run(self, record: Record) -> None:
         """Ask a flow's worker to end the run after the current batch; the worker starts another by itself."""
@@ -471,43 +472,3 @@ def _no_worker(startup: Sequence[WorkerStart]) -> Problem:
         return Problem(code="worker_failed", message=message, hint=f"see its log: {failed.log}")
     message = "no worker is ready: Spark is starting" if startup else "no worker is ready"
     return Problem(code="no_worker", message=message)
-
-
-def flow_of(record: Record) -> FlowState:
-    """The flow state of a document; Conflict if it has no flow."""
-    if record.flow is None:
-        raise Conflict(
-            Problem(
-                code="not_runnable",
-                message=f"{record.kind.lower()} '{record.name}' doesn't run on its own",
-                hint=_why_not(record),
-            )
-        )
-    return record.flow
-
-
-def _why_not(record: Record) -> str:
-    spec = record.document.get("spec") or {}
-    if record.kind == "Task":
-        return "set spec.input and spec.outputs, or list it under 'tasks' of a pipeline"
-    if not spec.get("stream"):
-        return f"set spec.stream, or use it in a pipeline with {{ref: {record.id}}}"
-    return (
-        f"a {record.kind.lower()} of type '{spec.get('type')}' doesn't need to be started: pipelines use it "
-        "directly"
-    )
-
-
-def _at_rest(record: Record) -> bool:
-    return record.flow is None or record.flow.worker is None
-
-
-def _proven(record: Record) -> bool:
-    """Whether the current revision of a flow has been shown to run, or should no longer run."""
-    flow = record.flow
-    return flow is None or flow.status != "active" or flow.running_revision == record.revision
-
-
-def _running(record: Record) -> bool:
-    flow = record.flow
-    return flow is None or flow.phase == "running" or flow.outcome is not None or bool(flow.error)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.connectors.base import Guarantee
-from penstock.control.documents.service import Service, flow_of
+from penstock.control.documents.flow_states import flow_of
+from penstock.control.documents.service import Service
 from penstock.control.fleet.progress import flow_directory
 from penstock.control.graph.flow_ends import SinkEnd, input_stream, sink_ends
 from penstock.control.registry.records import JsonObject, Record

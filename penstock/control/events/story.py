@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from penstock.control.documents.service import Service, flow_of
+from penstock.control.documents.flow_states import flow_of
+from penstock.control.documents.service import Service
 from penstock.control.events.fates import Fate, Told, fate_of
 from penstock.control.events.letters import DeadLetters
 from penstock.control.events.sinks import sinks_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from penstock.control.documents.service import Service, flow_of
+from penstock.control.documents.flow_states import flow_of
+from penstock.control.documents.service import Service
 from penstock.control.fleet.progress import flow_directory
 from penstock.control.questions.flow_files import FlowFiles
 from penstock.engine.runtime.flow_log_reader import Level, LogLine, LogPlace, LogReader
