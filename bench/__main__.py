@@ -16,6 +16,7 @@ from bench import (
     delivery,
     fleet,
     growth,
+    imports,
     ingest,
     javascript,
     journey,
@@ -50,6 +51,7 @@ MEASUREMENTS: dict[str, tuple[str, Measure]] = {
     "fleet": ("The coordinator", lambda work, _: fleet.measure(work / "fleet")),
     "takeover": ("Takeover", lambda work, _: takeover.measure(work)),
     "many": ("Many pipelines", lambda work, asked: many.measure(work, asked.counts, asked.limit_s)),
+    "imports": ("Imports", lambda work, asked: imports.measure(work, asked.pipelines)),
     "log": ("The log", lambda work, _: log.measure(work)),
     "ingest": ("Ingest", lambda work, _: ingest.measure(work)),
     "streams": (
@@ -106,6 +108,13 @@ def main() -> None:
         "--counts", type=int, nargs="+", default=many.COUNTS, help="pipelines in each step of `many`"
     )
     parser.add_argument(
+        "--pipelines",
+        type=int,
+        nargs="+",
+        default=imports.PIPELINES,
+        help="pipelines in bundles of `imports`",
+    )
+    parser.add_argument(
         "--limit-s", type=float, default=many.LIMIT_S, help="longest step of `many`, in seconds"
     )
     parser.add_argument(
@@ -117,6 +126,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as temporary:
         work = chosen.work or Path(temporary)
         work.mkdir(parents=True, exist_ok=True)
+        os.environ["PENSTOCK_POLICY_PATHS"] = str(work.resolve())  # documents name files below it
         print(_machine(), end="\n\n")
         for name, (title, measure) in MEASUREMENTS.items():
             if chosen.only is None or name in chosen.only:

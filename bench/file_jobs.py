@@ -56,7 +56,9 @@ def compare(
         for leftover in (target, work / "checkpoint", work / "home"):
             shutil.rmtree(leftover, ignore_errors=True)
         began = time.monotonic()
-        subprocess.run(command(target), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        ended = subprocess.run(command(target), capture_output=True, text=True)
+        if ended.returncode:
+            raise SystemExit(f"{ended.args}: exit status {ended.returncode}\n{ended.stderr}")
         seconds = time.monotonic() - began
         for output, written in counted(target).items():
             if written != expected:

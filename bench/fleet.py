@@ -13,7 +13,7 @@ from penstock.control.fleet.assignments import Flows, Report
 from penstock.control.fleet.coordinator import Coordinator
 from penstock.control.questions.rpc import RpcClient
 from penstock.control.registry import Registry
-from penstock.control.registry.changes import add
+from penstock.control.registry.changes import Addition, add
 from penstock.control.registry.records import JsonObject
 from penstock.settings import load
 
@@ -45,11 +45,12 @@ class Fleet:
         self.statements = 0
         event.listen(self.registry.engine, "before_cursor_execute", self._count)
         with self.registry.begin() as conn:
-            for number in range(flows):
-                name = f"flow {number}"
-                add(
-                    conn, "Pipeline", name.replace(" ", "_"), name, _document(name, number), "active", "bench"
-                )
+            names = {number: f"flow {number}" for number in range(flows)}
+            new = [
+                Addition("Pipeline", name.replace(" ", "_"), name, _document(name, number), "active")
+                for number, name in names.items()
+            ]
+            add(conn, new, "bench")
         for number in range(workers):
             self.join(number)
 

@@ -46,7 +46,7 @@ def measure(work: Path, counts: Sequence[int] = COUNTS, limit_s: float = LIMIT_S
 
 def _row(running: Product, count: int, limit_s: float) -> str:
     running.create("Stream", "numbers", {})
-    with _asking(running.url) as took:
+    with asking(running.url) as took:
         began = time.monotonic()
         posts = list(_posts(running, count, began + limit_s))
         all_run, started = _until_all_run(running, count, began, limit_s)
@@ -61,8 +61,8 @@ def _row(running: Product, count: int, limit_s: float) -> str:
         _, again = _until_all_run(running, count, began, limit_s, without=worker.pid)
     listed, ready, overview = (took[path] for path in ASKED)
     return (
-        f"| {count} | {started} | {max(posts):.1f} | {statistics.median(listed):.2f}, {_p99(listed):.2f} |"
-        f" {_p99(ready):.2f}, {_p99(overview):.2f} | {cores[0]:.2f}, {cores[1]:.2f} | {memory:,.0f} |"
+        f"| {count} | {started} | {max(posts):.1f} | {statistics.median(listed):.2f}, {p99(listed):.2f} |"
+        f" {p99(ready):.2f}, {p99(overview):.2f} | {cores[0]:.2f}, {cores[1]:.2f} | {memory:,.0f} |"
         f" {again} |"
     )
 
@@ -108,7 +108,7 @@ def _phases(client: httpx.Client) -> Counter[str]:
 
 
 @contextmanager
-def _asking(url: str) -> Iterator[dict[str, list[float]]]:
+def asking(url: str) -> Iterator[dict[str, list[float]]]:
     """How long each answer took meanwhile, in seconds, by path."""
     took: dict[str, list[float]] = {path: [] for path in ASKED}
     done = threading.Event()
@@ -133,7 +133,8 @@ def _asking(url: str) -> Iterator[dict[str, list[float]]]:
             thread.join()
 
 
-def _p99(times: list[float]) -> float:
+def p99(times: list[float]) -> float:
+    """The time that one answer in a hundred exceeds."""
     return sorted(times)[int(0.99 * (len(times) - 1))]
 
 

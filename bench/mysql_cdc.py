@@ -17,6 +17,7 @@ import duckdb
 from bench.cdc import awaited
 from penstock.connectors.mysql_cdc.source import MySqlCdcSource
 from penstock.frames.site import Site
+from penstock.policy import UNRESTRICTED
 from penstock.specs.stream import StreamSpec
 from penstock.streams.home import StreamHome, StreamPlace
 from penstock.streams.pool import Pool
@@ -96,7 +97,8 @@ def _to_stream(server: MariaDB, work: Path, count: int, start: str) -> tuple[flo
     source = MySqlCdcSource(**_fields(server, start)).pinned(None, None)  # type: ignore[arg-type]
     spec = StreamSpec(schema=source.input_schema(source.model_dump(by_alias=True)))
     place = StreamPlace("in", spec, StreamHome(work / "streams", work / "memory").ensure("in", "1", spec))
-    log, site = Pool().log(place.directory), Site("pipeline:bench", 1, lambda name: place, "in")
+    log = Pool().log(place.directory)
+    site = Site("pipeline:bench", 1, lambda name: place, "in", policy=UNRESTRICTED)
     receiver = source.receiver(site)
     receiver.open(None)
     began, number = time.monotonic(), 0

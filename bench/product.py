@@ -46,8 +46,8 @@ class Product:
         return int(answer.raise_for_status().json()["next"])
 
     def workers(self) -> list[int]:
-        """The process ids of the workers that are alive."""
-        return [worker["pid"] for worker in self.client.get("/workers").json() if worker["alive"]]
+        """The process ids of the workers that can have flows."""
+        return [worker["pid"] for worker in self.client.get("/workers").json() if worker["state"] == "ready"]
 
     def cpu_s(self) -> float:
         """Processor time of the server process itself, without its workers."""

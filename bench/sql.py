@@ -20,6 +20,7 @@ from bench.data import batch
 from penstock.connectors.base import DeliveryId, Events
 from penstock.connectors.sql.sink import SqlSink
 from penstock.frames.site import Site
+from penstock.policy import UNRESTRICTED
 from tests.mariadb_server import PASSWORD, MariaDB, mariadb
 from tests.servers import postgres
 
@@ -81,7 +82,7 @@ def _compared(name: str, ways: dict[str, Way], data: pa.Table) -> list[str]:
 
 def _through_sink(spec: dict[str, Any], data: pa.Table) -> float:
     """Write the rows in batches through the sink."""
-    site = Site("pipeline:bench", 1, lambda _: None, "bench.in")  # type: ignore[arg-type, return-value]
+    site = Site("pipeline:bench", 1, lambda _: None, "bench.in", policy=UNRESTRICTED)  # type: ignore[arg-type, return-value]
     sink = SqlSink.model_validate({"type": "sql", "table": "t", **spec})
     writer = sink.open(site)
     lineage = str(time.monotonic_ns())

@@ -96,18 +96,17 @@ def _row(name: str, result: Result, base: Result) -> str:
 def _by_hand(spark: Any, directory: Path, count: int) -> Result:
     from pyspark.sql import functions as f
 
-    from penstock.connectors.generate_reader import GenerateDataSource
-    from penstock.frames.python_source import register
+    from penstock.connectors.generate_planner import EVENTS, reading
+    from penstock.spark.planned_source import FORMAT, options
+    from penstock.specs.policies import Batch
 
     def deliver(windows: Any, _: int) -> None:
         nonlocal delivered
         delivered += windows.count()
 
     session = spark.newSession()
-    register(session, GenerateDataSource)
-    limits = {"rate": "null", "count": str(count + 1), "max_events": str(BATCH)}
-    limits |= {"max_ms": "1000", "max_inflight": str(IN_FLIGHT)}
-    events = session.readStream.format(GenerateDataSource.name()).options(**limits).load()
+    source = reading(None, count + 1, Batch(max_events=BATCH, max_inflight=IN_FLIGHT))
+    events = session.readStream.format(FORMAT).options(**options(session, source)).schema(EVENTS).load()
     at = f"if(seq = {count}, {LATER}, timestamp_millis(1767225600000 + seq % 3600000)) AS at"
     events = events.selectExpr("seq AS id", at).withWatermark("at", "0 seconds")
     windows = events.groupBy(f.window("at", "1 hour"), "id").agg(f.count("*").alias("n"))
@@ -140,6 +139,7 @@ def _penstock(spark: Any, directory: Path, count: int) -> Result:
     from penstock.engine.runtime.counters import Counters
     from penstock.engine.runtime.run import Run
     from penstock.frames.site import Site
+    from penstock.policy import UNRESTRICTED
 
     row = {"id": "seq", "at": "timestamp_millis(1767225600000 + seq % 3600000)"}
     step = {"type": "window", "time": "at", "size": "1h", "keys": ["id"], "aggregates": {"n": "count(*)"}}
@@ -153,7 +153,15 @@ def _penstock(spark: Any, directory: Path, count: int) -> Result:
             "batch": {"max_events": BATCH, "max_inflight": IN_FLIGHT},
         },
     }
-    site = Site("pipeline:bench:1", 1, _no_stream, "bench.in", dead="bench.dead", state=directory / "state")
+    site = Site(
+        "pipeline:bench:1",
+        1,
+        _no_stream,
+        "bench.in",
+        dead="bench.dead",
+        state=directory / "state",
+        policy=UNRESTRICTED,
+    )
     flow = resolve_flow(document, lambda kind, name: None, site)
     counters = Counters({"drop": "at-least-once"})
     run = Run(plan_run(flow, spark), str(directory / "checkpoint"), counters)

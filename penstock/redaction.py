@@ -11,6 +11,9 @@ SHORTEST = 4
 
 HIDDEN = "***"
 
+IN_PATHS = "/!$&'()*+,;=:@"
+"""Characters that some clients leave as they are in the path of a URL."""
+
 _hidden: dict[str, None] = {}
 """The values in all spellings in which texts may have them, the longest first."""
 
@@ -65,4 +68,5 @@ def _spellings(value: str) -> set[str]:
     if len(value.strip()) < SHORTEST:
         return set()
     in_json = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
-    return {value, value.strip(), quote(value), quote(value, safe=""), quote_plus(value), *in_json}
+    in_urls = {quote(value, safe=kept) for kept in ("/", "", IN_PATHS)}
+    return {value, value.strip(), quote_plus(value), *in_urls, *in_json}

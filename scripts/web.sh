@@ -47,7 +47,7 @@ installed() { { uname -sm; cat web/package-lock.json; } | cksum; }
 sources() {
     {
         cat web/package-lock.json web/package.json web/index.html web/vite.config.ts web/tsconfig.json
-        find web/src web/public -type f ! -name '*.test.*' ! -path 'web/src/test/*' -exec cksum {} + | sort
+        find web/src web/public examples -type f ! -name '*.test.*' ! -path 'web/src/test/*' -exec cksum {} + | sort
     } | cksum
 }
 

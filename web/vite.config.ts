@@ -40,6 +40,7 @@ export default defineConfig({
   server: {
     port: 5173,
     strictPort: true,
+    fs: { allow: [".."] }, // the templates are in examples/
     proxy: { "^/(?!ui/)": { target: server } },
   },
   test: {

@@ -22,6 +22,7 @@ from penstock.api.access.sessions import session_routes
 from penstock.api.access.tokens import token_routes
 from penstock.api.access.trail import Trail
 from penstock.api.access.users import user_routes
+from penstock.api.batches import batch_routes
 from penstock.api.body_limit import BodyLimit
 from penstock.api.bundle import bundle_routes
 from penstock.api.catalogue import catalogue_routes
@@ -39,12 +40,14 @@ from penstock.api.ingest import Ingest, ingest_routes
 from penstock.api.kinds import KINDS
 from penstock.api.letters import letter_routes
 from penstock.api.lifecycle import lifecycle_routes
+from penstock.api.log_search import log_search_routes
 from penstock.api.moves import move_routes
 from penstock.api.openapi import openapi
 from penstock.api.origin import SameOrigin
 from penstock.api.overview import Followers, overview_routes
 from penstock.api.packing import Packing
 from penstock.api.params import known_parameters
+from penstock.api.positions import position_routes
 from penstock.api.query import query_routes
 from penstock.api.reference import render
 from penstock.api.replays import replay_routes
@@ -103,7 +106,10 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
             app.include_router(lifecycle_routes(service, kind))
             app.include_router(letter_routes(service, kind))
             app.include_router(log_routes(service, kind, app.state.feed))
+            app.include_router(batch_routes(service, kind))
             app.include_router(sink_routes(service, kind))
+        if kind.name in ("Pipeline", "Task", "Sink"):
+            app.include_router(position_routes(service, kind))
         if kind.name in ("Pipeline", "Task"):
             app.include_router(replay_routes(service, kind))
             app.include_router(story_routes(service, kind))
@@ -120,6 +126,7 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
     app.include_router(overview_routes(pulse, app.state.followers))
     app.include_router(topology_routes(service))
     app.include_router(history_routes(service, pulse))
+    app.include_router(log_search_routes(service))
     app.include_router(wire_routes(service))
     app.include_router(session_routes(access))
     app.include_router(oidc_routes(access))
@@ -142,7 +149,7 @@ def _protect(app: FastAPI, service: Service, access: Access, ingest: Ingest) -> 
     errors.install(app)
     app.add_middleware(Packing)
     app.add_middleware(Doorman)
-    app.add_middleware(SameOrigin, settings=lambda: service.settings)
+    app.add_middleware(SameOrigin, settings=lambda: service.settings, access=access)
     app.add_middleware(SecurityHeaders, access=access)
 
 
@@ -171,3 +178,4 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.pulse.start()
     yield
     app.state.pulse.stop()
+    await to_thread.run_sync(app.state.access.refusals.flush)

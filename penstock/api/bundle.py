@@ -2,11 +2,13 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Path, Query, Response
+from pydantic import Field
 
 from penstock.api.bodies import JSON, YAML, AllBody, described
 from penstock.api.errors import Responses, failures
-from penstock.api.views import ImportResult, Validation
+from penstock.api.views import ImportResult, Validation, View
+from penstock.control.documents.import_progress import Imports
 from penstock.control.documents.service import Service
 from penstock.control.registry.bundle import Mode
 from penstock.specs.text import to_json, to_yaml
@@ -20,9 +22,20 @@ _FILE: Responses = {
 }
 
 
+_ID = r"^[A-Za-z0-9_-]{1,64}$"
+
+
+class ImportProgress(View):
+    """How far an import is."""
+
+    checked: int = Field(description="Number of documents that have been checked.")
+    total: int = Field(description="Number of documents.")
+
+
 def bundle_routes(service: Service) -> APIRouter:
     """Export, import and validation."""
     router = APIRouter()
+    imports = Imports()
 
     @router.get(
         "/bundle",
@@ -64,9 +77,32 @@ def bundle_routes(service: Service) -> APIRouter:
         accept_reset: Annotated[
             bool, Query(description="Accept that flows lose state or their position.")
         ] = False,
+        id: Annotated[  # noqa: A002
+            str | None,
+            Query(pattern=_ID, description="An id of your choice, to get the progress while it runs."),
+        ] = None,
     ) -> ImportResult:
-        changes = service.import_(documents, mode, dry_run=dry_run, accept_reset=accept_reset)
+        with imports.follow(id, len(documents)) as progress:
+            changes = service.import_(
+                documents, mode, dry_run=dry_run, accept_reset=accept_reset, progress=progress
+            )
         return ImportResult(changes=changes, applied=not dry_run)
+
+    @router.get(
+        "/bundle/progress/{id}",
+        tags=["bundle"],
+        summary="Get the progress of an import",
+        description="Null unless it runs. The documents are saved when all of them have been checked.",
+        operation_id="getImportProgress",
+        responses=failures(422),
+    )
+    def progress(
+        id: Annotated[str, Path(description="The `id` of the import.", pattern=_ID)],  # noqa: A002
+    ) -> ImportProgress | None:
+        found = imports.get(id)
+        if found is None:
+            return None
+        return ImportProgress(checked=found.checked(service.rpc), total=found.total)
 
     @router.post(
         "/validate",

@@ -11,6 +11,7 @@ from penstock.api.views import View
 from penstock.control.events.letters_here import LetterPage, parsed
 from penstock.engine.letters.reader import Letter
 from penstock.engine.letters.states import State
+from penstock.errors import Problem
 from penstock.streams.rendering import text_or_base64
 
 
@@ -19,7 +20,9 @@ class LetterReplay(View):
 
     request: str
     at: datetime
-    outcome: Literal["delivered", "failed_again"]
+    outcome: Literal["delivered", "failed_again", "sent"] = Field(
+        description="`sent`: the original event was sent to the input again."
+    )
 
 
 class LetterView(View):
@@ -41,6 +44,12 @@ class LetterView(View):
     original: Any = Field(description="The original event, if it was edited.")
     replay_of: int | None = Field(description="Letter whose replay produced this one.")
     replays: list[LetterReplay]
+    obstacle: Problem | None = Field(
+        description="Why the letter can't be replayed from its step, such as a later step that keeps state."
+    )
+    in_input: bool = Field(
+        description="Whether the input stream of the flow still has the event, so that it can be sent again."
+    )
 
 
 class KindCount(View):
@@ -100,6 +109,8 @@ def letter_view(letter: Letter) -> LetterView:
             LetterReplay(request=each.request, at=datetime.fromtimestamp(each.at, UTC), outcome=each.outcome)
             for each in mark.replays
         ],
+        obstacle=letter.obstacle,
+        in_input=letter.in_input,
     )
 
 

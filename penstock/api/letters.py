@@ -43,6 +43,12 @@ exactly-once sink receives an event twice. One request replays at most 10,000 le
 `next`."""
 
 
+_SEND = """\
+Appends the original event, as it is in the stream that the flow reads, to that stream again, without edits.
+Other readers of the stream receive it again too. For letters that can't be replayed, such as those of a flow
+with a step that keeps state. The letter then has the state `replayed`."""
+
+
 class LetterEdit(Spec):
     """Another event in the place of a letter's."""
 
@@ -94,9 +100,15 @@ def letter_routes(service: Service, kind: Kind) -> APIRouter:
     def page(
         name: Name,
         position: Annotated[
-            PositionText,
-            Query(description="Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601."),
-        ] = "earliest",
+            PositionText | None,
+            Query(
+                description="Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. With "
+                "`order=newest`, letters before it. Default: the begin of the order."
+            ),
+        ] = None,
+        order: Annotated[
+            Literal["oldest", "newest"], Query(description="Which letters come first.")
+        ] = "oldest",
         limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of letters to return.")] = 100,
         step: Step = None,
         code: Code = None,
@@ -104,7 +116,8 @@ def letter_routes(service: Service, kind: Kind) -> APIRouter:
         state: OfState = "all",
     ) -> LettersView:
         wanted = Wanted(step, code, contains, STATES if state == "all" else frozenset({state}))
-        return letters_view(letters.page(kind.name, name, parse_position(position), limit, wanted))
+        begin = parse_position(position or ("latest" if order == "newest" else "earliest"))
+        return letters_view(letters.page(kind.name, name, begin, limit, wanted, order == "newest"))
 
     @router.post(
         "/replay",
@@ -155,6 +168,16 @@ def letter_routes(service: Service, kind: Kind) -> APIRouter:
     )
     def restore(name: Name, offset: Offset) -> LetterView:
         return letter_view(letters.restore(kind.name, name, offset))
+
+    @router.post(
+        "/{offset:int}/send",
+        summary=f"Send the event of a dead letter to the input of {kind.one}",
+        description=_SEND,
+        operation_id=f"send{kind.name}DeadLetter",
+        responses=failures(403, 404, 409, 422),
+    )
+    def send(name: Name, offset: Offset) -> LetterView:
+        return letter_view(letters.send(kind.name, name, offset))
 
     return router
 

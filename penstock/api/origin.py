@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from penstock.api.access.refused import RefusedRequests
 from penstock.api.errors import error_response
+from penstock.control.access.access import Access
 from penstock.errors import Problem
 from penstock.settings import Settings
 
@@ -28,8 +30,9 @@ class SameOrigin:
     preflight request. Other clients send neither `Origin` nor `Sec-Fetch-Site`.
     """
 
-    def __init__(self, app: ASGIApp, settings: Callable[[], Settings]) -> None:
+    def __init__(self, app: ASGIApp, settings: Callable[[], Settings], access: Access) -> None:
         self.app, self._names = app, cache(lambda: ServerNames.of(settings()))
+        self._refused = RefusedRequests(access)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
@@ -38,8 +41,10 @@ class SameOrigin:
             return
         names, host = self._names(), _header(scope, b"host")
         if host is not None and not names.include(host):
+            await self._refused.note(scope, 421)
             await error_response(421, [_wrong_host(host)])(scope, receive, send)
         elif scope["method"] not in _HARMLESS and _foreign(scope, names):
+            await self._refused.note(scope, 403)
             await error_response(403, [_FOREIGN])(scope, receive, send)
         else:
             await self.app(scope, receive, send)

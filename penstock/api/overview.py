@@ -15,7 +15,7 @@ from pydantic import Field
 from penstock import __version__
 from penstock.api import feed as following
 from penstock.api.health import WorkerStartView, WorkerView
-from penstock.api.pipes import RunError, Status
+from penstock.api.pipes import FAILED_ATTEMPTS, GOOD_AT, PHASE, RunError, Status
 from penstock.api.sse import EventStream, described
 from penstock.api.views import View
 from penstock.control.monitor.pulse import Changes, Pulse
@@ -47,7 +47,7 @@ class SinkPulse(View):
 
     id: str
     type: str
-    state: State | None = Field(description="Null until its ledger has been read.")
+    state: State = Field(description="The last state that its worker has reported.")
     rate: Rate
     events: int
     failures: int
@@ -61,7 +61,7 @@ class FlowPulse(View):
     id: str
     name: str
     status: Status
-    phase: str
+    phase: str = Field(description=PHASE)
     worker: str | None
     in_rate: Rate
     out_rate: Rate
@@ -76,6 +76,9 @@ class FlowPulse(View):
     sinks: list[SinkPulse]
     error: RunError | None
     updated_at: datetime
+    failed_attempts: int = Field(description=FAILED_ATTEMPTS)
+    lag_growing: bool = Field(description="Whether its backlog has grown since its last batch.")
+    good_at: datetime | None = Field(description=GOOD_AT)
 
 
 class ReaderPulse(View):
@@ -135,7 +138,7 @@ class Overview(View):
 
     at: datetime
     version: str
-    started_at: datetime = Field(description="Start time of this server, and of its history.")
+    started_at: datetime = Field(description="Start time of this server.")
     totals: Totals
     flows: list[FlowPulse]
     streams: list[StreamPulse]

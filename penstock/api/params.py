@@ -1,17 +1,28 @@
 """Parameters that routes of several modules share, and the refusal of those that a route does not have."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Header, Path, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from pydantic import AwareDatetime, BaseModel, BeforeValidator
 
 from penstock.errors import Invalid, Problem, did_you_mean
 
 Name = Annotated[str, Path(description="Name or id.", min_length=1, max_length=128)]
 IfMatch = Annotated[str | None, Header(description="ETag of the revision that the change is based on.")]
+
+
+def _is_written_out(value: Any) -> Any:
+    """Refuse numbers, which pydantic takes for seconds since 1970."""
+    if isinstance(value, str) and value.replace(".", "", 1).lstrip("+-").isdigit():
+        raise ValueError("not a time in ISO 8601")
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_is_written_out)]
+"""A time in ISO 8601 with a time zone."""
 
 ANY_PARAMETERS = ("/ui", "/session/oidc/callback")
 """Below these the query string belongs to the web app, and to the OpenID Connect provider."""

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from penstock.api.views import DocumentInfo, MetadataInfo, View, common_fields
 from penstock.control.registry.records import Record, Referrer
+from penstock.engine.delivery.sink_states import State
 from penstock.errors import Problem
 
 Status = Literal["active", "paused", "completed", "failed", "stopped"]
@@ -21,10 +22,21 @@ RUNNING = "The newest revision that is known to run; an edit that fails to start
 GUARANTEE = "Guarantee for events sent to the flow, as text; null in lists and if no events are sent to it."
 
 
+PHASE = """\
+`waiting`, `starting`, `running`, `draining`, `backing_off` after a failed attempt, or `stalled`: failed \
+attempts without a good batch since, or a backlog that grows while no batch finishes (`monitor.stalled_ms`); \
+`idle` if the flow doesn't run."""
+FAILED_ATTEMPTS = "Failed attempts since the last good batch."
+GOOD_AT = "When the last good batch finished; null if there was none."
+
+
 class RunError(Problem):
     """Why something does not run."""
 
     at: datetime | None = None
+    recovered: bool = Field(
+        default=False, description="Whether the flow has processed a batch since, so that this error is old."
+    )
     problems: list[Problem] = Field(
         default_factory=list, description="All problems, if the document was saved without being valid."
     )
@@ -42,6 +54,7 @@ class SinkOps(View):
     model_config = ConfigDict(extra="allow")
 
     guarantee: str
+    state: State = Field(default="in_sync", description="The last state that its worker has reported.")
     events: int
     batches: int
     failures: int
@@ -84,6 +97,7 @@ class Ops(View):
 
     input_events: int = 0
     batches: int = 0
+    good_at: datetime | None = Field(default=None, description=GOOD_AT)
     dead_letters: int = Field(default=0, description="Events that could not be processed.")
     events_per_second: float = Field(
         default=0.0, description="Events read per second, over the last ten seconds."
@@ -102,7 +116,7 @@ class PipeInfo(View):
     name: str
     id: str = Field(description="Derived from the name; can't be changed later.")
     status: Status
-    phase: str = Field(description="Current phase: waiting, starting, running, draining, …")
+    phase: str = Field(description=PHASE)
     queue_position: int | None = Field(description=QUEUE)
     waits_for: Problem | None = Field(description=WAITS)
     spec: Any = Field(description="The saved spec.")
@@ -112,6 +126,7 @@ class PipeInfo(View):
     worker: str | None = Field(description="Id of the worker that runs the flow.")
     error: RunError | None = Field(description="The last error.")
     attempts: list[Attempt] = Field(description="The most recent failed attempts.")
+    failed_attempts: int = Field(description=FAILED_ATTEMPTS)
     ops: Ops
     guarantee: str | None = Field(default=None, description=GUARANTEE)
     warnings: list[Problem] | None = Field(
@@ -125,13 +140,14 @@ class RunnableInfo(DocumentInfo):
     """A source, task or sink. Pipelines refer to one that doesn't run on its own."""
 
     status: Status | None = Field(description="Null if the document doesn't run on its own.")
-    phase: str | None = Field(description="Current phase; null if the document doesn't run on its own.")
+    phase: str | None = Field(description=f"{PHASE} Null if the document doesn't run on its own.")
     queue_position: int | None = Field(description=QUEUE)
     waits_for: Problem | None = Field(description=WAITS)
     running_revision: int | None = Field(description=RUNNING)
     worker: str | None = Field(description="Id of the worker that runs the flow.")
     error: RunError | None = Field(description="The last error.")
     attempts: list[Attempt] = Field(description="The most recent failed attempts.")
+    failed_attempts: int | None = Field(description=FAILED_ATTEMPTS)
     ops: Ops | None = Field(description="Counters of the flow; null if the document doesn't run on its own.")
     guarantee: str | None = Field(default=None, description=GUARANTEE)
 
@@ -146,6 +162,7 @@ class Progress(Ops):
     waits_for: Problem | None = Field(description=WAITS)
     error: RunError | None
     attempts: list[Attempt]
+    failed_attempts: int = Field(description=FAILED_ATTEMPTS)
     updated_at: datetime
 
 
@@ -189,7 +206,7 @@ def runnable_info(
 
 def _flow_fields(record: Record) -> dict[str, Any]:
     placed = ("status", "phase", "queue_position", "waits_for", "running_revision", "worker")
-    names = (*placed, "error", "attempts", "ops")
+    names = (*placed, "error", "attempts", "failed_attempts", "ops")
     flow = record.flow
     if flow is None:
         return {**dict.fromkeys(names), "attempts": []}

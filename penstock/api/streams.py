@@ -18,7 +18,10 @@ from penstock.api.views import View
 from penstock.control.documents.service import Service
 from penstock.control.fleet.progress import flow_name
 from penstock.control.streams.doors import Doors
-from penstock.control.streams.pages import read_page, start_of, stats_of
+from penstock.control.streams.pages import EventPage, range_of, read_page, start_of, stats_of
+from penstock.control.streams.search import MOST as SEARCHED
+from penstock.control.streams.search import MOST_S as SEARCHED_S
+from penstock.control.streams.search import Search, condition_of, search, search_back
 from penstock.errors import Conflict, Invalid, NotFound, Problem, did_you_mean
 from penstock.specs.documents import RUNNABLE
 from penstock.specs.positions import LAST_OFFSET, PositionText, parse_position
@@ -26,6 +29,17 @@ from penstock.specs.positions import LAST_OFFSET, PositionText, parse_position
 FEW, MOST = 100, 10_000
 
 _POSITION = "Start position: `earliest`, `latest`, `offset:N` or `time:` and a time in ISO 8601."
+
+_EVENTS = f"""\
+Events from a position on, or the most recent ones before `to`. With `where`, those that meet a condition.
+One request searches up to {SEARCHED:,} events and takes up to {SEARCHED_S:g} seconds: while `next` is before
+`end`, continue with `position=offset:NEXT`, or with `last` and `to=offset:FIRST` to search backward."""
+
+_WHERE = """\
+Only events that meet a condition, such as `amount > 100 AND customer LIKE 'a%'`: comparisons, `IN`,
+`LIKE`, `ILIKE`, `BETWEEN`, `IS NULL`, `AND`, `OR`, `NOT`. Fields are the columns of a typed stream, or
+`value`, `key` and `headers` of a raw stream, where `value.name` is a field of JSON; and `_offset`, `_time`,
+`_key`, `_headers`."""
 
 _TAIL = """\
 Events as they arrive. Each message `events` has a list of events as data and, as its id, the offset after
@@ -68,7 +82,10 @@ class EventsView(View):
     """Events in a row."""
 
     events: list[RawEvent] | list[TypedEvent]
+    first: int = Field(description="First offset that was read.")
     next: int = Field(description="Offset of the next page.")
+    end: int = Field(description="End of the range, exclusive.")
+    searched: int = Field(description="Number of events that were read.")
     gap: GapView | None = Field(description="Missing offsets before these events.")
 
 
@@ -127,6 +144,7 @@ def stream_routes(service: Service, feed: Feed) -> APIRouter:
     @router.get(
         "/events",
         summary="Read events of a stream",
+        description=_EVENTS,
         operation_id="readEvents",
         response_model=EventsView,
         responses=failures(404, 422),
@@ -138,6 +156,11 @@ def stream_routes(service: Service, feed: Feed) -> APIRouter:
             int | None,
             Query(ge=1, le=MOST, description="Instead of `position`: this many of the most recent events."),
         ] = None,
+        to: Annotated[
+            PositionText | None,
+            Query(description="End of the range, exclusive. Default: the current end of the stream."),
+        ] = None,
+        where: Annotated[str | None, Query(min_length=1, max_length=2000, description=_WHERE)] = None,
         limit: Annotated[
             int | None,
             Query(
@@ -149,9 +172,19 @@ def stream_routes(service: Service, feed: Feed) -> APIRouter:
             message = "'last' and 'position' can't be combined"
             raise Invalid(Problem(code="exclusive_parameters", message=message, path="last"))
         door = doors.find(name)
-        start = start_of(door, parse_position(position or "earliest"), last)
-        page = read_page(door, start, limit or last or FEW)
-        body = {"events": page.events, "next": page.next, "gap": asdict(page.gap) if page.gap else None}
+        condition = condition_of(door, where) if where is not None else None
+        until = parse_position(to) if to else None
+        start, end = range_of(door, parse_position(position or "earliest"), until)
+        most = limit or last or FEW
+        if last is not None and condition is not None:
+            found = search_back(door, condition, start, end, min(last, most))
+        elif condition is not None:
+            found = search(door, condition, start, end, most)
+        else:
+            begin = start if last is None else max(start, end - last)
+            page = read_page(door, begin, min(most, end - begin)) if begin < end else EventPage(begin)
+            found = Search(begin, page.next, page.events, page.gap, len(page.events))
+        body = {**vars(found), "gap": asdict(found.gap) if found.gap else None, "end": end}
         # Plain JSON already: to make models of thousands of events would take longer than to read them.
         return Response(json.dumps(body, ensure_ascii=False), media_type="application/json")
 

@@ -36,7 +36,7 @@ class Edge(View):
     to: str
     flow: str = Field(
         description="Flow whose rate the edge shows: the rate of its `sink`, otherwise its input rate. The "
-        "key of a stream where no flow moves the events."
+        "key of a stream where no flow moves the events; empty if the stream has other producers too."
     )
     sink: str | None
     kind: EdgeKind

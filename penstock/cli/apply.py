@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.bundle import STYLES, as_bundle, show_changes
+from penstock.cli.bars import count_bar
+from penstock.cli.bundle import STYLES, send_bundle, show_changes
 from penstock.cli.client import LOOK_S, START_S, Client, Edited, NoServer, connect
 from penstock.cli.files import Found, in_order, read_files
 from penstock.cli.options import AcceptReset, DryRun, Json, Server
@@ -56,10 +57,12 @@ def apply(
         _preview(client, documents, as_json=json)
         return
     results = []
-    for result in apply_all(client, documents, accept_reset=accept_reset):
-        results.append(result)
-        if not json and result.edited is None:
-            show_applied(result)
+    with count_bar("applying documents", quiet=json) as progress:
+        for result in apply_all(client, documents, accept_reset=accept_reset):
+            results.append(result)
+            progress(len(results), len(documents))
+            if not json and result.edited is None:
+                show_applied(result)
     results = list(_started(client, results, quiet=json))
     if json:
         show_json({"items": [_plain(result) for result in results]})
@@ -150,8 +153,8 @@ def _plan(client: Client, documents: Sequence[Found], *, as_json: bool) -> None:
 
 
 def _preview(client: Client, documents: Sequence[Found], *, as_json: bool) -> None:
-    body = as_bundle([document.raw for document in documents])
-    told = client.call("POST", "/bundle", params={"mode": "merge", "dry_run": "true"}, json=body)
+    params = {"mode": "merge", "dry_run": "true"}
+    told = send_bundle(client, [document.raw for document in documents], params, quiet=as_json)
     if as_json:
         show_json(told)
     else:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
+import sys
+import threading
+import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from penstock.cli.client import connect
+from penstock.cli.bars import Progress, count_bar
+from penstock.cli.client import LOOK_S, Client, connect
 from penstock.cli.documents import confirm
 from penstock.cli.files import read_files
 from penstock.cli.options import AcceptReset, DryRun, Json, Server, Yes
 from penstock.cli.output import note, say, show_json
 from penstock.cli.revisions import show_entries
 from penstock.cli.text import plural
+from penstock.errors import Invalid, PenstockError, Problem
 
 STYLES = {"create": "green", "update": "yellow", "delete": "red", "unchanged": "dim"}
 
@@ -55,11 +62,42 @@ def import_(
     if mode == "replace" and not dry_run:
         confirm("Replace every document on the server with those in the file?", yes)
     params = {"mode": mode, "dry_run": str(dry_run).lower(), "accept_reset": str(accept_reset).lower()}
-    told = connect(server).call("POST", "/bundle", params=params, json=as_bundle(documents))
+    told = send_bundle(connect(server), documents, params, quiet=json)
     if json:
         show_json(told)
     else:
         show_changes(told["changes"], applied=told["applied"])
+
+
+def send_bundle(
+    client: Client, documents: list[Any], params: dict[str, str], *, quiet: bool = False
+) -> dict[str, Any]:
+    """The answer to an import; problems name their document by kind and name. Shows how far it is."""
+    number, ended = uuid.uuid4().hex, threading.Event()
+
+    def watch(show: Progress) -> None:
+        while not ended.wait(LOOK_S):
+            with suppress(PenstockError):  # the import itself says if the server is gone
+                if now := client.call("GET", f"/bundle/progress/{number}"):
+                    show(now["checked"], now["total"])
+
+    with count_bar("checking documents", quiet=quiet) as show:
+        if sys.stderr.isatty() and not quiet:
+            threading.Thread(target=watch, args=[show], daemon=True).start()
+        try:
+            return dict(
+                client.call("POST", "/bundle", params={**params, "id": number}, json=as_bundle(documents))
+            )
+        except Invalid as error:
+            raise Invalid(*map(_without_place, error.problems)) from None
+        finally:
+            ended.set()
+
+
+def _without_place(problem: Problem) -> Problem:
+    """The problem with its path in the document: the message names the document."""
+    path = re.sub(r"^documents\[\d+\]\.?", "", problem.path or "")
+    return problem.model_copy(update={"path": path or None})
 
 
 def as_bundle(documents: list[Any]) -> dict[str, Any]:

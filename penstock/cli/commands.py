@@ -302,5 +302,10 @@ COMMANDS = {
         "letters:discard",
         "Mark dead letters as not to be replayed. They stay in the dead-letter stream.",
     ),
+    "dead-letters send": Entry(
+        DOCUMENTS,
+        "letters:send",
+        "Send the original events of dead letters to the input again, for letters that can't be replayed.",
+    ),
 }
 """Every command by its words, in the order of `--help` and of the reference."""

@@ -161,6 +161,22 @@ def discard(
         show_json({"letters": letters})
 
 
+def send(
+    name: Name,
+    offsets: Annotated[list[int], typer.Argument(min=0, help="Offsets of letters.", show_default=False)],
+    server: Server = None,
+    json: Json = False,
+) -> None:
+    """Send the original events of dead letters to the input again, for letters that can't be replayed."""
+    client, letters = connect(server), []
+    for offset in offsets:
+        letters.append(client.call("POST", _path(name, str(offset), "send")))
+        if not json:
+            say((f"{name} {offset} ", "bold"), "sent to the input")
+    if json:
+        show_json({"letters": letters})
+
+
 def replay(
     name: Name,
     offset: Annotated[

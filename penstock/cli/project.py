@@ -109,7 +109,8 @@ class Project:
 
     def inferred(self, flow: Flow, spark: SparkSession) -> Project:
         """The project with the inferred columns of a source written into it: its input stream needs them."""
-        chosen = with_schema(self.chosen, pinned(flow, spark))
+        inline = flow.source.place.via is None
+        chosen = with_schema(self.chosen, pinned(flow, spark).source.component, inline=inline)
         others = [chosen if each is self.chosen else each for each in self.documents]
         return Project(chosen, others, self.settings)
 

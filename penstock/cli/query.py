@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv as csvs
 import json as jsons
 import sys
+import uuid
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +15,7 @@ from penstock.cli.client import connect
 from penstock.cli.options import Json, Server
 from penstock.cli.output import Usage, note, show_json, show_table
 from penstock.cli.text import plural
-from penstock.errors import Problem
+from penstock.errors import PenstockError, Problem
 
 
 def query(
@@ -31,12 +33,21 @@ def query(
     server: Server = None,
     json: Json = False,
 ) -> None:
-    """Query the events of streams with Spark SQL, read-only."""
+    """Query the events of streams with Spark SQL, read-only.
+
+    Ctrl-C cancels the query.
+    """
     if csv and json:
         raise Usage(Problem(code="exclusive_options", message="--csv and --json can't be combined"))
     text = sys.stdin.read() if sql == "-" else sql
-    body = {"sql": text, "limit": limit, "timeout_ms": timeout_ms}
-    found = connect(server, answer_s=timeout_ms / 1000 + 90).call("POST", "/query", json=body)
+    body = {"sql": text, "limit": limit, "timeout_ms": timeout_ms, "id": uuid.uuid4().hex}
+    client = connect(server, answer_s=timeout_ms / 1000 + 90)
+    try:
+        found = client.call("POST", "/query", json=body)
+    except KeyboardInterrupt:
+        with suppress(PenstockError):  # it has ended in the meantime
+            client.call("DELETE", f"/query/{body['id']}")
+        raise
     names = [column["name"] for column in found["columns"]]
     if json:
         show_json(found)

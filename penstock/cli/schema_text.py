@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.specs.conditions import KEY, condition_text
+
 Schema = Mapping[str, Any]
 
 LINKS = {
@@ -39,7 +41,7 @@ def _rows(schema: Schema, defs: Schema, above: str) -> Iterator[Row]:
 
 
 def _field(name: str, field: Schema, defs: Schema, *, needed: bool) -> Iterator[Row]:
-    description = field.get("description", "")
+    description = _described(field)
     target, optional = _without_null(field)
     items = target.get("items", {})
     if "$ref" in target:
@@ -64,6 +66,12 @@ def _field(name: str, field: Schema, defs: Schema, *, needed: bool) -> Iterator[
         yield from _common(f"{name}[]." if "oneOf" in items else f"{name}.", members, defs)
     else:
         yield Row(name, type_text(field), _default(field, needed), description)
+
+
+def _described(field: Schema) -> str:
+    """The description of a field, with its condition."""
+    text, condition = field.get("description", ""), field.get(KEY)
+    return f"{text} Only with {condition_text(condition)}." if condition else text
 
 
 def _model(schema: Any, defs: Schema) -> Schema | None:

@@ -1,13 +1,23 @@
-"""Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends at once."""
+"""Requests to end: Ctrl-C and SIGTERM, the second of which ends at once, and the end of the parent."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
+import threading
 from collections.abc import Callable
 from types import FrameType
+from typing import Annotated
+
+import typer
 
 INTERRUPTED = 130
+
+Leash = Annotated[
+    bool,
+    typer.Option("--leash", help="Exit when standard input closes, such as when the parent process dies."),
+]
 
 
 def on_stop(stop: Callable[[], None]) -> None:
@@ -23,3 +33,14 @@ def on_stop(stop: Callable[[], None]) -> None:
 
     signal.signal(signal.SIGINT, handle)
     signal.signal(signal.SIGTERM, handle)
+
+
+def on_parent_end(stop: Callable[[], None]) -> None:
+    """Call `stop` when standard input closes, which is a pipe of the parent process."""
+
+    def watch() -> None:
+        while sys.stdin.buffer.read(1024):
+            pass
+        stop()
+
+    threading.Thread(target=watch, name="leash", daemon=True).start()

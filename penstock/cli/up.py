@@ -13,7 +13,7 @@ import typer
 from penstock import __version__
 from penstock.cli.options import Home, load_settings, settled
 from penstock.cli.output import note, say, show_problems
-from penstock.cli.signals import on_stop
+from penstock.cli.signals import Leash, on_parent_end, on_stop
 from penstock.cli.text import plural
 from penstock.errors import PenstockError, Problem
 
@@ -44,6 +44,7 @@ def up(
         int | None, typer.Option(help="Number of workers to start.", show_default=False)
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Add demo pipelines.")] = False,
+    leash: Leash = False,
 ) -> None:
     """Start Penstock: the server, the coordinator and the workers. Ctrl-C shuts it down cleanly."""
     from penstock.cli.descriptors import allow_many_files
@@ -62,12 +63,12 @@ def up(
     gc.disable()  # imported modules stay: looking for garbage among them again and again delays the start
     try:
         with Lock(settings.home / "up.lock", f"the directory {settings.home}") as lock:
-            _serve(loaded, lock, ["--home", str(settings.home)] if home else [], demo)
+            _serve(loaded, lock, ["--home", str(settings.home)] if home else [], demo, leash)
     finally:
         gc.enable()
 
 
-def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None:
+def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool, leash: bool) -> None:
     from penstock.api.listening import listen
     from penstock.control.fleet.processes import WorkerProcesses
     from penstock.control.fleet.question_process import QuestionProcess
@@ -77,6 +78,8 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool) -> None
     listener = listen(settings.host, settings.port)
     stop = threading.Event()
     on_stop(stop.set)
+    if leash:
+        on_parent_end(stop.set)
     processes = WorkerProcesses(settings, arguments)
     processes.start()  # first of all: while Spark starts, the rest is loaded
     questions = (

@@ -95,15 +95,25 @@ def judge_deeply(judged: Sequence[Judged], settings: Settings, spark: Starting) 
 
     if all(one.errors for one in judged):
         return list(judged)
+    from penstock.engine.plan.shapes import Shapes
+
     lookup, known = offline([one.document.raw for one in judged])
     defaults, policy = settings.defaults.model_dump(), Policy.of(settings, all_variables=True)
     note("starting Spark…")
     with spark.session(settings.home / "logs" / "validate.log") as session:
-        deep = []
+        deep, shapes, allowed = [], Shapes(), settings.allow_python
         for one in judged:
             if not one.errors:
-                raw, allowed = one.document.raw, settings.allow_python
-                analysis = analyse(raw, lookup, known, defaults, session, policy=policy, allow_python=allowed)
+                analysis = analyse(
+                    one.document.raw,
+                    lookup,
+                    known,
+                    defaults,
+                    session,
+                    policy=policy,
+                    allow_python=allowed,
+                    shapes=shapes,
+                )
                 one = Judged(one.document, analysis.errors, analysis.warnings)
             deep.append(one)
         return deep

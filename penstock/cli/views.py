@@ -61,7 +61,7 @@ def show_list(kind: str, items: Sequence[dict[str, Any]]) -> None:
 
 
 def _pipeline(item: dict[str, Any]) -> list[str]:
-    ops, error = item.get("ops") or {}, item.get("error") or {}
+    ops, error = item.get("ops") or {}, current_error(item) or {}
     sinks = (ops.get("sinks") or {}).values()
     return [
         item["name"],
@@ -73,6 +73,12 @@ def _pipeline(item: dict[str, Any]) -> list[str]:
         when(item["updated_at"]),
         str(error.get("message") or "")[:80],
     ]
+
+
+def current_error(item: dict[str, Any]) -> dict[str, Any] | None:
+    """The error of a flow, unless it has processed a batch since."""
+    error = item.get("error")
+    return None if error is None or error.get("recovered") else dict(error)
 
 
 def phase_of(item: dict[str, Any]) -> str:
@@ -115,16 +121,21 @@ def show_page(kind: str, about: dict[str, Any]) -> None:
 
 def _show_state(about: dict[str, Any]) -> None:
     status = about["status"]
-    say(("  status       ", "dim"), (status, STATUS_STYLES.get(status, "")), f" ({phase_of(about)})")
+    style = STATUS_STYLES.get(status, "")
+    if status == "active" and about["phase"] != "running":
+        style = "bold red" if about["phase"] == "stalled" else "yellow"
+    say(("  status       ", "dim"), (status, style), f" ({phase_of(about)})")
     _fields({"worker": about.get("worker")})
     waits = about.get("waits_for") or {}
     _fields({"waits for": waits.get("message"), "how to fix": waits.get("hint")})
-    error = about.get("error")
+    error = current_error(about)
     if error:
         where = f" {error['path']}:" if error.get("path") else ""
         say(("  error        ", "dim"), (f"[{error['code']}]{where} {error['message']}", "red"))
         _fields({"hint": error.get("hint"), "since": when(error.get("at"))})
-    _fields({"attempts": len(about.get("attempts") or []) or None})
+    if failed := about.get("failed_attempts"):
+        _fields({"attempts": f"{failed} failed since the last good batch"})
+    _fields({"last good": when((about.get("ops") or {}).get("good_at"))})
 
 
 def _show_counters(ops: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ import typer
 
 from penstock.cli.options import Home, load_settings, settled
 from penstock.cli.output import FAILED, OK, Usage, exit_code, show_problems
-from penstock.cli.signals import on_stop
+from penstock.cli.signals import Leash, on_parent_end, on_stop
 from penstock.errors import PenstockError, Problem
 
 if TYPE_CHECKING:
@@ -40,12 +40,7 @@ IDLE_LOOK_S = 0.5
 
 def worker(
     home: Home = None,
-    leash: Annotated[
-        bool,
-        typer.Option(
-            "--leash", help="Exit when standard input closes, such as when the parent process dies."
-        ),
-    ] = False,
+    leash: Leash = False,
     phase_file: Annotated[
         Path | None,
         typer.Option("--phase-file", help="File for the current start-up phase.", show_default=False),
@@ -111,7 +106,7 @@ def worker(
     allow_many_files()  # before the JVM starts, which inherits it
     stop = _Stop()
     if leash:
-        threading.Thread(target=_watch, args=(stop,), name="leash", daemon=True).start()
+        on_parent_end(stop.ask)
         _guard(settings)
     session = settings
     if questions:
@@ -311,12 +306,6 @@ class _Stop:
     def reaches(self, worker: Worker) -> None:
         with self._lock:
             self._worker = worker
-
-
-def _watch(stop: _Stop) -> None:
-    while sys.stdin.buffer.read(1024):
-        pass
-    stop.ask()
 
 
 def open_registry(settings: Settings) -> Registry:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from penstock.connectors.base import Source
-from penstock.frames.python_source import inflight, register
 from penstock.frames.site import Site
+from penstock.spark.planned_source import FORMAT, options
 from penstock.specs.policies import Batch
 from penstock.sql.frames import column
 
@@ -48,20 +47,13 @@ row:
 """
 
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
-        from penstock.connectors.generate_reader import GenerateDataSource
+        from penstock.connectors.generate_planner import EVENTS, reading
 
-        register(spark, GenerateDataSource)
-        options = {
-            "rate": json.dumps(self.rate),
-            "count": json.dumps(self.count),
-            "max_events": str(batch.max_events),
-            "max_ms": str(batch.max_ms),
-            "max_inflight": str(inflight(batch)),
-        }
-        return self._rows(spark.readStream.format(GenerateDataSource.name()).options(**options).load())
+        given = options(spark, reading(self.rate, self.count, batch))
+        return self._rows(spark.readStream.format(FORMAT).options(**given).schema(EVENTS).load())
 
     def columns(self, spark: SparkSession, site: Site) -> StructType:
-        from penstock.connectors.generate_reader import EVENTS
+        from penstock.connectors.generate_planner import EVENTS
 
         return self._rows(spark.createDataFrame([], EVENTS)).schema
 

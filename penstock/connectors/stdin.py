@@ -16,6 +16,7 @@ from penstock.connectors.received import Ended, Received, Receiver
 from penstock.connectors.remote import wait_readable
 from penstock.errors import Invalid, Problem
 from penstock.frames.site import Site
+from penstock.specs.conditions import only_with
 from penstock.specs.policies import Batch
 
 if TYPE_CHECKING:
@@ -53,7 +54,10 @@ class StdinSource(MessageSource):
         default="json", description="A JSON object per line, CSV with a header, or any text."
     )
     schema_: str | None = Field(
-        default=None, alias="schema", description="`json`, `csv`: columns as Spark DDL."
+        default=None,
+        alias="schema",
+        description="Columns as Spark DDL.",
+        json_schema_extra=only_with(format=["json", "csv"]),
     )
 
     piped: ClassVar = True

@@ -1,4 +1,4 @@
-"""What `penstock up --demo` starts with: three pipelines, and a task between two streams."""
+"""The documents of `penstock up --demo`: pipelines, streams, and a source that generates events."""
 
 from __future__ import annotations
 

@@ -88,14 +88,16 @@ class Policy:
         if problems := list(self.problems(spec, resolve=resolve)):
             raise Invalid(*problems)
 
-    def problems(self, spec: BaseModel, at: str = "", *, resolve: bool = False) -> Iterator[Problem]:
+    def problems(
+        self, spec: BaseModel, at: str = "", *, resolve: bool = False, variables: bool = False
+    ) -> Iterator[Problem]:
         """A problem for each thing that a spec names and must not reach.
 
-        With `resolve`, names of hosts are looked up; else addresses are judged as they are written. A text
-        with a variable in it is left out: it is judged where variables are known.
+        With `resolve`, names of hosts are looked up; else addresses are judged as they are written. With
+        `variables`, the spec still has its variables: a text with one is judged where its value is known.
         """
         for each in reached(spec, at):
-            if "${" not in each.text:
+            if not variables or "${" not in each.text:
                 yield from self._judged(each, resolve)
 
     def _judged(self, each: Reached, resolve: bool) -> Iterator[Problem]:

@@ -20,7 +20,8 @@ from penstock.frames.columns import (
 )
 from penstock.processors.base import BadEvent, Desk, Outcome, Stage, Work
 from penstock.processors.formats.registry import registry_for
-from penstock.processors.formats.spec import FormatProcessor, needed
+from penstock.processors.formats.spec import TEXT, FormatProcessor, needed
+from penstock.specs.conditions import only_with
 from penstock.specs.stream import TIMESTAMPS, Timestamps
 
 if TYPE_CHECKING:
@@ -67,12 +68,19 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
         min_length=1,
         description="Name of a struct for the decoded columns. Default: top-level columns.",
     )
-    timestamps: Timestamps = Field(default="iso", description=f"Text formats. {TIMESTAMPS}")
+    timestamps: Timestamps = Field(
+        default="iso", description=TIMESTAMPS, json_schema_extra=only_with(format=TEXT)
+    )
     pattern: str | None = Field(
-        default=None, min_length=1, description="`regex`, `grok`: pattern with named groups."
+        default=None,
+        min_length=1,
+        description="Pattern with named groups.",
+        json_schema_extra=only_with(format=["regex", "grok"]),
     )
     patterns: dict[str, str] | None = Field(
-        default=None, description="`grok`: custom patterns by name; patterns may refer to each other."
+        default=None,
+        description="Custom patterns by name; patterns may refer to each other.",
+        json_schema_extra=only_with(format=["grok"]),
     )
 
     def output(self, schema: StructType, stage: Stage) -> StructType:

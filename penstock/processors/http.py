@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from urllib.parse import quote
 
 import pydantic_core
@@ -36,7 +36,7 @@ from penstock.processors.support.http_client import (
 from penstock.processors.support.rates import bucket, bucket_file
 from penstock.specs.http import Auth
 from penstock.specs.reach import ServerUrl
-from penstock.specs.templates import Event, checked, filled, filled_json
+from penstock.specs.templates import FILLED, Event, checked, filled, filled_json
 from penstock.specs.tls import Tls
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ rate: 50
 """
 
     type: Literal["http"] = "http"
-    url: ServerUrl = Field(
+    url: Annotated[ServerUrl, FILLED] = Field(
         min_length=1, description="URL to call; `{column}` is replaced by the value of that column."
     )
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = Field(
@@ -91,7 +91,7 @@ rate: 50
     tls: Tls | None = Field(
         default=None, description="TLS settings. Default: the certificates of the system."
     )
-    body: str | dict[str, Any] | None = Field(
+    body: Annotated[str | dict[str, Any] | None, FILLED] = Field(
         default=None, description="Request body: text or a JSON value. Default: the event as JSON."
     )
     into: str = Field(default="response", min_length=1, description="Name of the column for the response.")

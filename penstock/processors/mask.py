@@ -12,6 +12,7 @@ from penstock.errors import Invalid, Problem
 from penstock.processors.base import RowProcessor
 from penstock.spark.driver import compile_pattern
 from penstock.specs.base import Spec
+from penstock.specs.conditions import only_with, unmet
 from penstock.sql.names import Path, case_sensitive, find, leaf_type, paths, quote
 from penstock.sql.problems import told, unknown_column
 
@@ -21,13 +22,6 @@ if TYPE_CHECKING:
 
 BLOCK = 64
 """Bytes in a block of SHA-256, to which HMAC brings its key."""
-
-OWN = {
-    "hash": {"salt"},
-    "redact": {"keep_last", "pattern", "replacement"},
-    "tokenise": {"secret", "prefix"},
-}
-"""The options of each method."""
 
 
 class Masking(Spec):
@@ -40,27 +34,39 @@ class Masking(Spec):
         description="hash: SHA-256 in hex; redact: characters are replaced; "
         "tokenise: a token that can be reproduced only with the secret (HMAC-SHA256 in hex)."
     )
-    salt: str = Field(default="", description="hash: text added before the value.")
+    salt: str = Field(
+        default="", description="Text added before the value.", json_schema_extra=only_with(method=["hash"])
+    )
     keep_last: int = Field(
-        default=0, ge=0, description="redact: number of characters kept at the end; none of a shorter value."
+        default=0,
+        ge=0,
+        description="Number of characters kept at the end; none of a shorter value.",
+        json_schema_extra=only_with(method=["redact"]),
     )
     pattern: str | None = Field(
         default=None,
         min_length=1,
-        description="redact: regular expression; each match is replaced by one `replacement`.",
+        description="Regular expression; each match is replaced by one `replacement`.",
+        json_schema_extra=only_with(method=["redact"]),
     )
     replacement: str = Field(
-        default="*", description="redact: replacement for each character, or for each match of `pattern`."
+        default="*",
+        description="Replacement for each character, or for each match of `pattern`.",
+        json_schema_extra=only_with(method=["redact"]),
     )
     secret: str | None = Field(
-        default=None, min_length=1, description="tokenise: the key, preferably `${NAME}`."
+        default=None,
+        min_length=1,
+        description="The key, preferably `${NAME}`.",
+        json_schema_extra=only_with(method=["tokenise"]),
     )
-    prefix: str = Field(default="", description="tokenise: prefix of every token.")
+    prefix: str = Field(
+        default="", description="Prefix of every token.", json_schema_extra=only_with(method=["tokenise"])
+    )
 
     @model_validator(mode="after")
     def _belongs_together(self) -> Self:
-        foreign = set().union(*OWN.values()) - OWN[self.method]
-        if odd := sorted(foreign & self.model_fields_set):
+        if odd := sorted(name for name in self.model_fields_set if unmet(self, name)):
             raise ValueError(f"'{odd[0]}' can't be used with method '{self.method}'")
         if self.method == "tokenise" and self.secret is None:
             raise ValueError("method 'tokenise' needs a 'secret'")

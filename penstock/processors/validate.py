@@ -16,6 +16,7 @@ from penstock.processors.base import FrameProcessor, Stage
 from penstock.processors.support import json_schemas
 from penstock.processors.support.files import read_file
 from penstock.specs.base import Spec
+from penstock.specs.conditions import only_with
 from penstock.specs.reach import Reach
 from penstock.sql.frames import condition
 from penstock.sql.names import quote
@@ -70,7 +71,10 @@ on_fail: tag
         default="dead_letter", description="What happens to an event that fails."
     )
     tag: str = Field(
-        default="_failed", min_length=1, description="With `on_fail: tag`: name of the column of failures."
+        default="_failed",
+        min_length=1,
+        description="Name of the column of failures.",
+        json_schema_extra=only_with(on_fail=["tag"]),
     )
 
     @model_validator(mode="after")

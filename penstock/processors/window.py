@@ -22,6 +22,7 @@ from penstock.processors.support.event_time import (
     timed,
 )
 from penstock.processors.support.keys import key_columns
+from penstock.specs.conditions import only_with, unmet
 from penstock.specs.durations import DurationText, SpanText, parse_duration
 from penstock.sql.frames import aggregate, aggregated
 from penstock.sql.names import case_sensitive, quote, same
@@ -80,14 +81,24 @@ aggregates:
     )
     time: str = Field(default=SYSTEM, min_length=1, description=TIME_FIELD)
     size: SpanText | None = Field(
-        default=None, description="Window size, such as 10s, 5m or 1h; not for sessions."
+        default=None,
+        description="Window size, such as 10s, 5m or 1h.",
+        json_schema_extra=only_with(kind=["tumbling", "hopping", "sliding"]),
     )
     slide: SpanText | None = Field(
-        default=None, description="For hopping windows: interval between window starts; at most `size`."
+        default=None,
+        description="Interval between window starts; at most `size`.",
+        json_schema_extra=only_with(kind=["hopping", "sliding"]),
     )
-    gap: SpanText | None = Field(default=None, description="For sessions: gap that closes a session.")
+    gap: SpanText | None = Field(
+        default=None,
+        description="Gap that closes a session.",
+        json_schema_extra=only_with(kind=["session"]),
+    )
     offset: DurationText = Field(
-        default="0s", description="Shift of the window starts, such as 6h for days that start at 6:00."
+        default="0s",
+        description="Shift of the window starts, such as 6h for days that start at 6:00.",
+        json_schema_extra=only_with(kind=["tumbling", "hopping", "sliding"]),
     )
     allowed_lateness: DurationText = Field(
         default="0s", description="How long a window waits for late events."
@@ -96,7 +107,10 @@ aggregates:
         default_factory=list, description="Grouping columns: each combination of values has its own windows."
     )
     aggregates: dict[str, str] | None = Field(
-        default=None, min_length=1, description="Column name → aggregate in Spark SQL, such as `count(*)`."
+        default=None,
+        min_length=1,
+        description="Column name → aggregate in Spark SQL, such as `count(*)`.",
+        json_schema_extra=only_with(emit=["aggregates"]),
     )
     emit: Literal["aggregates", "events"] = Field(
         default="aggregates", description="Output of a window: its aggregates, or its events."
@@ -112,13 +126,13 @@ aggregates:
 
     @model_validator(mode="after")
     def _belongs_together(self) -> Self:
-        session, hopping = self.kind == "session", self.kind in ("hopping", "sliding")
-        for name, wanted in (("size", not session), ("slide", hopping), ("gap", session)):
+        for name in ("size", "slide", "gap"):
+            wanted = unmet(self, name) is None
             if (getattr(self, name) is not None) != wanted:
                 raise ValueError(f"a {self.kind} window {'needs' if wanted else 'has no'} '{name}'")
-        if session and "offset" in self.model_fields_set:
-            raise ValueError("a session window has no 'offset'")
-        if hopping and self._slide_ms > self._size_ms:
+        if "offset" in self.model_fields_set and unmet(self, "offset") is not None:
+            raise ValueError(f"a {self.kind} window has no 'offset'")
+        if self.slide is not None and self._slide_ms > self._size_ms:
             raise ValueError("'slide' is longer than 'size': some events would be in no window")
         if (self.aggregates is None) != (self.emit == "events"):
             raise ValueError("a window needs either 'aggregates' or 'emit: events'")

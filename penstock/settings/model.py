@@ -198,6 +198,17 @@ class StreamSettings(Section):
     )
 
 
+class MonitorSettings(Section):
+    """What the server watches."""
+
+    stalled_ms: int = Field(
+        default=120_000,
+        gt=0,
+        description="How long the backlog of a flow may grow while no batch finishes, in milliseconds. After "
+        "that the flow is `stalled`.",
+    )
+
+
 class StorageSettings(Section):
     """Where running pipelines keep what they need after a restart."""
 
@@ -346,6 +357,7 @@ class Settings(Section):
     audit: AuditSettings = Field(default_factory=AuditSettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
     streams: StreamSettings = Field(default_factory=StreamSettings)
+    monitor: MonitorSettings = Field(default_factory=MonitorSettings)
     storage: StorageSettings = Field(default_factory=StorageSettings)
     kafka: KafkaSettings = Field(default_factory=KafkaSettings)
     jars: JarSettings = Field(default_factory=JarSettings)

@@ -37,7 +37,6 @@ PRELOADED = (
     "pyspark.sql.worker.write_into_data_source",
     "pyspark.sql.streaming.python_streaming_source_runner",
     "pyspark.sql.pandas.types",
-    "penstock.connectors.generate_reader",
     "penstock.engine.plan.python_steps",
 )
 """Modules that processes of flows import. One that is missing here costs time, nothing else."""

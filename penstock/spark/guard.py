@@ -37,6 +37,7 @@ def start_guard(drain_s: float) -> None:
         [sys.executable, "-IS", __file__, str(os.getpid()), str(read), str(drain_s)],
         stdin=0,
         pass_fds=[read],
+        process_group=0,  # what freezes the process group of the worker must not freeze its guard
     )
     os.close(read)
     _KEPT.append(write)

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from penstock.specs.base import Component, Spec
 from penstock.specs.cases import Case
 from penstock.specs.catalog import Role, catalog, union
+from penstock.specs.conditions import only_with
 from penstock.specs.durations import SpanText
 from penstock.specs.names import NAME as NAME
 from penstock.specs.names import NAME_PATTERN, name_fault
@@ -56,7 +58,7 @@ class Metadata(Spec):
     @classmethod
     def _name(cls, name: str) -> str:
         if (fault := name_fault(name)) is not None:
-            raise ValueError(fault)
+            raise PydanticCustomError(fault.code, "{message}", {"message": fault.message, "hint": fault.hint})
         return name
 
 
@@ -160,11 +162,16 @@ class PipelineBuffer(Spec):
         description="When the limit is reached: `block` makes senders wait and then rejects with 503, "
         "`drop` drops new events (counted, 429), `timeout` makes senders wait and then drops.",
     )
-    timeout_ms: int = Field(default=5_000, ge=0, description="How long a sender waits for free space.")
+    timeout_ms: int = Field(
+        default=5_000,
+        ge=0,
+        description="How long a sender waits for free space.",
+        json_schema_extra=only_with(mode=["timeout", "block"]),
+    )
     spill: bool = Field(
         default=False,
-        description="With `type: memory`: spill to disk before `mode` applies. Spilled events are lost in a "
-        "restart.",
+        description="Spill to disk before `mode` applies. Spilled events are lost in a restart.",
+        json_schema_extra=only_with(type=["memory"]),
     )
 
 

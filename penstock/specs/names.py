@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from typing import Literal, NamedTuple, get_args
 
 from anyascii import anyascii
 
@@ -31,16 +32,39 @@ def derive_id(name: str) -> str:
     return re.sub(r"\s", "_", name.strip().lower())
 
 
-def name_fault(name: str) -> str | None:
+NameFaultCode = Literal["invalid_name", "no_id", "id_too_long"]
+NAME_FAULTS = get_args(NameFaultCode)
+
+
+class Fault(NamedTuple):
+    """Why a text can't be the name of a document, and how to fix it."""
+
+    code: NameFaultCode
+    message: str
+    hint: str
+
+
+def name_fault(name: str) -> Fault | None:
     """Why a text can't be the name of a document; None if it can."""
     if name.isascii():
-        return None if NAME.fullmatch(name) else RULE
+        return None if NAME.fullmatch(name) else _invalid(name)
     allowed = all(c.isascii() or unicodedata.category(c)[0] in "LMN" for c in name)
     if not allowed or not re.fullmatch(NAME_PATTERN, name):
-        return RULE
+        return _invalid(name)
     made = derive_id(name)
     if not made:
-        return "no id can be derived from this name: add Latin letters or digits"
+        message = "no id can be derived from this name, because it can't be written in Latin letters"
+        return Fault("no_id", message, "add Latin letters or digits; the id is made of them")
     if not NAME.fullmatch(made):
-        return f"the id derived from this name is longer than 128 characters: '{made[:40]}…'"
+        message = f"the id derived from this name is longer than 128 characters: '{made[:40]}…'"
+        return Fault("id_too_long", message, "shorten the name")
     return None
+
+
+def _invalid(name: str) -> Fault:
+    odd = dict.fromkeys(
+        c for c in name if not (unicodedata.category(c)[0] in "LMN" or c in " _.-")
+    )  # each once, in order
+    named = ", ".join(f"'{c}'" if c.isprintable() else f"U+{ord(c):04X}" for c in list(odd)[:5])
+    hint = f"remove {named}" if odd else "change its length, its first or its last character"
+    return Fault("invalid_name", RULE, hint)

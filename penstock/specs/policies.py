@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from penstock.specs.base import Spec
+from penstock.specs.conditions import only_with
 from penstock.specs.durations import parse_duration
 
 
@@ -59,7 +60,12 @@ class CommitPolicy(Spec):
         default="required",
         description="`all` sinks, those marked `required`, or any `quorum` of them.",
     )
-    quorum: int | None = Field(default=None, ge=1, description="With `mode: quorum`: number of sinks.")
+    quorum: int | None = Field(
+        default=None,
+        ge=1,
+        description="Number of sinks that must acknowledge.",
+        json_schema_extra=only_with(mode=["quorum"]),
+    )
 
 
 class Effort(Spec):
@@ -93,9 +99,20 @@ class Restart(Spec):
         default="on_failure", description="Whether to restart after a failure."
     )
     max_attempts: int = Field(
-        default=5, ge=1, description="Consecutive failures before the status becomes `failed`."
+        default=5,
+        ge=1,
+        description="Consecutive failures before the status becomes `failed`.",
+        json_schema_extra=only_with(policy=["on_failure"]),
     )
     backoff_ms: int = Field(
-        default=1_000, ge=0, description="Wait before the first restart; doubles with each restart."
+        default=1_000,
+        ge=0,
+        description="Wait before the first restart; doubles with each restart.",
+        json_schema_extra=only_with(policy=["on_failure"]),
     )
-    max_backoff_ms: int = Field(default=60_000, ge=0, description="Longest wait between two restarts.")
+    max_backoff_ms: int = Field(
+        default=60_000,
+        ge=0,
+        description="Longest wait between two restarts.",
+        json_schema_extra=only_with(policy=["on_failure"]),
+    )

@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from penstock.errors import Problem, did_you_mean
 from penstock.specs.catalog import TAG, Role, catalog
+from penstock.specs.names import NAME_FAULTS
 
 Location = tuple[int | str, ...]
 
@@ -54,6 +55,8 @@ def _problem(details: ErrorDetails, model: type[BaseModel]) -> Problem:
     elif kind == "literal_error":
         expected = [w.strip("'") for w in details["ctx"]["expected"].replace(" or ", ", ").split(", ")]
         message, hint = f"{details['input']!r} is not valid here", did_you_mean(details["input"], expected)
+    elif kind in NAME_FAULTS:
+        code, hint = kind, details["ctx"]["hint"]
     elif kind == "too_short" and details["ctx"]["min_length"] == 1:
         message, hint = "at least one is required", f"add one to '{location[-1]}'"
     elif code == "wrong_type":

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from penstock.specs.base import Spec
+from penstock.specs.conditions import only_with
 
 Timestamps = Literal["iso", "epoch_s", "epoch_ms", "epoch_us"]
 """How a TIMESTAMP is written where it is sent: ISO 8601, or an integer since 1970."""
@@ -18,6 +19,10 @@ TIMESTAMPS = (
 
 DEFAULT_LIMIT = 1 << 30
 """Bytes of a stream in SQLite whose `retention_bytes` is null: a database in one file must have an end."""
+
+
+SEGMENTED = {"spec.storage": ["local", "kafka"]}
+"""The storages that have segments."""
 
 
 class WalBatch(Spec):
@@ -42,17 +47,36 @@ class Wal(Spec):
     retention_bytes: int | None = Field(
         default=None, ge=1, description="Maximum size in bytes; the first limit reached applies."
     )
-    max_segments: int = Field(default=64, ge=1, description="Maximum number of segment files.")
-    segment_bytes: int = Field(
-        default=64 * 1024 * 1024, ge=1, description="Size at which a segment is closed."
+    max_segments: int = Field(
+        default=64,
+        ge=1,
+        description="Maximum number of segment files.",
+        json_schema_extra=only_with(enabled=[True], **{"spec.storage": ["local"]}),
     )
-    segment_ms: int = Field(default=3_600_000, ge=1, description="Age at which a segment is closed.")
+    segment_bytes: int = Field(
+        default=64 * 1024 * 1024,
+        ge=1,
+        description="Size at which a segment is closed.",
+        json_schema_extra=only_with(**SEGMENTED),
+    )
+    segment_ms: int = Field(
+        default=3_600_000,
+        ge=1,
+        description="Age at which a segment is closed.",
+        json_schema_extra=only_with(**SEGMENTED),
+    )
     compression: Literal["none", "lz4", "zstd"] = Field(
         default="zstd", description="Codec of new frames; readers accept a mix."
     )
-    sync: bool = Field(default=False, description="`true`: fsync before the acknowledgement (group commit).")
+    sync: bool = Field(
+        default=False,
+        description="`true`: fsync before the acknowledgement (group commit).",
+        json_schema_extra=only_with(enabled=[True]),
+    )
     on_full: Literal["drop_oldest", "block"] = Field(
-        default="drop_oldest", description="What happens to unread events when a limit is reached."
+        default="drop_oldest",
+        description="What happens to unread events when a limit is reached.",
+        json_schema_extra=only_with(enabled=[True]),
     )
     batch: WalBatch = Field(default_factory=WalBatch, description="Grouping before a flush.")
 
@@ -72,8 +96,17 @@ class StreamBuffer(Spec):
         description="When the buffer is full: `block` makes producers wait, `drop` drops "
         "new events (counted), `timeout` makes producers wait and then drops.",
     )
-    timeout_ms: int = Field(default=5_000, ge=0, description="With `mode: timeout`: how long to wait.")
-    spill: bool = Field(default=False, description="Transient streams: spill to disk before `mode` applies.")
+    timeout_ms: int = Field(
+        default=5_000,
+        ge=0,
+        description="How long producers wait. With `mode: block` only producers over HTTP stop waiting.",
+        json_schema_extra=only_with(mode=["timeout", "block"]),
+    )
+    spill: bool = Field(
+        default=False,
+        description="Spill to disk before `mode` applies.",
+        json_schema_extra=only_with(**{"spec.wal.enabled": [False]}),
+    )
 
 
 class StreamSpec(Spec):

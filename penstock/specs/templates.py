@@ -4,13 +4,50 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import pydantic_core
+from pydantic import BaseModel
 
 from penstock.errors import Invalid, Problem
 
 Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Filled:
+    """The mark of a field whose texts are templates."""
+
+
+FILLED = Filled()
+
+Template = Annotated[str, FILLED]
+
+
+def template_fields(spec: type[BaseModel]) -> list[str]:
+    """The fields of a spec whose texts are templates, as documents spell them."""
+    return [info.alias or name for name, info in spec.model_fields.items() if FILLED in info.metadata]
+
+
+def as_literal(text: str) -> str:
+    """A template that is this text, whatever is in it."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def parts_of(template: str) -> Iterator[tuple[str, str | None]]:
+    """The parts of a template: a text, and the column that follows it, if there is one.
+
+    Between two columns there is one text, also if it has braces.
+    """
+    text = ""
+    for more, name, _, _ in string.Formatter().parse(template):
+        text += more
+        if name is not None:
+            yield text, name
+            text = ""
+    if text:
+        yield text, None
 
 
 def columns_of(template: Any) -> Iterator[str]:
@@ -43,7 +80,7 @@ def checked(template: Any, path: str) -> list[str]:
 def filled(template: str, event: Event, escape: Callable[[str], str] = str) -> str:
     """The text for an event, with each value escaped."""
     made = ""
-    for text, name, _, _ in string.Formatter().parse(template):
+    for text, name in parts_of(template):
         made += text
         if name is not None:
             made += escape(as_text(event[name]))

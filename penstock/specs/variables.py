@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.errors import Invalid, Problem
+from penstock.specs.templates import as_literal
 
 _VARIABLE = re.compile(r"\$(?:(\$)|)\{(?:secret:([^}]+)|([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?)\}")
 
@@ -30,10 +31,12 @@ def resolve(
     allows: Allows,
     path: str = "",
     reads: Reads = no_secrets,
+    templates: Callable[[str], bool] = lambda _: False,
 ) -> tuple[Any, list[Problem]]:
     """`value` with its variables replaced, and a problem for each that is not set or not allowed.
 
-    `${NAME:-text}` falls back to `text`; `$${NAME}` stands for itself.
+    `${NAME:-text}` falls back to `text`; `$${NAME}` stands for itself. At places that are `templates`, braces
+    in the value of a secret stand for themselves.
     """
     problems: list[Problem] = []
 
@@ -43,7 +46,7 @@ def resolve(
             return match.group()[1:]
         if secret is not None:
             try:
-                return reads(secret)
+                return as_literal(reads(secret)) if templates(at) else reads(secret)
             except Invalid as error:
                 problems.extend(each.model_copy(update={"path": at}) for each in error.problems)
                 return match.group()

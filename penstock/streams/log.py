@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -205,9 +205,9 @@ class Log:
         """Store a reader's progress."""
         self._there(lambda storage: storage.move_cursor(cursor))
 
-    def expect(self, reader: str) -> None:
-        """Keep events for a reader that has not run yet."""
-        self._there(lambda storage: storage.expect(reader))
+    def expect(self, readers: Collection[str]) -> None:
+        """Keep events for readers that have not run yet."""
+        self._there(lambda storage: storage.expect(readers))
 
     def forget_cursor(self, reader: str) -> None:
         """Remove a reader, so that no events are kept for it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -328,11 +328,13 @@ class Storage(ABC):
     def move_cursor(self, cursor: Cursor) -> None:
         """Store a reader's progress; raises `Fenced` if a later epoch has done so."""
 
-    def expect(self, reader: str) -> None:
-        """Keep events for a reader that has not run yet: without readers all events count as read."""
-        if all(cursor.reader != reader for cursor in self.cursors()):
-            with contextlib.suppress(Fenced):  # the reader has begun meanwhile
-                self.move_cursor(Cursor(reader, 0, EXPECTED))
+    def expect(self, readers: Collection[str]) -> None:
+        """Keep events for readers that have not run yet: without readers all events count as read."""
+        known = {cursor.reader for cursor in self.cursors()}
+        for reader in readers:
+            if reader not in known:
+                with contextlib.suppress(Fenced):  # the reader has begun meanwhile
+                    self.move_cursor(Cursor(reader, 0, EXPECTED))
 
     @abstractmethod
     def forget_cursor(self, reader: str) -> None:

@@ -86,6 +86,13 @@ class SinkSuite:
                 of_key = [number for number in found if number % KEYS == key]
                 assert of_key == sorted(of_key)
 
+    def test_beside_another_sink(self, bench: Bench, system: SinkSystem) -> None:
+        """Several sinks read events that Spark has cached; a sink that is alone may get them as a table."""
+        sinks = [system.spec(), {"id": "other", "type": "drop"}]
+        state = bench.run({**SOURCE, "count": 20}, system.spec(), sinks=sinks)
+        assert state.outcome == "completed", state.error
+        assert sorted(event["id"] for event in system.received(bench)) == list(range(20))
+
     def test_a_repeated_batch_meets_the_guarantee(self, bench: Bench, system: SinkSystem) -> None:
         """A batch that was written, and whose acknowledgement was lost in a crash, is repeated."""
         kept = bench.keeper(SOURCE, system.spec(), losing, batch=SMALL, restart={"policy": "never"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from types import SimpleNamespace
 
 import pytest
@@ -14,11 +13,12 @@ from penstock.api.app import create_app
 from penstock.settings import Settings
 from tests.api.kit import Api
 from tests.api.test_documents import BODIES
+from tests.streams.kit import NIGHTLY
 
 pytestmark = pytest.mark.slow
 
 bounded = settings(
-    max_examples=6,
+    max_examples=6 if NIGHTLY else 3,
     derandomize=True,
     deadline=None,
     database=None,
@@ -67,7 +67,7 @@ ROUTES = (
 )
 # The corner cases of these are those of all routes that create something, once more.
 SAVES = (
-    promised(corner_cases=os.environ.get("PENSTOCK_TEST_NIGHTLY") == "1")
+    promised(corner_cases=NIGHTLY)
     .include(path="/bundle")
     .include(method="PUT")
     .include(path_regex=WHOLE)

@@ -78,6 +78,7 @@ def test_a_pipeline_is_shown_as_pipe_info(client: httpx.Client) -> None:
             "updated_at",
             "queue_position",
             "waits_for",
+            "failed_attempts",
             "running_revision",
             "guarantee",
         ),

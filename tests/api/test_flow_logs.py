@@ -111,7 +111,7 @@ def test_a_flow_tells_of_its_life(live: Api) -> None:
     until(live, "told", lambda messages: "ready" in messages)
     live.client.post("/streams/told_in/events", json=[{"id": 1}, {"id": 2}])
     lines = until(
-        live, "told", lambda messages: "1 event could not be processed: kept as dead letters" in messages
+        live, "told", lambda messages: "1 event could not be processed: moved to dead letters" in messages
     )
     assert {"seen 1", "seen 2"} <= {line["message"] for line in lines if line["step"] == "tag"}
     (letter,) = [line for line in lines if line["level"] == "warning"]

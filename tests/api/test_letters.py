@@ -82,6 +82,13 @@ def test_letters_are_read_with_all_that_is_known_of_them(api: Api, client: httpx
         "original": None,
         "replay_of": None,
         "replays": [],
+        "obstacle": {
+            "code": "unknown_step",
+            "message": "step 'clean' no longer exists",
+            "path": None,
+            "hint": "replay it from the start",
+        },
+        "in_input": False,
     }
     assert second["event"] == "{no json"
     assert client.get(f"{PATH}/1").json() == second
@@ -110,6 +117,54 @@ def test_letters_are_found_by_step_code_text_and_place(api: Api, client: httpx.C
     ]
     write(api, ("a", "x", "{}"), batch=2)
     assert client.get(PATH).json()["counts"][1] == {"step": "a", "code": "x", "letters": 2}
+
+
+def test_the_newest_letters_come_first_on_request(api: Api, client: httpx.Client) -> None:
+    write(api, *[("a" if i % 2 else "b", "x", f'{{"n":{i}}}') for i in range(300)])
+    write(api, *[("c", "z", f'{{"n":{i}}}') for i in range(5)], batch=1)
+    newest = {"order": "newest"}
+    page = client.get(PATH, params={**newest, "limit": 3})
+    assert (offsets(page), page.json()["next"]) == ([304, 303, 302], 302)
+    assert offsets(client.get(PATH, params={**newest, "limit": 2, "position": "offset:302"})) == [301, 300]
+    assert offsets(client.get(PATH, params={**newest, "step": "a", "limit": 2})) == [299, 297]
+    assert offsets(client.get(PATH, params={**newest, "contains": '"n":4}'})) == [304, 4]
+    last = client.get(PATH, params={**newest, "position": "offset:2"})
+    assert (offsets(last), last.json()["next"]) == ([1, 0], None)
+
+
+def test_a_letter_that_cannot_be_replayed_says_so_and_is_sent_to_the_input(api: Api) -> None:
+    client = api.client
+    client.post("/streams", json=stream("raw in", schema="id BIGINT"))
+    steps = [
+        {"id": "clean", "type": "filter", "where": "id > 0"},
+        {"id": "once", "type": "dedupe", "keys": ["id"], "within": "1m"},
+    ]
+    source = {"type": "stream", "stream": "raw_in"}
+    created = client.post("/pipelines", json=pipeline("Orders", source=source, processors=steps))
+    assert created.status_code == 201, created.text
+    client.post("/streams/raw_in/events?key=k", json=[{"id": 7}, {"id": 8}])
+    write(api, ("clean", "bad", '{"id":7}'), ("drop", "refused", '{"id":8}'), ("clean", "bad", '{"id":9}'))
+    first, second, third = client.get(PATH).json()["letters"]
+    assert first["obstacle"]["code"] == "stateful_replay"
+    assert "step 'once' keeps state" in first["obstacle"]["message"]
+    assert [each["in_input"] for each in (first, second, third)] == [True, True, False]
+    assert codes(client.post(f"{PATH}/2/send")) == ["not_in_input"]
+
+    sent = client.post(f"{PATH}/0/send")
+    assert sent.status_code == 200, sent.text
+    assert (sent.json()["state"], [each["outcome"] for each in sent.json()["replays"]]) == (
+        "replayed",
+        ["sent"],
+    )
+    events = client.get("/streams/raw_in/events").json()["events"]
+    assert [(event["columns"], event["key"]) for event in events] == [
+        ({"id": 7}, "k"),
+        ({"id": 8}, "k"),
+        ({"id": 7}, "k"),
+    ]
+    again = client.post(f"{PATH}/0/send")
+    assert (again.status_code, codes(again)) == (409, ["letter_replayed"])
+    assert client.get("/streams/raw_in/events").json()["next"] == 3, "nothing was sent twice"
 
 
 def test_an_edit_keeps_the_original(api: Api, client: httpx.Client) -> None:

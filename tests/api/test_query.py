@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from typing import Any
 
 import httpx
@@ -10,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from penstock.cli.main import app
+from penstock.control.questions import saved_queries
 from tests.api.kit import Api, codes, stream
 
 QUERY = "SELECT customer, sum(amount) AS total FROM sales_of_may GROUP BY ALL ORDER BY total DESC"
@@ -66,8 +69,64 @@ def test_streams_can_be_queried(live: Api) -> None:
     assert client.delete("/streams/sales_of_may").status_code == 204
 
 
+@pytest.mark.slow
+def test_a_running_query_can_be_cancelled(live: Api) -> None:
+    body = {
+        "sql": "SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.id * b.id % 7 = 3",
+        "timeout_ms": 120_000,
+        "id": "endless",
+    }
+    answers: list[httpx.Response] = []
+    thread = threading.Thread(target=lambda: answers.append(live.client.post("/query", json=body)))
+    began = time.monotonic()
+    thread.start()
+    while live.client.delete("/query/endless").status_code == 404:
+        assert time.monotonic() < began + 60
+        time.sleep(0.1)
+    thread.join(60)
+    assert (answers[0].status_code, codes(answers[0])) == (409, ["query_cancelled"])
+    assert time.monotonic() < began + 60
+    assert live.client.delete("/query/endless").status_code == 404
+
+
+def test_queries_are_saved_on_the_server(client: httpx.Client) -> None:
+    assert client.get("/queries").json() == {"items": []}
+    made = client.put("/queries/By customer", json={"sql": "SELECT 1"})
+    assert made.status_code == 200, made.text
+    client.put("/queries/By customer", json={"sql": QUERY})
+    client.put("/queries/all", json={"sql": "SELECT * FROM sales_of_may"})
+    items = client.get("/queries").json()["items"]
+    assert [(each["name"], each["sql"], each["user"]) for each in items] == [
+        ("By customer", QUERY, None),
+        ("all", "SELECT * FROM sales_of_may", None),
+    ]
+    assert [client.delete(f"/queries/{each['name']}").status_code for each in items] == [204, 204]
+    assert client.delete("/queries/all").status_code == 404
+    assert client.put("/queries/a", json={"sql": "\x00"}).status_code == 422
+    assert client.put("/queries/a", json={}).status_code == 422
+
+
+def test_the_number_of_saved_queries_is_limited(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved_queries, "MOST", 1)
+    assert client.put("/queries/one", json={"sql": "SELECT 1"}).status_code == 200
+    assert client.put("/queries/one", json={"sql": "SELECT 2"}).status_code == 200
+    refused = client.put("/queries/two", json={"sql": "SELECT 2"})
+    assert (refused.status_code, codes(refused)) == (409, ["too_many_queries"])
+    client.delete("/queries/one")
+
+
 @pytest.mark.parametrize(
-    "body", [{}, {"sql": ""}, {"sql": "SELECT 1", "limit": 0}, {"sql": "SELECT 1", "rows": 1}, []]
+    "body",
+    [
+        {},
+        {"sql": ""},
+        {"sql": "SELECT 1", "limit": 0},
+        {"sql": "SELECT 1", "rows": 1},
+        {"sql": "SELECT 1", "id": "a b"},
+        [],
+    ],
 )
 def test_what_is_no_query(client: httpx.Client, body: Any) -> None:
     assert client.post("/query", json=body).status_code == 422

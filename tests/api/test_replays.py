@@ -156,7 +156,7 @@ def test_a_name_that_belongs_to_no_input_is_no_stream(orders: httpx.Client) -> N
             "unknown_reference",
             "sinks.shadow.stream",
         ),
-        ({"name": "?"}, 422, "invalid_value", "name"),
+        ({"name": "?"}, 422, "invalid_name", "name"),
         ({"colour": "red"}, 422, "unknown_field", "colour"),
     ],
 )

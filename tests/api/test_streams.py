@@ -49,8 +49,9 @@ def test_positions(client: httpx.Client, numbers: str) -> None:
     assert shown(page(client, "?position=earliest&limit=3")) == [0, 1, 2]
     assert page(client, "?position=earliest&limit=3")["next"] == 3
     assert shown(page(client, "?position=offset:7")) == [7, 8, 9]
-    assert page(client, "?position=latest") == {"events": [], "next": 10, "gap": None}
-    assert page(client, "?position=offset:99") == {"events": [], "next": 99, "gap": None}
+    nothing = {"events": [], "searched": 0, "gap": None, "end": 10}
+    assert page(client, "?position=latest") == {**nothing, "first": 10, "next": 10}
+    assert page(client, "?position=offset:99") == {**nothing, "first": 99, "next": 99}
     assert shown(page(client, "?position=time:2020-01-01T00:00:00Z&limit=1")) == [0]
     assert page(client, "?position=time:2999-01-01T00:00:00Z")["events"] == []
     assert shown(page(client, "?last=3")) == [7, 8, 9]

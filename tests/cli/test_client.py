@@ -227,3 +227,12 @@ def test_the_shell_completes_names_that_the_server_knows(server: str, tmp_path: 
     assert completed(shell, "penstock stop sinks/compl") == "sinks/completed-sink"
     assert "sink/completed-sink" in completed(shell, "penstock stop si").split()
     assert completed(shell, "penstock stop thing/") == ""
+
+
+@pytest.mark.parametrize("command", [["import"], ["apply", "--dry-run"]])
+def test_problems_of_a_bundle_name_their_document(command: list[str]) -> None:
+    file = write("bad.yaml", stream("Good one"), stream("Bad one", wrong=1))
+    refused = penstock(*command, file)
+    assert refused.exit_code == 3
+    assert "error[unknown_field] spec.wrong: stream 'Bad one': " in refused.stderr
+    assert "documents[" not in refused.stderr

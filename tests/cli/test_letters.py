@@ -81,6 +81,11 @@ def test_letters_are_discarded_and_restored() -> None:
     ]
 
 
+def test_a_letter_whose_event_is_gone_is_not_sent() -> None:
+    refused = letters("send", "orders", "0")
+    assert (refused.exit_code, "not_in_input" in refused.stderr) == (1, True)
+
+
 def test_a_replay_has_to_name_letters() -> None:
     refused = letters("replay", "orders")
     assert (refused.exit_code, "nothing_chosen" in refused.stderr) == (2, True)

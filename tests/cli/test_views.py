@@ -40,6 +40,21 @@ def test_the_place_in_the_queue(
     assert f"active ({shown})" in capsys.readouterr().out
 
 
+def test_an_error_is_shown_until_a_batch_is_good(capsys: pytest.CaptureFixture[str]) -> None:
+    error = {"code": "sink_failed", "message": "no disk", "at": "2026-11-16T12:00:00Z", "path": None}
+    stalled = {**PIPELINE, "phase": "stalled", "queue_position": None, "failed_attempts": 4, "error": error}
+    show_list("Pipeline", [stalled])
+    show_page("Pipeline", stalled)
+    out = capsys.readouterr().out
+    assert out.count("no disk") == 2
+    assert "active (stalled)" in out
+    assert "4 failed since the last good batch" in out
+    well = {**stalled, "phase": "running", "failed_attempts": 0, "error": {**error, "recovered": True}}
+    show_list("Pipeline", [well])
+    show_page("Pipeline", well)
+    assert "no disk" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("goal", "shown"),
     [

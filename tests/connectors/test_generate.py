@@ -1,92 +1,101 @@
 from __future__ import annotations
 
-import json
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from penstock.connectors.generate_reader import GenerateReader
+from penstock.connectors.generate_planner import EVENTS, GeneratePlanner
+from penstock.spark.planned_source import FORMAT, TABLES, Offset, options
 from tests.flows import json_rows, keeper, pipeline, run
 
 
-def reader(**options: Any) -> GenerateReader:
-    given_ = {"rate": None, "count": None, "max_events": 10, "max_ms": 0, "max_inflight": 4, **options}
-    return GenerateReader({k: json.dumps(v) for k, v in given_.items()})
+def planner(**given: Any) -> GeneratePlanner:
+    limits = {"max_events": 10, "max_ms": 0, "max_inflight": 4}
+    return GeneratePlanner({"rate": None, "count": None, **limits, **given})
 
 
-def rows(source: GenerateReader, start: dict[str, int], end: dict[str, int]) -> list[tuple[int, Any]]:
-    return [
-        (row["seq"], row["time"])
-        for partition in source.partitions(start, end)
-        for batch in source.read(partition)
-        for row in batch.to_pylist()
-    ]
+def moved(source: GeneratePlanner, start: Offset) -> Offset:
+    """The end of the next micro-batch; there has to be one."""
+    end = source.latest(start)
+    assert end is not None
+    return end
 
 
 @settings(deadline=None)
 @given(st.integers(0, 200), st.integers(1, 30), st.integers(1, 5))
-def test_the_numbers_are_dense_and_the_same_when_read_again(count: int, size: int, inflight: int) -> None:
-    source = reader(count=count, max_events=size, max_inflight=inflight)
-    at, seen = source.initialOffset(), []
-    while (end := source.latestOffset(at, source.getDefaultReadLimit())) != at:
-        made = rows(source, at, end)
-        assert len(source.partitions(at, end)) <= inflight
-        assert made == rows(reader(count=count, max_events=size, max_inflight=inflight), at, end)
-        seen += made
+def test_batches_are_dense_and_the_same_when_planned_again(count: int, size: int, inflight: int) -> None:
+    source = planner(count=count, max_events=size, max_inflight=inflight)
+    at, seen = source.initial(), 0
+    while (end := source.latest(at)) is not None:
+        made = source.partitions(at, end)
+        assert len(made) <= inflight
+        assert made == planner(count=count, max_events=size, max_inflight=inflight).partitions(at, end)
+        for each in made:
+            assert each["first"] == seen
+            assert 0 < each["next"] - seen <= size
+            assert end["from_us"] <= each["from_us"] <= each["to_us"] <= end["to_us"]
+            seen = each["next"]
         at = end
-    assert [n for n, _ in seen] == list(range(count))
-    assert [t for _, t in seen] == sorted(t for _, t in seen)
+    assert seen == count
 
 
 def test_the_rate_paces_and_a_batch_waits_for_max_ms() -> None:
-    source = reader(rate=200, max_events=1000, max_ms=100)
-    at = source.initialOffset()
+    source = planner(rate=200, max_events=1000, max_ms=100)
     began = time.time()
-    end = source.latestOffset(at, ReadMaxRows(4000))
+    end = moved(source, source.initial())
     waited = time.time() - began
     assert waited >= 0.1
     assert 1 <= end["n"] <= 200 * (waited + 0.05)
 
 
 def test_a_full_batch_does_not_wait() -> None:
-    source = reader(rate=1000, max_events=5, max_ms=60_000)
+    source = planner(rate=1000, max_events=5, max_ms=60_000)
     began = time.time()
-    end = source.latestOffset(source.initialOffset(), ReadMaxRows(20))
-    assert end["n"] >= 5
+    assert moved(source, source.initial())["n"] >= 5
     assert time.time() - began < 5
 
 
 def test_an_idle_poll_ends_soon_so_that_stopping_need_not_wait() -> None:
-    source = reader(rate=0.01)
-    at = source.initialOffset()
+    source = planner(rate=0.01)
     began = time.time()
-    assert source.latestOffset(at, ReadAllAvailable()) == at
+    assert source.latest(source.initial()) is None
     assert time.time() - began < 5
 
 
 def test_a_finite_source_that_waits_is_not_taken_for_its_end() -> None:
-    source = reader(rate=0.01, count=5)
-    at = source.initialOffset()
-    end = source.latestOffset(at, ReadMaxRows(5))
+    source = planner(rate=0.01, count=5)
+    at = source.initial()
+    end = moved(source, at)
     assert end != at
     assert end["n"] == 0
     assert source.partitions(at, end) == []
 
 
 def test_a_pause_makes_no_burst() -> None:
-    source = reader(rate=100, max_events=1000, max_ms=10)
+    source = planner(rate=100, max_events=1000, max_ms=10)
     hours_ago = int((time.time() - 7200) * 1e6)
-    start = {"n": 500, "from_us": hours_ago, "to_us": hours_ago}
-    end = source.latestOffset(start, ReadMaxRows(4000))
+    end = moved(source, {"n": 500, "from_us": hours_ago, "to_us": hours_ago})
     assert end["n"] < 600
     assert end["from_us"] > hours_ago
+
+
+@settings(deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**40), st.integers(1, 5000), st.integers(0, 10**9))
+def test_tasks_make_the_events_of_their_batch(spark: SparkSession, first: int, count: int, span: int) -> None:
+    from_us = 1_767_225_600_000_000
+    TABLES["counted"] = lambda reading: [reading["slice"]]
+    made = {"first": first, "next": first + count, "from_us": from_us, "to_us": from_us + span}
+    given_ = options(spark, {"kind": "counted", "slice": made})
+    events = spark.read.format(FORMAT).options(**given_).schema(EVENTS).load()
+    found = events.selectExpr("time", "seq", "unix_micros(time) AS us").collect()
+    assert [row.seq for row in found] == list(range(first, first + count))
+    assert [row.us for row in found] == [from_us + span * i // count for i in range(count)]
 
 
 def test_rows_are_made_from_the_template(spark: SparkSession, tmp_path: Path) -> None:

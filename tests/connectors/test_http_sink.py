@@ -123,6 +123,15 @@ def test_columns_in_the_url_and_in_headers(spark: SparkSession, server: Server, 
     assert not any("abc" in letter["reason"] for letter in found)
 
 
+def test_beside_another_sink(spark: SparkSession, server: Server, tmp_path: Path) -> None:
+    """Several sinks read a frame that Spark has cached, and one alone a table."""
+    sinks = [{"type": "http", "url": server.url, "body": "array"}, {"type": "drop"}]
+    raw = pipeline(source={"type": "generate", "count": 10}, sinks=sinks)
+    state = run(spark, raw, tmp_path / "c", site=Streams(tmp_path).site())
+    assert state.outcome == "completed", state.error
+    assert [event["seq"] for each in server.asked for event in each.json()] == list(range(10))
+
+
 def test_a_value_column_is_the_body(spark: SparkSession, server: Server, tmp_path: Path) -> None:
     source = lines(tmp_path, "value STRING, kind STRING", {"value": "plain text", "kind": "text/plain"})
     sink = {"type": "http", "url": server.url, "headers": {"Content-Type": "{kind}"}}

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from penstock.engine.plan.python_steps import regrouped
+from penstock.engine.plan.python_steps import Limits, gathered, regrouped
 from penstock.frames.hidden import EVENT
 from penstock.frames.streams.batches import Batch
 from penstock.frames.streams.reader import TASK_BYTES, grouped
@@ -215,3 +215,19 @@ def test_batches_begin_at_their_offsets_however_events_were_handed_over(
     known = [number.pop() for number in numbers if number]
     assert not any(numbers), "a batch has events of one batch only"
     assert known == sorted(set(known)), "and all of them"
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 50), max_size=20), max_size=8), st.integers(1, 15), st.integers(1, 400)
+)
+def test_batches_of_a_source_without_offsets_are_as_large_as_the_limits(
+    chunks: list[list[int]], events: int, size: int
+) -> None:
+    handed = [pa.record_batch({"text": pa.array(["x" * n for n in chunk], pa.string())}) for chunk in chunks]
+    found = list(gathered(handed, Limits(events, size)))
+    assert [t for batch in found for t in batch.column("text").to_pylist()] == [
+        "x" * n for chunk in chunks for n in chunk
+    ]
+    assert all(1 <= batch.num_rows <= events for batch in found)
+    if sum(batch.nbytes for batch in handed) <= size:
+        assert [batch.num_rows for batch in found[:-1]] == [events] * (len(found) - 1)

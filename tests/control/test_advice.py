@@ -141,6 +141,8 @@ def all_advice() -> list[Attention]:
         told += found(flow(**own, status="failed", error=ERROR), flow(phase="backing_off", error=ERROR))
         told += found(flow(**own, reconnecting=True, error=ERROR))
         told += found(flow(**own, phase="waiting", waits_for=NO_MATCH))
+        told += found(flow(**own, phase="stalled", failed_attempts=3, lag_events=9, error=ERROR))
+        told += found(flow(**own, phase="stalled", stalled_since=AT, lag_events=9, lag_growing=True))
         for status in ("active", "paused", "stopped", "completed", "failed"):
             told += found(flow(**own, status=status, sinks=tuple(SINKS)))
         for status in ("paused", "stopped"):
@@ -181,9 +183,9 @@ def test_every_rule_says_what_can_be_done() -> None:
     codes = {"failed", "backing_off", "sink_behind", "sink_failing", "paused_with_error", "invalid"}
     codes |= {"lag_growing", "dead_letters", "worker_gone", "stream_dropping", "lost_restart", "backpressure"}
     codes |= {"transaction_unended", "latency_missed", "source_unreachable", "no_matching_worker"}
-    codes.add("worker_stuck")
+    codes |= {"worker_stuck", "stalled"}
     assert {each.code for each in told} == codes | {"stream_full", "disk_low", "no_worker"}
-    assert len(RULES) == 18, "a new rule is asked here too"
+    assert len(RULES) == 19, "a new rule is asked here too"
     for each in told:
         for quoted in QUOTED.findall(each.advice):
             if quoted.startswith("penstock "):

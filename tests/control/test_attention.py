@@ -129,8 +129,9 @@ def test_a_source_that_lost_its_system() -> None:
 
 
 def test_a_flow_that_is_tried_again() -> None:
-    told = only(flow(phase="backing_off", error=ERROR))
+    told = only(flow(phase="backing_off", failed_attempts=1, error=ERROR))
     assert (told.severity, told.code) == ("warning", "backing_off")
+    assert only(flow(phase="starting", failed_attempts=1, error=ERROR)).code == "backing_off"
     assert "the lake is frozen" in told.message
     assert "automatically" in told.advice
 

@@ -36,19 +36,23 @@ def test_all_of_it_is_there_at_once(bare: Service) -> None:
     assert {(change.kind, change.id) for change in added} == {
         ("Pipeline", "demo_broken"),
         ("Pipeline", "demo_orders"),
+        ("Pipeline", "demo_page_views"),
         ("Pipeline", "demo_visits"),
         ("Source", "demo_clicks"),
+        ("Source", "demo_visitors"),
         ("Stream", "demo_clicks"),
+        ("Stream", "demo_page_views"),
         ("Stream", "demo_slow_clicks"),
         ("Task", "demo_slow_clicks"),
     }
     assert bare.registry.statuses()["Pipeline"] == {
         "demo broken": "paused",
         "demo orders": "active",
+        "demo page views": "active",
         "demo visits": "active",
     }
     assert bare.streams.log("demo_clicks").bounds().next == 0
-    assert len(unassigned(bare.flows)) == 3, "they wait for a worker"
+    assert len(unassigned(bare.flows)) == 5, "they wait for a worker"
 
 
 def test_what_is_there_stays_as_it_is(bare: Service) -> None:

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import math
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.control.monitor import history as module
-from penstock.control.monitor.history import MINUTE_MS, STEP_MS, History, Ring
+from penstock.control.monitor.history import MINUTE_MS, SAVED_MS, STEP_MS, History, Ring
+from penstock.control.monitor.history_file import HistoryFile
 
 T0 = 1_700_000_040_000
 """The beginning of a minute."""
@@ -116,3 +120,58 @@ def test_a_ring_tells_what_a_plain_list_would(
         assert numbers == [values.get(name) for _, values in expected]
         assert not any(number is not None and math.isnan(number) for number in numbers)
     assert {name for _, values in expected for name in values} <= set(found.series)
+
+
+def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
+    first = History(HistoryFile(tmp_path))
+    for i in range(90):  # three minutes
+        first.add(T0 + i * STEP_MS, {"a": {"n": i // 10, "m": None}, "gone": {"n": 1}})
+        first.save(T0 + i * STEP_MS)
+    first.add(T0 + 90 * STEP_MS, {"a": {"n": 9, "m": None}})
+    first.save()
+    again = History(HistoryFile(tmp_path))
+    assert again.read("a", 15) == first.read("a", 15)
+    assert again.read("gone", 15).series == {}, "a document that was deleted"
+    again.add(T0 + 120 * STEP_MS, {"a": {"n": 7}})
+    found = again.read("a", 15)
+    assert found.at[:2] == [T0, T0 + STEP_MS]
+    assert found.series["n"][-2:] == [None, 7], "nothing is known of the time between"
+
+
+def test_a_kill_loses_the_last_seconds_only(tmp_path: Path) -> None:
+    history = History(HistoryFile(tmp_path))
+    for i in range(21):
+        history.add(T0 + i * STEP_MS, {"a": {"n": i}})
+        history.save(T0 + i * STEP_MS)
+    kept = History(HistoryFile(tmp_path)).read("a", 15).at
+    assert T0 + 20 * STEP_MS - kept[-1] <= SAVED_MS
+
+
+def test_the_file_keeps_no_more_than_memory(tmp_path: Path) -> None:
+    history = History(HistoryFile(tmp_path))
+    for i in range(1000):
+        history.add(T0 + i * STEP_MS, {"a": {"n": i}, "still": {"n": 1}})
+    history.save()
+    with closing(sqlite3.connect(tmp_path / "history.sqlite")) as db:
+        query = "SELECT COUNT(*) FROM rows WHERE step = ? AND key = ?"
+        assert db.execute(query, (STEP_MS, "a")).fetchone() == (450,)
+        assert db.execute(query, (STEP_MS, "still")).fetchone() == (1,)
+        assert db.execute("SELECT COUNT(*) FROM moments WHERE step = ?", (STEP_MS,)).fetchone() == (450,)
+    assert len(History(HistoryFile(tmp_path)).read("still", 15).at) == 450
+
+
+def test_a_damaged_file_costs_only_the_past(tmp_path: Path) -> None:
+    (tmp_path / "history.sqlite").write_bytes(b"no database" * 100)
+    history = History(HistoryFile(tmp_path))
+    history.add(T0, {"a": {"n": 1}})
+    history.save()
+    assert history.read("a", 15).series == {"n": [1]}
+
+
+def test_a_time_range_has_the_finest_resolution_that_covers_it() -> None:
+    history = fed(60)
+    begin, end = T0 + 50 * MINUTE_MS, T0 + 51 * MINUTE_MS
+    fine = history.between("a", begin, end)
+    assert (fine.step_ms, fine.at[0], fine.at[-1]) == (STEP_MS, begin, end)
+    coarse = history.between("a", T0 + 10 * MINUTE_MS, T0 + 12 * MINUTE_MS)
+    assert (coarse.step_ms, len(coarse.at)) == (MINUTE_MS, 3)

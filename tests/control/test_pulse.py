@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,11 +12,10 @@ import pytest
 
 from penstock.control.documents.service import Service
 from penstock.control.fleet.assignments import Report
-from penstock.control.fleet.progress import flow_directory, flow_name
+from penstock.control.fleet.progress import flow_name
 from penstock.control.monitor import stream_sampling
 from penstock.control.monitor.pulse import TOTALS, Pulse
 from penstock.control.monitor.snapshot import FlowPulse, StreamPulse
-from penstock.engine.delivery.ledger import Ledger
 from penstock.streams.storage import Cursor
 from tests.api.kit import open_service
 from tests.control.registry.kit import document, stream
@@ -179,7 +177,7 @@ def test_what_is_lost_is_counted_and_told(orders: Stage) -> None:
     (told,) = orders.pulse.latest().attention
     assert (told.code, told.key) == ("stream_dropping", "Stream/raw")
     assert "2 events" in told.message
-    assert "drop:timeout" in orders.pulse.read("Stream/raw", 15).series
+    assert "drop:timeout" in orders.pulse.history.read("Stream/raw", 15).series
 
 
 def test_a_stream_that_a_worker_waits_for(orders: Stage) -> None:
@@ -190,15 +188,10 @@ def test_a_stream_that_a_worker_waits_for(orders: Stage) -> None:
 
 
 def test_sinks_that_are_behind(orders: Stage) -> None:
-    record = orders.service.registry.get("Pipeline", "orders")
-    directory = flow_directory(orders.service.settings, record)
-    Ledger(directory).close()
-    with sqlite3.connect(directory / "ledger.db") as db:
-        db.execute("INSERT INTO sinks (sink, state, failures) VALUES ('lake', 'catching_up', 3)")
-    db.close()
-    orders.report("orders", phase="starting")
+    sinks = {"drop": counts(10), "lake": {**counts(10), "state": "catching_up"}}
+    orders.report("orders", phase="starting", sinks=sinks)
     assert [sink.state for sink in orders.flow().sinks] == ["in_sync", "behind"]  # it does not run yet
-    orders.report("orders")
+    orders.report("orders", sinks=sinks)
     assert [sink.state for sink in orders.flow().sinks] == ["in_sync", "catching_up"]
     assert [each.code for each in orders.pulse.latest().attention] == ["sink_behind"]
 
@@ -226,7 +219,10 @@ def test_only_what_changed_is_told_to_those_who_follow(orders: Stage) -> None:
 
 def test_history_is_there_when_somebody_asks(orders: Stage) -> None:
     orders.pulse.look()
-    flow, all_together = orders.pulse.read("Pipeline/orders", 15), orders.pulse.read(TOTALS, 15)
+    flow, all_together = (
+        orders.pulse.history.read("Pipeline/orders", 15),
+        orders.pulse.history.read(TOTALS, 15),
+    )
     assert {"in_rate", "out_rate", "batch_ms", "latency_ms", "lag_events", "lag_ms", "dead_letters"} < set(
         flow.series
     )
@@ -240,7 +236,7 @@ def test_history_is_there_when_somebody_asks(orders: Stage) -> None:
     }
     assert flow.at == all_together.at
     assert {"in_rate", "bytes", "segments", "events", "lag_events", "dropped"} <= set(
-        orders.pulse.read("Stream/raw", 15).series
+        orders.pulse.history.read("Stream/raw", 15).series
     )
 
 
@@ -252,7 +248,7 @@ def test_a_namesake_has_another_past(orders: Stage) -> None:
     orders.report("orders", input_events=5)
     assert orders.flow().input_events == 5
     assert orders.pulse.latest().attention == []
-    assert set(orders.pulse.read("Pipeline/orders", 15).series) <= {
+    assert set(orders.pulse.history.read("Pipeline/orders", 15).series) <= {
         *("in_rate", "out_rate", "batch_ms", "latency_ms", "lag_events", "lag_ms", "dead_letters"),
         "sink:drop",
     }

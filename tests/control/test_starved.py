@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from penstock.control.fleet.lifecycle import Keeper
 from penstock.engine.delivery.attempts import Attempts
@@ -86,7 +88,10 @@ def test_a_process_that_really_comes_too_late(
     late.write_text(LATE.format(flag=flag, python=spark.sparkContext.pythonExec))
     late.chmod(0o755)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(late))
-    raw = pipeline(restart={"max_attempts": 1, "backoff_ms": 1})
+    table = str(tmp_path / "table")
+    write_deltalake(table, pa.table({"id": [1]}))
+    source = {"type": "delta", "path": table, "schema": "id BIGINT", "finite": True}
+    raw = pipeline(source=source, restart={"max_attempts": 1, "backoff_ms": 1})
     kept = Keeper("test", lambda: flow_of(raw), spark, lambda _: str(tmp_path / "checkpoint"))
     kept.start()
     kept.join(240)

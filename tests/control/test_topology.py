@@ -126,6 +126,16 @@ def test_what_is_pushed_is_held_in_a_stream(service: Service) -> None:
     assert pushed == Edge("Source/web", "Stream/landing", flow="Stream/landing")  # no flow moves these
 
 
+def test_events_sent_to_a_stream_are_counted_by_it_only_if_it_has_one_producer(service: Service) -> None:
+    save(service, "Stream", "raw")
+    save(service, "Source", "sent", None, type="http", stream="raw")
+    (alone,) = topology_of(service).edges
+    assert (alone.begin, alone.end, alone.flow) == ("Source/sent", "Stream/raw", "Stream/raw")
+    save(service, "Source", "made", type="generate", stream="raw")
+    flows = {edge.begin: edge.flow for edge in topology_of(service).edges}
+    assert flows == {"Source/sent": "", "Source/made": "Source/made"}
+
+
 def test_streams_of_their_own_appear_with_their_first_event(service: Service) -> None:
     save(service, "Stream", "raw", schema="id BIGINT")
     save(service, "Pipeline", "raw", source={"type": "stream", "stream": "raw"}, sinks=[])

@@ -381,6 +381,8 @@ def test_what_the_server_shows_of_a_flow_elsewhere_comes_from_its_worker(api: Ap
     remote = control(api, far)
     remote.flows.join("ghost", 1, "http://127.0.0.1:1", "t", 60.0, {}, home=remote.home)
     assert assign(service.flows, record.uid, "ghost")
+    counted = {"out": {"state": "failing", "events": 0, "batches": 0, "failures": 1}}
+    remote.flows.report("ghost", [Report(record.uid, 1, 1, "running", ops={"sinks": counted})])
     service.flows.leave("ghost")
     for what in ("logs", "sinks", "dead-letters"):
         assert api.client.get(f"/pipelines/p/{what}").json()["code"] == "worker_away"
@@ -405,9 +407,7 @@ def test_what_the_server_shows_of_a_flow_elsewhere_comes_from_its_worker(api: Ap
         log.info("more")
         assert [line.message for line in reader.look()] == ["more"], "each line once"
         (pulse,) = Pulse(service).look().look.flows.values()
-        assert [sink.state for sink in pulse.sinks] == [None], (
-            "what the server has not read, it does not claim"
-        )
+        assert [sink.state for sink in pulse.sinks] == ["failing"], "as its last worker has reported it"
     assert not flow_directory(service.settings, record).exists(), "nothing of it is on the server's disk"
 
 

@@ -153,7 +153,7 @@ def test_no_flow_begins_to_start_while_a_document_is_judged(
 ) -> None:
     asked: list[tuple[Turn, bool]] = []
 
-    def analyse(worker: Worker, _: object) -> list[Any]:
+    def analyse(worker: Worker, *_: object) -> list[Any]:
         turn = worker.turns.ask()
         asked.append((turn, turn.begun))
         return []

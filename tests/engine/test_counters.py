@@ -16,7 +16,8 @@ def test_the_rate_is_over_seconds_not_over_a_batch(monkeypatch: pytest.MonkeyPat
         now = 100.0 + second
         if second % 5 == 0:
             source = {"numInputRows": 25, "inputRowsPerSecond": 5.0, "processedRowsPerSecond": 41.6}
-            counters.progressed({"batchId": second, "durationMs": {"addBatch": 600}, "sources": [source]})
+            progress = {"batchId": second, "timestamp": "2026-01-01T00:00:00.000Z", "sources": [source]}
+            counters.progressed({**progress, "durationMs": {"addBatch": 600}})
         seen.append(counters.snapshot()["events_per_second"])
     assert all(2.5 <= rate <= 7.5 for rate in seen[10:])
     for second in range(30, 45):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.control.fleet.lifecycle import Keeper
 from penstock.specs.policies import CommitPolicy
 from tests.engine.faults import SCHEMA, Faulty, from_stream, numbers, wait_for
 from tests.flows import Streams, running
@@ -15,6 +16,10 @@ from tests.flows import Streams, running
 pytestmark = pytest.mark.slow
 
 BEST_EFFORT = {"required": False, "retries": 0, "backoff_ms": 50}
+
+
+def sink_states(kept: Keeper) -> dict[str, str]:
+    return {sink: counts["state"] for sink, counts in kept.state.ops.get("sinks", {}).items()}
 
 
 @pytest.fixture
@@ -35,6 +40,7 @@ def test_a_sink_that_fails_is_caught_up_from_the_stream(
         wait_for("the others", lambda: len(flow.ids("lake")) == 50)
         wait_for("gaps", lambda: sum(gap.batches for gap in flow.standing("mirror").gaps) == 4)
         behind = flow.standing("mirror")
+        wait_for("a report", lambda: sink_states(kept) == {"lake": "in_sync", "mirror": "behind"})
         assert kept.catch_up("mirror")
         wait_for("catching up", lambda: len(flow.ids("mirror")) == 50)
         wait_for("rest", lambda: flow.standing("mirror").state == "in_sync")
@@ -48,7 +54,7 @@ def test_a_sink_that_fails_is_caught_up_from_the_stream(
     assert flow.batches("mirror") == flow.batches("lake") == list(range(6))
     assert (flow.standing("mirror").cursor, flow.standing("mirror").gaps) == (60, ())
     mirror = kept.state.ops["sinks"]["mirror"]
-    assert (mirror["events"], mirror["failures"]) == (60, 1)
+    assert (mirror["state"], mirror["events"], mirror["failures"]) == ("in_sync", 60, 1)
     assert mirror["missed_batches"] >= 4  # on a busy machine also one for which it was merely slow
 
 
@@ -76,8 +82,9 @@ def test_what_was_missed_survives_a_restart(spark: SparkSession, streams: Stream
         wait_for("the others", lambda: len(flow.ids("lake")) == 30)
         wait_for("a gap", lambda: sum(gap.batches for gap in flow.standing("mirror").gaps) == 3)
     assert flow.standing("mirror").state == "behind"
-    with running(flow.keeper(spark)):
+    with running(kept := flow.keeper(spark)):
         wait_for("catching up", lambda: len(flow.ids("mirror")) == 30)
+    assert sink_states(kept) == {"lake": "in_sync", "mirror": "in_sync"}
     assert flow.ids("mirror") == list(range(30))
     assert flow.attempts("lake") == 3
 

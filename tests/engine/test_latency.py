@@ -35,7 +35,8 @@ def test_a_source_that_tells_no_time_has_the_duration_of_the_batch(
     for batch, ms in age.items():
         counters.aged(batch, ms)
     durations = {"addBatch": 30, "triggerExecution": 40}
-    counters.progressed({"batchId": 7, "numInputRows": 3, "durationMs": durations})
+    progress = {"batchId": 7, "timestamp": "2026-01-01T00:00:00.000Z", "numInputRows": 3}
+    counters.progressed({**progress, "durationMs": durations})
     assert counters.snapshot()["last_batch"]["latency_ms"] == latency
 
 

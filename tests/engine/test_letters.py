@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from penstock.engine.plan.python_steps import PythonStep, PythonSteps
+from penstock.engine.plan.python_steps import Limits, PythonStep, PythonSteps
 from penstock.errors import Retryable
 from penstock.frames.faults import Fault
 from penstock.frames.hidden import EVENT, NOTE
@@ -65,7 +65,12 @@ def ran(
     """What steps make of batches: the numbers that go on, and the notes."""
     steps = [PythonStep(f"s{i}", Step(work=work), SHAPE) for i, work in enumerate(works)]
     group = PythonSteps(
-        "pipeline:test", steps, pa.field(NOTE, NOTE_ARROW), policy=UNRESTRICTED, testing=False
+        "pipeline:test",
+        steps,
+        pa.field(NOTE, NOTE_ARROW),
+        limits=Limits(len(batches[0]), 2**24),
+        policy=UNRESTRICTED,
+        testing=False,
     )
     out, notes = [], []
     for batch in group(map(numbers, batches)):

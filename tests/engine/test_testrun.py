@@ -341,3 +341,12 @@ def test_a_field_that_no_column_takes_is_warned_of(spark: SparkSession) -> None:
     result = tried(spark, pipeline(source=ORDERS), [{"id": 1, "amuont": 2}])
     (warning,) = result.warnings
     assert (warning.path, warning.hint) == ("events[0]", "did you mean 'amount'?")
+
+
+def test_structs_that_are_null_and_have_fields_that_are_not(spark: SparkSession) -> None:
+    source = {**ORDERS, "schema": "id BIGINT, who STRUCT<name: STRING NOT NULL>"}
+    query = "SELECT id, who, named_struct('n', id) AS made FROM input"
+    steps = [{"id": "both", "type": "sql", "query": query}]
+    samples = [{"id": 1, "who": None}, {"id": 2, "who": {"name": "Ada"}}]
+    (both,) = tried(spark, pipeline(source=source, processors=steps), samples).steps
+    assert [event["who"] for event in plain(both.output)] == [None, {"name": "Ada"}]

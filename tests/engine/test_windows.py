@@ -259,3 +259,22 @@ def values(log: Log) -> list[bytes]:
     """The raw events of a stream."""
     chunks = [chunk.batch for chunk in log.read(log.bounds().first)]
     return [value for batch in chunks if batch is not None for value in batch.column("value").to_pylist()]
+
+
+def test_a_script_gets_each_window_whole_whatever_the_source_and_the_size_of_batches(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    row = {"id": "seq", "at": "timestamp_millis(1767225600000 + seq * 1000)"}
+    whole = "function processBatch(events) { return [{n: events.length}] }"
+    document = pipeline(
+        source={"type": "generate", "count": 100, "row": row},
+        batch={"max_events": 10},
+        processors=[
+            count(size="25s", aggregates=None, emit="events"),
+            {"type": "javascript", "inline": whole, "schema": "n BIGINT"},
+        ],
+        sinks=[{"type": "file", "path": str(tmp_path / "out"), "format": "json"}],
+    )
+    state = run(spark, document, tmp_path / "ck")
+    assert (state.outcome, state.error) == ("completed", None)
+    assert json_rows(tmp_path / "out") == [{"n": 25}] * 4

@@ -209,3 +209,11 @@ def test_the_place_of_a_problem_is_that_in_the_document(policy: Policy) -> None:
         ("address_not_allowed", "spec.processors[0].url"),
         ("path_not_allowed", "spec.sinks[1].path"),
     ]
+
+
+def test_a_text_with_a_dollar_is_judged_once_its_variables_are_known(policy: Policy) -> None:
+    """`$${x}` and values of secrets leave such texts in a document that was resolved."""
+    sink = {"type": "sql", "url": "postgresql://me:${x}@169.254.169.254/db", "table": "t"}
+    spec = PipelineSpec.model_validate({"source": {"type": "generate"}, "sinks": [sink]})
+    assert not list(policy.problems(spec, "spec", variables=True))
+    assert [each.code for each in policy.problems(spec, "spec")] == ["address_not_allowed"]

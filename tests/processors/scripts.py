@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.plan.python_steps import PythonStep, PythonSteps
+from penstock.engine.plan.python_steps import Limits, PythonStep, PythonSteps
 from penstock.errors import Invalid, Problem
 from penstock.frames.columns import as_arrow, as_struct
 from penstock.frames.hidden import EVENT, NOTE
@@ -36,6 +36,7 @@ NOTE_FIELD = pa.field(
         ]
     ),
 )
+LIMITS = Limits(10_000, 2**24)
 SINKS = ("lake", "audit")
 
 
@@ -71,7 +72,9 @@ class Script:
         processor = JavascriptProcessor.model_validate(spec)
         made = processor.output(as_struct(self.given), Stage("step", NO_STREAMS, Batch(), sinks=SINKS))
         step = PythonStep("step", processor, as_arrow(made).append(EVENT_FIELD))
-        steps = PythonSteps("pipeline:test", [step], NOTE_FIELD, policy=UNRESTRICTED, testing=False)
+        steps = PythonSteps(
+            "pipeline:test", [step], NOTE_FIELD, limits=LIMITS, policy=UNRESTRICTED, testing=False
+        )
         self.steps: PythonSteps = pickle.loads(pickle.dumps(steps))
 
     def __call__(self, *rows: dict[str, Any], **events: list[Any]) -> Ran:

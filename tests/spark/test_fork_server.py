@@ -88,10 +88,10 @@ def test_nothing_that_is_preloaded_starts_threads_that_a_fork_would_lose(
     assert names - {"jemalloc_bg_thd"} == {"python"}  # jemalloc starts its own again after a fork
 
 
-def test_what_spark_reads_flows_through_is_preloaded() -> None:
-    from penstock.connectors.generate_reader import GenerateDataSource
+def test_what_spark_runs_steps_in_is_preloaded() -> None:
+    from penstock.engine.plan.python_steps import PythonSteps
 
-    assert GenerateDataSource.__module__ in PRELOADED
+    assert PythonSteps.__module__ in PRELOADED
 
 
 @pytest.mark.parametrize("variables", [{}, {SERVER: "/nonexistent/socket"}], ids=["no server", "gone"])

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.errors import Invalid
 from penstock.specs.names import NAME, NAME_PATTERN, derive_id, name_fault
+from penstock.specs.validation import parse
 
 VECTORS = json.loads((Path(__file__).parent / "ids.json").read_text())
 """Names and ids that the web app tests too."""
@@ -45,7 +47,7 @@ def test_every_valid_name_has_a_valid_id(name: str) -> None:
     ("name", "fault"),
     [
         ("注" * 128, "longer than 128"),
-        ("\u0627", "Latin letters"),
+        ("\u0627", "no id can be derived"),
         ("a/ä", "a name must have"),
         ("ä.", "a name must have"),
         ("ä\u202eb", "a name must have"),
@@ -55,4 +57,21 @@ def test_every_valid_name_has_a_valid_id(name: str) -> None:
 def test_names_without_an_id_are_refused(name: str, fault: str) -> None:
     found = name_fault(name)
     assert found is not None
-    assert fault in found
+    assert fault in found.message
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "hint"),
+    [
+        ("\u0627", "no_id", "add Latin letters or digits; the id is made of them"),
+        ("注" * 128, "id_too_long", "shorten the name"),
+        ("orders 🚀", "invalid_name", "remove '🚀'"),
+        ("a/b", "invalid_name", "remove '/'"),
+        ("", "invalid_name", "change its length, its first or its last character"),
+    ],
+)
+def test_a_document_with_such_a_name_has_a_code_a_path_and_a_hint(name: str, code: str, hint: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        parse({"kind": "Stream", "metadata": {"name": name}, "spec": {}})
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.path, problem.hint) == (code, "metadata.name", hint)

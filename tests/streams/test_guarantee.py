@@ -109,7 +109,7 @@ def check(root: Path, combination: dict[str, Any], reader: str) -> None:
     assert [promise.waits, promise.drops_new, promise.timeout].count(True) == 1
     with opened(directory) as log:
         if reader == "registered":
-            log.storage.expect("r")
+            log.storage.expect(["r"])
         elif reader != "none":
             log.move_cursor(Cursor("r", 0))
         kept, refused = fill(log, reader)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Locator, Page, TimeoutError, expect
 
 from tests.web.kit import goto, show_as
@@ -55,6 +57,16 @@ def rename(page: Page, id: str) -> None:
     field = page.get_by_role("textbox", name="ID", exact=True)
     field.fill(id)
     field.press("Enter")
+
+
+def save_new(page: Page, id: str, name: str | None = None) -> None:
+    """Save a new document. Its name is asked for, and its id is shown."""
+    page.get_by_role("button", name="Save", exact=True).click()
+    dialog = page.get_by_role("dialog", name=re.compile("^Save (pipeline|task)$"))
+    if name is not None:
+        dialog.get_by_role("textbox", name="Name").fill(name)
+    expect(dialog).to_contain_text(f"ID: {id} (can't be changed later)")
+    dialog.get_by_role("button", name="Save").click()
 
 
 def show(page: Page, mode: str) -> None:

@@ -1,6 +1,6 @@
 """Takes the pictures of the docs again: python -m tests.web.screens
 
-With a directory it takes every screen, large and small, light and dark, for somebody to look at. A real
+With a directory it takes every screen, in three sizes, light and dark, for somebody to look at. A real
 Penstock runs a small shop (shop.yaml) meanwhile.
 """
 
@@ -23,6 +23,7 @@ IMAGES = ROOT / "docs" / "images"
 SHOP = Path(__file__).with_name("shop.yaml")
 SMALL = {"width": 390, "height": 844}
 LARGE = {"width": 1440, "height": 900}
+WIDE = {"width": 1920, "height": 1080}
 
 SCREENS = {
     "overview": "/",
@@ -32,12 +33,18 @@ SCREENS = {
     "stream-form": "/streams/new",
     "stream": "/streams/orders",
     "tail": "/streams/orders?tab=live",
+    "browse": "/streams/orders?tab=browse",
+    "console": "/sql",
+    "gallery": "/pipelines/new",
     "builder": "/pipelines/price_orders/edit?at=spec.processors[0].query",
     "pipeline": "/pipelines/price_orders",
     "dead-letters": "/pipelines/price_orders?tab=letters",
+    "batches": "/pipelines/price_orders?tab=batches",
     "story": "/pipelines/price_orders?tab=story&offset=49",
     "revisions": "/pipelines/price_orders?tab=revisions",
     "test": "/pipelines/price_orders?tab=test",
+    "send": "/sources/refunds?tab=send",
+    "logs": "/logs",
     "workers": "/workers",
     "settings": "/settings",
 }
@@ -56,7 +63,7 @@ def main(directory: Path | None = None) -> None:
         try:
             product.up()
             _open_shop(product)
-            for size, view in (("large", LARGE), ("small", SMALL)):
+            for size, view in (("large", LARGE), ("wide", WIDE), ("small", SMALL)):
                 for scheme in ("light", "dark"):
                     page = _page(browser, product, view, scheme)
                     for name, path in SCREENS.items():

@@ -9,8 +9,20 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.product import Product
-from tests.web.canvas import begin_with, choose, drag, open_sink, part, rename, show, text, write
-from tests.web.kit import Faults, axe, goto, heading
+from tests.web.canvas import (
+    begin_with,
+    choose,
+    drag,
+    fill,
+    open_sink,
+    part,
+    rename,
+    save_new,
+    show,
+    text,
+    write,
+)
+from tests.web.kit import WORKER_MS, Faults, axe, goto, heading
 
 pytestmark = pytest.mark.slow
 
@@ -48,10 +60,7 @@ def test_a_pipeline_is_built_on_the_canvas(page: Page, product: Product) -> None
     choose(page, "Add a step after the input", "filter")
     part(page, "step:0").press("Alt+ArrowRight")
     expect(part(page, "step:0")).to_have_accessible_name(re.compile("^Step sql"))
-    page.get_by_role("button", name="Settings", exact=True).last.click()
-    page.get_by_role("textbox", name="Name").fill("built on canvas")
-    expect(page.get_by_text("built_on_canvas")).to_be_visible()
-    page.get_by_role("button", name="Save", exact=True).click()
+    save_new(page, "built_on_canvas", "built on canvas")
     expect(page).to_have_url(re.compile("/ui/pipelines/built_on_canvas$"))
 
     saved = product.get("built_on_canvas")
@@ -124,13 +133,13 @@ def test_what_is_wrong_is_refused_in_place_and_can_be_kept_as_paused(
     faults.allow("status of 422")
     begin_with(page, ROUTED.replace("NAME", "half done").replace("amount > 1", "amuont > 1"))
     expect(part(page, "step:0")).to_have_accessible_name(re.compile("1 error"))
-    page.get_by_role("button", name="Save", exact=True).click()
+    save_new(page, "half_done")
     expect(page.get_by_role("alert").get_by_text("Not saved")).to_be_visible()
     part(page, "step:0").click()
     expect(page.get_by_text(re.compile("There is no column 'amuont'"))).to_be_visible()
     page.get_by_role("combobox", name="Status after saving").click()
     page.get_by_role("option", name="as paused").click()
-    page.get_by_role("button", name="Save", exact=True).click()
+    save_new(page, "half_done")
     expect(page).to_have_url(re.compile("/ui/pipelines/half_done$"))
     assert product.get("half_done")["status"] == "paused"
 
@@ -154,10 +163,63 @@ def test_a_task_is_built_on_a_small_screen(page: Page, product: Product) -> None
     expect(page.get_by_role("status").get_by_text("No problems found. Ready to run.")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     axe(page)
-    page.get_by_role("button", name="Save", exact=True).click()
+    save_new(page, "new_task")
     expect(page).to_have_url(re.compile("/ui/tasks/new_task$"))
     spec = product.client.get("/tasks/new_task").json()["spec"]
     assert (spec["input"], spec["outputs"]) == ("small_in", [{"stream": "small_out"}])
+
+
+def test_a_template_takes_events_over_http_and_shows_them_on_its_edges(page: Page, product: Product) -> None:
+    goto(page, "/pipelines/new")
+    page.get_by_role("button", name=re.compile("^HTTP → stream")).click()
+    needs = page.get_by_role("dialog", name="HTTP → stream")
+    expect(needs).to_contain_text("stream paid_orders (will be created)")
+    needs.get_by_role("button", name="Create and open").click()
+    part(page, "source").click()
+    form = page.get_by_role("complementary", name="Form")
+    expect(form.get_by_label("curl command", exact=True)).to_contain_text("/ingest/orders -H 'Content-Type")
+    save_new(page, "orders_in")
+    expect(page).to_have_url(re.compile("/ui/pipelines/orders_in$"), timeout=WORKER_MS)
+
+    goto(page, "/pipelines/orders_in/edit?at=spec.source.path")
+    form.get_by_role("tab", name="Send").click()
+    form.get_by_role("button", name="Insert samples").click()
+    axe(page)
+    form.get_by_role("button", name="Send", exact=True).click()
+    expect(form.get_by_role("status")).to_contain_text("Acknowledged 3 events")
+    after = page.get_by_role("button", name=re.compile("^Events after source: "))
+    expect(after).to_have_accessible_name(re.compile(r"^Events after source: 3\b"), timeout=WORKER_MS)
+    after.click()
+    events = page.get_by_role("region", name="Events after source")
+    events.get_by_role("button", name="Run on the last 20 events of orders_in.in").click()
+    expect(events.get_by_role("table")).to_contain_text("customer 3", timeout=WORKER_MS)
+    axe(page)
+    events.get_by_role("button", name="Open the test panel").click()
+    to_sink = page.get_by_role("button", name=re.compile("^Events after slim to orders: "))
+    expect(to_sink).to_have_accessible_name(re.compile("^Events after slim to orders: 2 events"))
+
+    # The form beside the canvas and the tests below it fit the window of a laptop.
+    expect(page.get_by_role("region", name="Test")).to_be_in_viewport(ratio=1)
+    expect(form).to_be_in_viewport(ratio=1)
+    assert page.evaluate("document.documentElement.scrollHeight") == 900
+    product.client.post("/pipelines/orders_in/stop")
+
+
+def test_a_stream_is_created_where_it_is_named(page: Page, product: Product) -> None:
+    begin_with(page, ROUTED.replace("NAME", "naming"))
+    open_sink(page, "sink:1")
+    page.get_by_role("combobox", name="Type").click()
+    page.get_by_role("option", name="stream", exact=True).click()
+    fill(page, "spec.sinks[1].stream", "Новые заказы")
+    page.get_by_role("button", name="Create stream Новые заказы").click()
+    dialog = page.get_by_role("dialog", name="New stream")
+    expect(dialog).to_contain_text("ID: novye_zakazy (can't be changed later)")
+    expect(dialog.get_by_label("Schema")).to_have_value("id bigint, amount double")
+    axe(page)
+    dialog.get_by_role("button", name="Create").click()
+    expect(page.locator('[data-path="spec.sinks[1].stream"] input').first).to_have_value("novye_zakazy")
+    expect(page.get_by_role("status").get_by_text("No problems found. Ready to run.")).to_be_visible()
+    assert product.client.get("/streams/novye_zakazy").json()["spec"]["schema"] == "id bigint, amount double"
 
 
 def create(product: Product, name: str) -> None:

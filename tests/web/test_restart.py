@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -85,11 +86,30 @@ def test_a_page_shows_the_start_and_then_the_demo_runs(browser: Browser, built: 
         assert (broken["status"], broken["revision"]) == ("paused", 1)
         assert "amuont" in broken["error"]["message"]
         assert product.get("demo_visits")["revision"] == 1, "its schema is declared, so none was inferred"
-        slow = product.client.get("/tasks/demo_slow_clicks").json()
-        assert slow["status"] == "active"
+        for stream in ("demo_slow_clicks", "demo_page_views"):
+            wait_for(f"events in {stream}", lambda: stats(product, stream)["events"])  # noqa: B023
+        wait_for("letters", lambda: stats(product, "demo_orders.dead")["events"] == 10)
+
+        page.goto(f"{url}/ui/")
+        page.get_by_role("button", name="Take the tour").click()
+        tour = page.get_by_role("region", name="Tour")
+        for step in range(1, 5):
+            expect(tour).to_contain_text(f"Step {step} of 5")
+            tour.get_by_role("button", name="Next").click()
+            if step == 2:
+                expect(page.get_by_role("row").filter(has_text="CAST").first).to_be_visible()
+            axe(page)
+        expect(page.get_by_role("button", name=re.compile("^CSV → Parquet"))).to_be_visible()
+        tour.get_by_role("button", name="Done").click()
+        expect(tour).to_have_count(0)
     finally:
         page.close()
         product.close()
+
+
+def stats(product: Product, stream: str) -> dict[str, Any]:
+    found = product.client.get(f"/streams/{stream}/stats")
+    return found.json() if found.status_code == 200 else {"events": 0}
 
 
 def test_a_page_says_why_no_worker_starts(browser: Browser, built: None, tmp_path: Path) -> None:

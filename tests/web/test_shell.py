@@ -16,6 +16,7 @@ SCREENS = {
     "Topology": "/topology",
     "Pipelines": "/pipelines",
     "Streams": "/streams",
+    "SQL console": "/sql",
     "Sources": "/sources",
     "Tasks": "/tasks",
     "Sinks": "/sinks",

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.cli.commands import wait_for
 from tests.product import Product
 from tests.web.kit import Faults, axe, goto, heading
 
@@ -22,6 +27,10 @@ def send(product: Product, id: str, *values: str) -> None:
     headers = {"Content-Type": "text/plain"}
     body = "\n".join(values)
     product.client.post(f"/streams/{id}/events", content=body, headers=headers).raise_for_status()
+
+
+def stats(product: Product, id: str) -> Any:
+    return product.client.get(f"/streams/{id}/stats").json()
 
 
 def test_events_are_seen_as_they_come_and_the_tail_can_rest(page: Page, product: Product) -> None:
@@ -68,6 +77,49 @@ def test_events_are_browsed_by_offset_and_time(page: Page, product: Product) -> 
     axe(page)
 
 
+def test_events_are_filtered_shown_in_columns_copied_and_downloaded(
+    page: Page, product: Product, faults: Faults
+) -> None:
+    id = stream(product, "filter me", "id BIGINT, customer STRING")
+    body = "\n".join(json.dumps({"id": n, "customer": "bob" if n % 10 else "ada"}) for n in range(100))
+    headers = {"Content-Type": "application/x-ndjson"}
+    product.client.post(f"/streams/{id}/events", content=body, headers=headers).raise_for_status()
+    goto(page, f"/streams/{id}?tab=browse")
+    page.get_by_role("button", name="Add condition").click()
+    page.get_by_role("combobox", name="Field").fill("customer")
+    page.get_by_label("Value").fill("ada")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.get_by_text("10 matches in 100 events.")).to_be_visible()
+    filter = page.get_by_role("textbox", name="Filter")
+    expect(filter).to_have_value("customer = 'ada'")
+    faults.allow("status of 422")
+    filter.fill("custmer = 'ada'")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("there is no field 'custmer' (line 1, column 1)")).to_be_visible()
+    filter.fill("customer = 'ada' AND id >= 50")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("5 matches in 100 events.")).to_be_visible()
+    page.get_by_role("combobox", name="Columns").click()
+    page.get_by_role("option", name="customer").click()
+    page.keyboard.press("Escape")
+    events = page.get_by_role("list", name="Events, oldest first")
+    expect(events.get_by_role("listitem").first).to_contain_text("customer")
+    axe(page)
+    events.get_by_role("button", name="90").click()
+    expect(events.get_by_role("button", name="Copy event")).to_be_visible()
+
+    found = {}
+    for name in ("JSON lines", "CSV"):
+        page.get_by_role("button", name="Download").click()
+        with page.expect_download() as download:
+            page.get_by_role("menuitem", name=name).click()
+        found[name] = Path(download.value.path()).read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in found["JSON lines"].splitlines()]
+    assert [line["columns"]["id"] for line in lines] == [50, 60, 70, 80, 90]
+    assert found["CSV"].splitlines()[0] == "offset,time,key,headers,customer"
+    assert len(found["CSV"].splitlines()) == 6
+
+
 def test_an_event_that_does_not_fit_is_refused_at_its_field(
     page: Page, product: Product, faults: Faults
 ) -> None:
@@ -102,6 +154,13 @@ def test_a_stream_tells_who_uses_it_and_how_far_they_are(page: Page, product: Pr
     axe(page)
     page.get_by_role("tab", name="Readers").click()
     expect(page.get_by_role("cell", name="pipeline reads_used_one")).to_be_visible()
+    wait_for("both events", lambda: stats(product, id)["readers"][0]["cursor"] == 2)
+    page.get_by_role("button", name="Move position").click()
+    move = page.get_by_role("dialog")
+    expect(move).to_contain_text("continues at offset 0 instead of 2. 2 events are read and delivered again")
+    axe(page)
+    move.get_by_role("button", name="Move position").click()
+    expect(page.get_by_text("The position of pipeline reads_used_one is now offset 0.")).to_be_visible()
     page.get_by_role("button", name="Replay").click()
     page.get_by_role("menuitem", name="pipeline reads used one").click()
     expect(page.get_by_role("dialog")).to_contain_text("Replay events through reads used one")

@@ -50,6 +50,7 @@ def test_events_are_seen_flowing_and_a_path_is_seen_at_a_glance(page: Page) -> N
     expect(node(page, "Pipeline/shop_intake")).to_contain_text(re.compile(r"[1-9]\d*(\.\d)?/s"))
     rates = page.locator('[data-state="well"]').filter(has_text=re.compile("/s"))
     expect(rates.first).to_be_visible()
+    expect(page.locator("[data-sparkline]").first).to_be_visible()
     axe(page)
 
     node(page, "Stream/shop_orders").hover()

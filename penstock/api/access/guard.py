@@ -15,10 +15,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from penstock.api.access.cookies import Credentials, credentials
+from penstock.api.access.refused import RefusedRequests
 from penstock.api.access.rules import Matched, Rules
 from penstock.api.errors import error_response
 from penstock.control.access.access import Access
 from penstock.control.access.callers import LOCAL_ADMIN, Caller
+from penstock.control.access.refusals import REFUSED
 from penstock.control.access.roles import PUBLIC, WORKER, permits
 from penstock.errors import Problem
 
@@ -53,6 +55,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, access: Access, rules: Rules) -> None:
         self.app, self._access, self._rules = app, access, rules
+        self._refused = RefusedRequests(access)
         self._threads = CapacityLimiter(THREADS)
         self._looked: float | None = None
         self._look: asyncio.Task[None] | None = None
@@ -77,6 +80,9 @@ class Guard:
             refusal, matched = (503, _REGISTRY_DOWN), None
         if refusal is not None:
             status, problem = refusal
+            if status in REFUSED:
+                action = matched.rule.action if matched else None
+                await self._refused.note(scope, status, scope[CALLER], action)
             headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
             await error_response(status, [problem], headers)(scope, receive, send)
             return

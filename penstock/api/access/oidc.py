@@ -14,6 +14,7 @@ from penstock.api.access.parameters import address_of
 from penstock.api.errors import Responses, failures
 from penstock.control.access.access import Access
 from penstock.control.access.oidc import Pending, Provider
+from penstock.control.access.refusals import REFUSED, Refusal
 from penstock.errors import NotFound, PenstockError, Problem
 
 log = structlog.get_logger()
@@ -73,6 +74,7 @@ def oidc_routes(access: Access) -> APIRouter:
         error: Annotated[str | None, Query(description="Why the provider refuses.")] = None,
     ) -> RedirectResponse:
         name: str | None = None
+        address = address_of(request)
         try:
             pending = Pending.parse(request.cookies.get(COOKIE, ""))
             if pending is None or not hmac.compare_digest(pending.state.encode(), state.encode()):
@@ -84,20 +86,19 @@ def oidc_routes(access: Access) -> APIRouter:
             user = provider().user(access.users, claims)
         except PenstockError as refusal:
             log.warning("log-in with OpenID Connect failed", error=str(refusal))
-            answer, status = _refused(refusal), refusal.status
+            answer = _refused(refusal)
+            status = refusal.status if refusal.status in REFUSED else 401
+            target = f"user/{name}" if name else "user"
+            access.refusals.add(Refusal("session.login", target, name, "oidc", address, status))
         else:
-            answer, status, name = RedirectResponse("/ui/", 302), 302, user.name
+            answer = RedirectResponse("/ui/", 302)
             give_cookie(request, answer, access.sessions.open(user))
             access.refresh()
+            target = f"user/{user.name}"
+            access.audit.record(
+                "session.login", target, user=user.name, via="oidc", address=address, status=302
+            )
         answer.delete_cookie(COOKIE, path=PATH)
-        access.audit.record(
-            "session.login",
-            f"user/{name}" if name else "user",
-            user=name,
-            via="oidc",
-            address=address_of(request),
-            status=status,
-        )
         return answer
 
     return router

@@ -17,7 +17,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from penstock.api.access.guard import CALLER
 from penstock.api.access.rules import Matched, Rules
 from penstock.control.access.access import Access
+from penstock.control.access.audit import Action
 from penstock.control.access.callers import Caller
+from penstock.control.access.refusals import REFUSED, Refusal
 from penstock.control.registry.content import same
 from penstock.control.registry.records import Record
 from penstock.control.registry.store import Registry
@@ -44,14 +46,6 @@ class Note:
     target: str | None = None
     user: str | None = None
     via: str | None = None
-    before: State | None = None
-    after: State | None = None
-
-
-@dataclass(frozen=True)
-class _Change:
-    action: str
-    target: str
     before: State | None = None
     after: State | None = None
 
@@ -96,18 +90,16 @@ class Trail:
         after: dict[str, State] = {}
         if status < 400:
             after = self._states(matched, _made(message) or matched.params.get("name"))
+        done = _actions(matched, note, before, after, status)
+        user = note.user or (caller.name if caller else None)
+        via = note.via or (caller.via if caller else None)
+        address = scope["client"][0] if scope.get("client") else None
+        if status in REFUSED:
+            for action in done:
+                self._access.refusals.add(Refusal(action.name, action.target, user, via, address, status))
+            return
         try:
-            for change in _changes(matched, note, before, after, status):
-                self._access.audit.record(
-                    change.action,
-                    change.target,
-                    user=note.user or (caller.name if caller else None),
-                    via=note.via or (caller.via if caller else None),
-                    address=scope["client"][0] if scope.get("client") else None,
-                    status=status,
-                    before=change.before,
-                    after=change.after,
-                )
+            self._access.audit.record_all(done, user=user, via=via, address=address, status=status)
         except SQLAlchemyError as error:  # the change was made: its answer must say so
             log.error("the audit trail cannot be written", action=matched.rule.action, error=str(error))
 
@@ -126,18 +118,18 @@ class Trail:
         return await to_thread.run_sync(do, limiter=self._threads)
 
 
-def _changes(
+def _actions(
     matched: Matched, note: Note, before: dict[str, State], after: dict[str, State], status: int
-) -> list[_Change]:
+) -> list[Action]:
     action, kind = str(matched.rule.action), matched.rule.kind
     if action == BUNDLE:
         places = sorted({*before, *after}) if status < 400 else []
         changed = [place for place in places if not same(before.get(place), after.get(place))]
-        whole = _Change(action, "bundle", after={"changed": changed})
-        return [whole, *(_document_change(place, before.get(place), after.get(place)) for place in changed)]
+        whole = Action(action, "bundle", after={"changed": changed})
+        return [whole, *(_document_action(place, before.get(place), after.get(place)) for place in changed)]
     if kind is None:
         target = note.target or "/".join([action.partition(".")[0], *map(str, matched.params.values())])
-        return [_Change(action, target, note.before, note.after)]
+        return [Action(action, target, note.before, note.after)]
     named = f"{kind.lower()}/{matched.params['name']}" if "name" in matched.params else kind.lower()
     place = next(iter([*after, *before]), named)
     old, new = before.get(place), after.get(place)
@@ -145,12 +137,12 @@ def _changes(
         # Not about the document: its status, and what else the path names.
         details = {name: value for name, value in matched.params.items() if name != "name"}
         old, new = _status(old), {**(_status(new) or {}), **details} or None
-    return [_Change(action, place, old, new if status < 400 else None)]
+    return [Action(action, place, old, new if status < 400 else None)]
 
 
-def _document_change(place: str, before: State | None, after: State | None) -> _Change:
+def _document_action(place: str, before: State | None, after: State | None) -> Action:
     verb = "create" if before is None else "delete" if after is None else "update"
-    return _Change(f"{place.partition('/')[0]}.{verb}", place, before, after)
+    return Action(f"{place.partition('/')[0]}.{verb}", place, before, after)
 
 
 def _made(message: Message) -> str | None:

@@ -110,8 +110,9 @@ class Cluster:
                 self._server.wait(END_S)
             self._server.kill()
             self._server.wait()
-            if self._server.stdout is not None:
-                self._server.stdout.close()
+            for pipe in (self._server.stdin, self._server.stdout):
+                if pipe is not None:
+                    pipe.close()
 
     def ready(self) -> list[Member]:
         """The workers that take flows."""
@@ -173,10 +174,21 @@ class Cluster:
             time.sleep(POLL_S)
 
     def _start_server(self) -> str:
-        command = [sys.executable, "-m", "penstock.cli.main", "up", "--workers", "0", "--port", "0"]
+        command = [
+            sys.executable,
+            "-m",
+            "penstock.cli.main",
+            "up",
+            "--leash",
+            "--workers",
+            "0",
+            "--port",
+            "0",
+        ]
         with (self.root / "logs" / "server.log").open("ab") as log:
             self._server = subprocess.Popen(
                 [*command, "--host", "127.0.0.1", "--home", str(self.root / "server")],
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,

@@ -14,10 +14,11 @@ from penstock.connectors.messages.connected import KEY_HEADER, ConnectedWriter, 
 from penstock.connectors.messages.ids import MessageIds
 from penstock.connectors.messages.shape import Limits
 from penstock.connectors.messages.sink import Message, MessageSink
-from penstock.connectors.messages.template import columns_of
+from penstock.connectors.messages.template import columns_of, fixed_text
 from penstock.connectors.probe import Probe
 from penstock.errors import Retryable
 from penstock.frames.site import Site
+from penstock.specs.templates import Template
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +56,7 @@ class AmqpSink(AmqpEnd, MessageSink):
         max_length=127,
         description="Name of the exchange. Empty: the default exchange, whose routing keys are queue names.",
     )
-    routing_key: str = Field(
+    routing_key: Template = Field(
         default="",
         description="Routing key of each message; `{column}` is replaced by the value of that column.",
     )
@@ -107,8 +108,9 @@ security:
 
     def probe(self, spark: SparkSession, site: Site) -> Probe:
         # To the default exchange, a routing key is the name of a queue.
-        named = not self.exchange and self.mandatory and not columns_of(self.routing_key)
-        return probe_amqp(self, exchange=self.exchange, queue=self.routing_key if named else None)
+        named = not self.exchange and self.mandatory
+        queue = fixed_text(self.routing_key) if named else None
+        return probe_amqp(self, exchange=self.exchange, queue=queue)
 
     def open(self, site: Site) -> SinkWriter:
         return _Writer(self)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import string
 from typing import TYPE_CHECKING
 
 from penstock.connectors.http.exchange import Answer, exchange
@@ -13,7 +12,7 @@ from penstock.errors import Backpressure, PenstockError, Problem
 from penstock.frames.http.answers import shown
 from penstock.frames.http.clients import client_of
 from penstock.policy import Policy
-from penstock.specs.templates import columns_of, filled
+from penstock.specs.templates import columns_of, filled, parts_of
 
 if TYPE_CHECKING:
     from penstock.connectors.http.poll import HttpPollSource
@@ -57,7 +56,7 @@ def _known_part(template: str) -> tuple[str, bool]:
     if not list(columns_of(template)):
         url = filled(template, {})
         return (url if url.count("/") > 2 else f"{url}/"), True
-    text = next(iter(string.Formatter().parse(template)))[0]
+    text, _ = next(parts_of(template))
     return text.partition("?")[0].rpartition("/")[0] + "/", False
 
 

@@ -14,6 +14,7 @@ from penstock.connectors.http.paths import JsonPath, plain, steps_of, text_at
 from penstock.errors import Invalid, Problem
 from penstock.frames.http.answers import shown
 from penstock.specs.base import Spec
+from penstock.specs.conditions import only_with
 
 LINK = re.compile(r"<([^>]*)>([^<]*)")
 NEXT = re.compile(r';\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)', re.IGNORECASE)
@@ -39,14 +40,18 @@ class Paging(Spec):
         "the next page. `page`: numbered pages. `offset`: pages by item offset."
     )
     path: JsonPath | None = Field(
-        default=None, description="`cursor`: path of the cursor in the body, such as `meta.next_cursor`."
+        default=None,
+        description="Path of the cursor in the body, such as `meta.next_cursor`.",
+        json_schema_extra=only_with(type=["cursor"]),
     )
     param: str | None = Field(
         default=None,
         min_length=1,
         description="Parameter for the cursor, the page or the offset. Default: the name of the type.",
     )
-    first: int = Field(default=1, ge=0, description="`page`: number of the first page.")
+    first: int = Field(
+        default=1, ge=0, description="Number of the first page.", json_schema_extra=only_with(type=["page"])
+    )
     size: int | None = Field(
         default=None,
         ge=1,

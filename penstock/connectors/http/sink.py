@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -18,7 +18,7 @@ from penstock.frames.hidden import visible
 from penstock.frames.site import Site
 from penstock.specs.base import Spec
 from penstock.specs.http import Auth, HeaderName, Headers, Url
-from penstock.specs.templates import columns_of
+from penstock.specs.templates import FILLED, columns_of
 from penstock.specs.tls import Tls
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class HttpSink(MessageSink):
     """
 
     type: Literal["http"] = "http"
-    url: Url = Field(
+    url: Annotated[Url, FILLED] = Field(
         min_length=1,
         description="URL; `{column}` is replaced by the percent-encoded value of that column.",
     )
@@ -88,7 +88,7 @@ class HttpSink(MessageSink):
         le=1024**3,
         description="Maximum size of a request body in bytes. Larger events go to the dead letters.",
     )
-    headers: Headers = Field(
+    headers: Annotated[Headers, FILLED] = Field(
         default_factory=dict,
         description="Headers of each request, with `{column}` for the value of a column. A header whose "
         "column is NULL is omitted.",

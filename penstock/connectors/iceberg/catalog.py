@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 from penstock.connectors.probe import Probe, unreachable
 from penstock.errors import Fatal, Invalid, PenstockError, Problem, Retryable, Unavailable, did_you_mean
 from penstock.specs.base import Component, Spec
+from penstock.specs.conditions import only_with
 from penstock.specs.reach import ClientOptions, DatabaseUrl, Reach
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class CatalogSpec(Spec):
     name: str = Field(
         default="default",
         min_length=1,
-        description="`sql`: name of the catalog in the database, which may have several.",
+        json_schema_extra=only_with(type=["sql"]),
+        description="Name of the catalog in the database, which may have several.",
     )
     options: ClientOptions = Field(
         default_factory=dict,

@@ -13,12 +13,13 @@ from penstock.connectors.kafka.client import JARS, KafkaEnd
 from penstock.connectors.kafka.problems import explained
 from penstock.connectors.messages.rejected import rejected_in
 from penstock.connectors.messages.shape import REFUSAL, TARGET, Limits, message_of, misfits
-from penstock.connectors.messages.template import columns_of, text_of
+from penstock.connectors.messages.template import columns_of, fixed_text, text_of
 from penstock.connectors.probe import Probe
 from penstock.errors import Problem
 from penstock.frames.site import Site
 from penstock.spark.driver import error_text, java_errors
 from penstock.spark.jars import use_jars
+from penstock.specs.templates import Template
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -63,7 +64,7 @@ class KafkaSink(KafkaEnd, Sink):
     """
 
     type: Literal["kafka"] = "kafka"
-    topic: str = Field(
+    topic: Template = Field(
         min_length=1, description="Name of the topic; `{column}` is replaced by the value of that column."
     )
     max_event_bytes: int = Field(
@@ -105,7 +106,8 @@ options: {compression.type: zstd}
         yield from misfits(schema, self.topic, "topic")
 
     def probe(self, spark: SparkSession, site: Site) -> Probe:
-        return probe_kafka(spark, self, [] if columns_of(self.topic) else [(self.topic, "topic")])
+        topic = fixed_text(self.topic)
+        return probe_kafka(spark, self, [] if topic is None else [(topic, "topic")])
 
     def open(self, site: Site) -> SinkWriter:
         return _Writer(self)

@@ -20,6 +20,7 @@ from penstock.frames.python_source import inflight
 from penstock.frames.site import Site
 from penstock.spark.driver import error_text, java_errors
 from penstock.spark.jars import use_jars
+from penstock.specs.conditions import only_with
 from penstock.specs.policies import Batch
 from penstock.specs.stream import TIMESTAMPS, Timestamps
 
@@ -67,13 +68,21 @@ class KafkaSource(KafkaEnd, Source):
         "each partition, as in `{orders: {0: 42, 1: earliest}}`.",
     )
     format: ValueFormat = Field(default="json", description="Format of the value of a record.")
-    schema_: str | None = Field(default=None, alias="schema", description="`json`: columns as Spark DDL.")
+    schema_: str | None = Field(
+        default=None,
+        alias="schema",
+        description="Columns as Spark DDL.",
+        json_schema_extra=only_with(format=["json"]),
+    )
     malformed: Literal["dead_letter", "fail", "nulls"] = Field(
         default="dead_letter",
-        description="`json`: handling of a record that doesn't match the schema: keep it as a dead letter, "
+        json_schema_extra=only_with(format=["json"]),
+        description="Handling of a record that doesn't match the schema: keep it as a dead letter, "
         "fail the pipeline, or read it as nulls.",
     )
-    timestamps: Timestamps = Field(default="iso", description=f"`json`. {TIMESTAMPS}")
+    timestamps: Timestamps = Field(
+        default="iso", description=TIMESTAMPS, json_schema_extra=only_with(format=["json"])
+    )
     gap: Literal["skip", "fail"] = Field(
         default="fail",
         description="Handling of events that Kafka removed before they were read: fail the pipeline, or "

@@ -13,6 +13,7 @@ from penstock.frames.hidden import EVENT
 from penstock.frames.known import event_from
 from penstock.frames.site import Site
 from penstock.frames.streams.read import BESIDE_COLUMNS, METADATA_COLUMNS, read_stream, reread_stream
+from penstock.specs.conditions import only_with
 from penstock.specs.policies import Batch
 from penstock.specs.stream import TIMESTAMPS, Timestamps
 from penstock.sql.schemas import parse_schema
@@ -36,13 +37,21 @@ class MessageSource(ReceivedSource):
     """
 
     format: ValueFormat = Field(default="json", description="Format of the value of a message.")
-    schema_: str | None = Field(default=None, alias="schema", description="`json`: columns as Spark DDL.")
+    schema_: str | None = Field(
+        default=None,
+        alias="schema",
+        description="Columns as Spark DDL.",
+        json_schema_extra=only_with(format=["json"]),
+    )
     malformed: Literal["dead_letter", "fail", "nulls"] = Field(
         default="dead_letter",
-        description="`json`: handling of a message that doesn't match the schema: keep it as a dead letter, "
+        json_schema_extra=only_with(format=["json"]),
+        description="Handling of a message that doesn't match the schema: keep it as a dead letter, "
         "fail the pipeline, or read it as nulls.",
     )
-    timestamps: Timestamps = Field(default="iso", description=f"`json`. {TIMESTAMPS}")
+    timestamps: Timestamps = Field(
+        default="iso", description=TIMESTAMPS, json_schema_extra=only_with(format=["json"])
+    )
     metadata: bool = Field(
         default=False,
         description="Add `_offset` and `_time` of the event in the input stream, and for `json` `_key` and "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,11 @@ def columns_of(template: str) -> list[str]:
     return list(templates.columns_of(template))
 
 
+def fixed_text(template: str) -> str | None:
+    """The text of a template that names no columns; None if it names some."""
+    return None if columns_of(template) else templates.filled(template, {})
+
+
 def text_of(
     template: str,
     escape: Callable[[Column], Column] = lambda value: value,
@@ -31,7 +35,7 @@ def text_of(
     from pyspark.sql import functions as f
 
     parts: list[Column] = []
-    for text, name, _, _ in string.Formatter().parse(template):
+    for text, name in templates.parts_of(template):
         parts += [f.lit(literal(text))] if text else []
         parts += [escape(f.col(quote(name)).cast("string"))] if name else []
     return f.concat(*parts)

@@ -36,6 +36,10 @@ LOGIN_REFUSED = (134, 135)
 Version = Literal["5", "3.1.1"]
 
 
+class Lost(Retryable):
+    """A connection that the broker has closed, or that broke."""
+
+
 class MqttEnd(Component):
     """A connection to an MQTT broker."""
 
@@ -143,7 +147,7 @@ class MqttConnection:
 
     def _on_disconnect(self, client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         with self.changed:
-            lost = Retryable(f"the connection to the broker was lost: {str(reason).lower()}")
+            lost = Lost(f"the connection to the broker was lost: {str(reason).lower()}")
             self._fail(lost if self._connected else self._silent())
 
     def _fail(self, error: Exception) -> None:

@@ -13,10 +13,11 @@ from penstock.connectors.messages.shape import Limits
 from penstock.connectors.messages.sink import Message, MessageSink
 from penstock.connectors.messages.template import columns_of
 from penstock.connectors.mqtt.check import probe_mqtt
-from penstock.connectors.mqtt.client import ANSWER_S, MqttConnection, MqttEnd
+from penstock.connectors.mqtt.client import ANSWER_S, Lost, MqttConnection, MqttEnd
 from penstock.connectors.probe import Probe
 from penstock.errors import Invalid, Problem, Retryable
 from penstock.frames.site import Site
+from penstock.specs.templates import Template
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +58,7 @@ class MqttSink(MqttEnd, MessageSink):
     """
 
     type: Literal["mqtt"] = "mqtt"
-    topic: str = Field(
+    topic: Template = Field(
         min_length=1, description="Topic of each message; `{column}` is replaced by the value of that column."
     )
     qos: Literal[0, 1, 2] = Field(default=1, description="Quality of service (QoS).")
@@ -111,28 +112,39 @@ class _Writer(ConnectedWriter["_Publisher"]):
         self._forbidden: dict[str, Any] = {}
         """Topics that the broker refuses in this batch, with the reason."""
 
+        self._singly = False
+        """Whether each message waits for its acknowledgement before the next is sent."""
+
     def connect(self) -> _Publisher:
-        return _Publisher(self.sink, self._forbidden)
+        return _Publisher(self.sink, self._forbidden, 1 if self._singly else WINDOW)
 
     def send(self, messages: Sequence[Message], delivery: DeliveryId) -> Iterable[Refused]:
         """Send all messages, again if the broker has closed the connection for a topic that is forbidden.
 
-        Mosquitto does so after it has refused a message, and would for each attempt of the batch.
+        Mosquitto does so after it has refused a message, and would for each attempt of the batch. With other
+        messages under way its reason may be lost with the connection. Then they are sent one by one.
         """
         self._forbidden.clear()
-        while True:
-            known = len(self._forbidden)
-            try:
-                return super().send(messages, delivery)
-            except Retryable:
-                if len(self._forbidden) == known:
-                    raise
+        try:
+            while True:
+                known = len(self._forbidden)
+                try:
+                    return super().send(messages, delivery)
+                except Lost:
+                    if len(self._forbidden) == known:
+                        if self._singly:
+                            raise
+                        self._singly = True
+        finally:
+            if self._singly:
+                self._singly = False
+                self.close()
 
 
 class _Publisher(Connection):
     """Publishes batches over one connection. Its state is guarded by `mqtt.changed`."""
 
-    def __init__(self, sink: MqttSink, forbidden: dict[str, Any]) -> None:
+    def __init__(self, sink: MqttSink, forbidden: dict[str, Any], window: int) -> None:
         self.sink, self._forbidden = sink, forbidden
         self.fixed = not columns_of(sink.topic)
         self._waiting: dict[int, tuple[int, str]] = {}
@@ -144,7 +156,7 @@ class _Publisher(Connection):
         self.mqtt = MqttConnection(sink, prepare=self._prepare)
         granted = self.mqtt.granted
         most = int(granted.get("ReceiveMaximum", LONGEST)) if sink.version == "5" else WINDOW_OLD
-        self.window = min(WINDOW, most)
+        self.window = min(window, most)
         self.max_packet = int(granted.get("MaximumPacketSize", 256 * 1024 * 1024))
         try:
             _check(sink, granted)
@@ -184,7 +196,7 @@ class _Publisher(Connection):
             message.target, message.value or b"", sink.qos, sink.retain, properties=properties
         )
         if info.rc != 0:
-            raise Retryable("the connection to the broker was lost")
+            raise Lost("the connection to the broker was lost")
         with self.mqtt.changed:
             self._waiting[info.mid] = number, message.target
             if info.mid in self._early:

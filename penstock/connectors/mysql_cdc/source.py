@@ -14,6 +14,7 @@ from penstock.connectors.mysql_cdc.start import StartText
 from penstock.connectors.probe import Probe
 from penstock.connectors.received import ReceivedSource, Receiver
 from penstock.frames.site import Site
+from penstock.specs.conditions import only_with
 from penstock.specs.policies import Batch
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ class MySqlCdcSource(MySqlServer, ReceivedSource):
     snapshot_chunk_rows: int = Field(default=20_000, ge=1, le=1_000_000, description="Rows read per query.")
     position: StartText = Field(
         default="latest",
-        description="`snapshot: never`: start position of the changes: earliest, latest, gtid:SET or "
-        "file:NAME:POS.",
+        json_schema_extra=only_with(snapshot=["never"]),
+        description="Start position of the changes: earliest, latest, gtid:SET or file:NAME:POS.",
     )
     envelope: Envelope = Field(default="native", description=ENVELOPES)
     server_id: int | None = Field(

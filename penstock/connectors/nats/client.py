@@ -205,7 +205,7 @@ def _client_class() -> Any:
     from nats.aio.client import Client
     from nats.errors import SecureConnWantedError
 
-    class Encrypted(Client):
+    class Careful(Client):
         """Refuses a server that does not offer TLS before the password is sent: the library would go on."""
 
         def __init__(self, *, encrypted: bool) -> None:
@@ -217,7 +217,28 @@ def _client_class() -> Any:
                 raise SecureConnWantedError
             await super()._process_info(info, initial_connection)
 
-    return Encrypted
+        async def _process_connect_init(self) -> None:
+            """Send CONNECT and PING at once.
+
+            A server that rejects the log-in closes the connection. A PING that comes later would be answered
+            with a reset, and the reason be lost with it.
+            """
+            transport: Any = self._transport
+            write, held = transport.write, []
+
+            def together(payload: bytes) -> None:
+                held.append(payload)
+                if not payload.startswith(b"CONNECT"):
+                    write(b"".join(held))
+                    held.clear()
+
+            transport.write = together
+            try:
+                await super()._process_connect_init()
+            finally:
+                transport.write = write
+
+    return Careful
 
 
 def _refused(error: Exception, end: NatsEnd) -> PenstockError:

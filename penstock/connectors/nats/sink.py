@@ -16,7 +16,7 @@ from penstock.connectors.messages.connected import KEY_HEADER, ConnectedWriter, 
 from penstock.connectors.messages.ids import MessageIds
 from penstock.connectors.messages.shape import Limits
 from penstock.connectors.messages.sink import Message, MessageSink
-from penstock.connectors.messages.template import columns_of
+from penstock.connectors.messages.template import columns_of, fixed_text
 from penstock.connectors.nats.check import probe_nats
 from penstock.connectors.nats.client import (
     ANSWER_S,
@@ -32,6 +32,7 @@ from penstock.connectors.nats.client import (
 from penstock.connectors.probe import Probe
 from penstock.errors import Backpressure, Retryable, Unavailable
 from penstock.frames.site import Site
+from penstock.specs.templates import Template
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -68,7 +69,7 @@ class NatsSink(NatsEnd, MessageSink):
     """
 
     type: Literal["nats"] = "nats"
-    subject: str = Field(
+    subject: Template = Field(
         min_length=1,
         description="Subject of each message; `{column}` is replaced by the value of that column.",
     )
@@ -105,7 +106,7 @@ security:
         return Limits(self.max_event_bytes, "subject", VALID)
 
     def probe(self, spark: SparkSession, site: Site) -> Probe:
-        return probe_nats(self, subject=None if columns_of(self.subject) else self.subject)
+        return probe_nats(self, subject=fixed_text(self.subject))
 
     def open(self, site: Site) -> SinkWriter:
         return _Writer(self)
@@ -124,7 +125,7 @@ class _Publisher(Connection):
     """Publishes batches over one connection."""
 
     def __init__(self, sink: NatsSink) -> None:
-        self.fixed = not columns_of(sink.subject)
+        self.fixed = fixed_text(sink.subject) is not None
         self.nats = NatsConnection(sink)
 
     def send(self, messages: Sequence[Message], delivery: DeliveryId) -> list[Refused]:

@@ -11,12 +11,13 @@ from penstock.connectors.base import DeliveryId, Guarantee, SinkWriter
 from penstock.connectors.messages.connected import ConnectedWriter, Connection, Refused
 from penstock.connectors.messages.shape import Limits
 from penstock.connectors.messages.sink import Message, MessageSink
-from penstock.connectors.messages.template import columns_of
+from penstock.connectors.messages.template import columns_of, fixed_text
 from penstock.connectors.probe import Probe
 from penstock.connectors.redis.check import probe_redis
 from penstock.connectors.redis.client import RedisEnd, failure_of, fields_of, wrong_type
 from penstock.errors import Invalid, Retryable
 from penstock.frames.site import Site
+from penstock.specs.templates import Template
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +41,7 @@ class RedisSink(RedisEnd, MessageSink):
     """
 
     type: Literal["redis"] = "redis"
-    key: str = Field(
+    key: Template = Field(
         min_length=1, description="Key of the stream; `{column}` is replaced by the value of that column."
     )
     max_length: int | None = Field(
@@ -81,7 +82,7 @@ security:
         return Limits(self.max_event_bytes, "key")
 
     def probe(self, spark: SparkSession, site: Site) -> Probe:
-        return probe_redis(self, None if columns_of(self.key) else self.key)
+        return probe_redis(self, fixed_text(self.key))
 
     def open(self, site: Site) -> SinkWriter:
         return _Writer(self)
@@ -101,7 +102,7 @@ class _Adder(Connection):
 
     def __init__(self, sink: RedisSink) -> None:
         self.sink = sink
-        self.fixed = not columns_of(sink.key)
+        self.fixed = fixed_text(sink.key) is not None
         self.redis = sink.connect()
 
     def send(self, messages: Sequence[Message], delivery: DeliveryId) -> list[Refused]:

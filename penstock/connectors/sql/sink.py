@@ -15,6 +15,7 @@ from penstock.errors import Problem, did_you_mean
 from penstock.frames.hidden import EVENT, visible
 from penstock.frames.site import Site
 from penstock.specs.base import Spec
+from penstock.specs.conditions import only_with
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -56,9 +57,12 @@ class SqlSink(TableEnd, Sink):
     key: list[str] | None = Field(
         default=None,
         min_length=1,
-        description="`upsert`, `sync`: columns that identify a row. The table needs a unique index on them.",
+        description="Columns that identify a row. The table needs a unique index on them.",
+        json_schema_extra=only_with(mode=["upsert", "sync"]),
     )
-    op: Operation | None = Field(default=None, description="`sync`: column that marks deletes.")
+    op: Operation | None = Field(
+        default=None, description="Column that marks deletes.", json_schema_extra=only_with(mode=["sync"])
+    )
     create: Create = Field(
         default="never",
         description="`if_missing` creates the table from the columns of the events, `evolve` also adds "

@@ -14,6 +14,7 @@ from penstock.connectors.received import ReceivedSource, Receiver
 from penstock.connectors.sql.client import SqlEnd, table_text
 from penstock.errors import Invalid, Problem, Unavailable
 from penstock.frames.site import Site
+from penstock.specs.conditions import only_with
 from penstock.sql.names import quote
 from penstock.sql.schemas import parse_schema
 
@@ -48,7 +49,8 @@ class SqlSource(SqlEnd, ReceivedSource):
     column: str | None = Field(
         default=None,
         min_length=1,
-        description="`incremental`: a column that increases with each new row, such as an id or the time of "
+        json_schema_extra=only_with(mode=["incremental"]),
+        description="A column that increases with each new row, such as an id or the time of "
         "the last change. It should be indexed. Rows with NULL in this column are not read.",
     )
     key: list[str] | None = Field(
@@ -64,6 +66,7 @@ class SqlSource(SqlEnd, ReceivedSource):
     poll_ms: int = Field(
         default=1000,
         ge=10,
+        json_schema_extra=only_with(mode=["incremental"]),
         description="Interval between queries for new rows, if the last query returned "
         "less than a full page.",
     )
@@ -71,7 +74,8 @@ class SqlSource(SqlEnd, ReceivedSource):
     lag_ms: int = Field(
         default=1000,
         ge=0,
-        description="`incremental`: how long to wait before new rows are read. Transactions may commit in a "
+        json_schema_extra=only_with(mode=["incremental"]),
+        description="How long to wait before new rows are read. Transactions may commit in a "
         "different order than they get ids or times; rows of a transaction that takes longer than this may "
         "be missed.",
     )

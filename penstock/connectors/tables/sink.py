@@ -13,6 +13,7 @@ from penstock.connectors.base import Delivered, DeliveryId, Events, Sink, SinkWr
 from penstock.errors import Problem, Retryable, did_you_mean
 from penstock.frames.site import Site
 from penstock.specs.base import Spec
+from penstock.specs.conditions import only_with
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,10 +53,13 @@ class TableSink(Sink):
     )
     key: list[str] = Field(
         default_factory=list,
-        description="`merge`: columns that identify a row. If a batch has several events with the same key, "
+        json_schema_extra=only_with(mode=["merge"]),
+        description="Columns that identify a row. If a batch has several events with the same key, "
         "the last one wins.",
     )
-    op: Op | None = Field(default=None, description="`merge`: column that marks deletes.")
+    op: Op | None = Field(
+        default=None, description="Column that marks deletes.", json_schema_extra=only_with(mode=["merge"])
+    )
     partition_by: list[str] = Field(default_factory=list, description="Partition columns of a new table.")
     create: Literal["never", "if_missing", "evolve"] = Field(
         default="if_missing",

@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from penstock.control.access.attempts import Attempts
 from penstock.control.access.audit import Audit
 from penstock.control.access.callers import Caller
+from penstock.control.access.refusals import Refusals
 from penstock.control.access.secrets import digest, matches, new_secret
 from penstock.control.access.sessions import Sessions
 from penstock.control.access.tokens import Tokens
@@ -77,6 +78,11 @@ class Access:
     def audit(self) -> Audit:
         """The audit trail."""
         return Audit(self._registry, self.settings.audit.retention_days)
+
+    @cached_property
+    def refusals(self) -> Refusals:
+        """The requests that are refused, on their way into the audit trail."""
+        return Refusals(self.audit)
 
     @property
     def on(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -39,6 +40,16 @@ class Entry:
     after: dict[str, Any] | None
 
 
+@dataclass(frozen=True)
+class Action:
+    """An action on a target, with the state of the target before and after it."""
+
+    name: str
+    target: str
+    before: dict[str, Any] | None = None
+    after: dict[str, Any] | None = None
+
+
 class Audit:
     """The audit trail of a registry. Secrets in it are masked."""
 
@@ -61,21 +72,41 @@ class Audit:
         after: dict[str, Any] | None = None,
     ) -> None:
         """Add an entry."""
-        values = {
+        done = [Action(action, target, before, after)]
+        self.record_all(done, user=user, via=via, address=address, status=status)
+
+    def record_all(
+        self, done: Sequence[Action], *, user: str | None, via: str | None, address: str | None, status: int
+    ) -> None:
+        """Add an entry for each action of one request, in one transaction."""
+        request = {
             "at": datetime.now(UTC),
             "user": None if user is None else storable(user[:LONGEST]),
             "via": via,
             "address": address,
-            "action": action,
-            "target": storable(target[:LONGEST]),
             "status": status,
-            "before": _clean(before),
-            "after": _clean(after),
         }
+        rows = [
+            {
+                **request,
+                "action": action.name,
+                "target": storable(action.target[:LONGEST]),
+                "before": _clean(action.before),
+                "after": _clean(action.after),
+            }
+            for action in done
+        ]
         with self._registry.begin() as conn:
-            conn.execute(insert(audit).values(**values))
+            conn.execute(insert(audit), rows)
             if self._is_due():
                 conn.execute(delete(audit).where(audit.c.at < datetime.now(UTC) - self._kept))
+
+    def keep_newest(self, statuses: Collection[int], count: int) -> None:
+        """Remove the oldest entries with these statuses, so that `count` of them are left."""
+        found = audit.c.status.in_(statuses)
+        last = select(audit.c.id).where(found).order_by(audit.c.id.desc()).offset(count).limit(1)
+        with self._registry.begin() as conn:
+            conn.execute(delete(audit).where(found, audit.c.id <= last.scalar_subquery()))
 
     def entries(
         self,

@@ -15,10 +15,12 @@ from penstock.specs.validation import Known
 def context_of(documents: Sequence[Any], registry: Documents, *, alone: bool) -> tuple[Lookup, Known]:
     """Lookup and ids among the documents, and among the saved ones unless they stand `alone`.
 
-    The registry is asked once for each kind, however many documents there are.
+    The registry is asked once for each kind, and once for each document that is referred to, however many
+    documents there are.
     """
     lookup, known = offline(documents)
 
+    @cache
     def look_up(kind: str, name: str) -> Any:
         found = lookup(kind, name)
         if found is not None or alone:

@@ -13,6 +13,7 @@ import httpx
 
 from penstock.control.documents.context import context_of
 from penstock.control.documents.edits import FlowPlan
+from penstock.control.documents.import_progress import Checking
 from penstock.control.fleet.assignments import Flows, WorkerInfo
 from penstock.control.fleet.question_process import QuestionProcess
 from penstock.control.questions.rpc import QuestionFailed, RpcClient
@@ -68,6 +69,7 @@ class Judge:
         *,
         alone: bool = False,
         asks: Callable[[Any], bool] = needs_spark,
+        progress: Checking | None = None,
     ) -> list[Analysis]:
         """Validate documents that may refer to each other, and to registered ones unless `alone`.
 
@@ -79,10 +81,17 @@ class Judge:
         policy = Policy.of(self.settings)
         found = [analyse(raw, lookup, known, self._defaults, policy=policy) for raw in documents]
         only = [i for i, raw in enumerate(documents) if found[i].valid and asks(raw)]
+        if progress is not None:
+            progress.here = len(documents) - len(only)
         if only:
-            judged = self.ask(
-                lambda worker: self.rpc.analyse(worker, seen, alone=alone, only=only), _no_worker()
-            )
+            number = None if progress is None else progress.id
+
+            def question(worker: WorkerInfo) -> list[Analysis]:
+                if progress is not None:
+                    progress.worker = worker
+                return self.rpc.analyse(worker, seen, alone=alone, only=only, number=number)
+
+            judged = self.ask(question, _no_worker())
             for i, analysis in zip(only, judged, strict=True):
                 found[i] = analysis
         return [self._placed(raw, analysis) for raw, analysis in zip(documents, found, strict=True)]
@@ -169,14 +178,14 @@ class Judge:
             raise Invalid(*analysis.errors)
         return analysis
 
-    def bundle(self, documents: Sequence[Any], mode: Mode) -> list[Any]:
+    def bundle(self, documents: Sequence[Any], mode: Mode, progress: Checking | None = None) -> list[Any]:
         """The documents of a bundle with inferred settings; `Invalid` with the problems of all.
 
         What Spark has to say about flows that are not to run now is found out when they are resumed.
         """
         if not documents:
             return []
-        judged = self.all(documents, alone=mode == "replace", asks=_runs_at_once)
+        judged = self.all(documents, alone=mode == "replace", asks=_runs_at_once, progress=progress)
         problems = [
             in_bundle(i, raw, problem)
             for i, (raw, analysis) in enumerate(zip(documents, judged, strict=True))
@@ -276,6 +285,8 @@ def _runs(raw: Any) -> bool:
 
 def _wants_kafka(raw: Any, defaults: Mapping[str, Any]) -> bool:
     """Whether a valid document is a stream in Kafka."""
+    if raw["kind"] != "Stream":
+        return False
     document = parse(raw, defaults)
     return isinstance(document, StreamDocument) and document.spec.storage == "kafka"
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from penstock.control.documents.edit_gate import NO_RESET, Gate, Reset
 from penstock.control.documents.flow_states import at_rest, flow_of, proven, running
+from penstock.control.documents.import_progress import Checking
 from penstock.control.documents.judge import Judge, desired_of
 from penstock.control.documents.raw import name_of, of_kind, patched, versioned
 from penstock.control.documents.sealing import Sealing
@@ -17,13 +18,15 @@ from penstock.control.fleet.coordinator import Coordinator
 from penstock.control.fleet.processes import WorkerProcesses, WorkerStart
 from penstock.control.fleet.progress import flow_name, remove_state
 from penstock.control.fleet.question_process import QuestionProcess
+from penstock.control.graph.flow_ends import lookup_in
 from penstock.control.questions.rpc import RpcClient
+from penstock.control.registry import content
 from penstock.control.registry.bundle import Mode
 from penstock.control.registry.changes import require_current, require_same
 from penstock.control.registry.records import Change, Diff, Page, Record, Revision
 from penstock.control.registry.store import Registry, name_in_use
 from penstock.control.streams.logs import Streams
-from penstock.control.streams.readers import expect_reader
+from penstock.control.streams.readers import expect_readers
 from penstock.engine.plan.analysis import Analysis
 from penstock.errors import Conflict, NotFound, Problem, Unavailable
 from penstock.settings import Loaded
@@ -216,7 +219,7 @@ class Service:
             self.streams.ensure(record, before)
         elif (made := made_stream(record.document)) is not None:
             self.streams.ensure(self.registry.get("Stream", made["metadata"]["name"]))
-        expect_reader(self.streams, record, self.document, before)
+        expect_readers(self.streams, [(record, before)], self.document)
         if record.flow is not None and not analysis.valid:
             self.flows.found_invalid(record.uid, analysis.errors)
             record = self.registry.get(record.kind, record.id)
@@ -294,6 +297,7 @@ class Service:
             "waits_for": flow.waits_for,
             "error": flow.error,
             "attempts": flow.attempts,
+            "failed_attempts": flow.failed_attempts,
             "updated_at": flow.updated_at,
             **flow.ops,
         }
@@ -305,40 +309,47 @@ class Service:
         return self.registry.export()
 
     def import_(
-        self, documents: Sequence[Any], mode: Mode, *, dry_run: bool, accept_reset: bool = False
+        self,
+        documents: Sequence[Any],
+        mode: Mode,
+        *,
+        dry_run: bool,
+        accept_reset: bool = False,
+        progress: Checking | None = None,
     ) -> Sequence[Change]:
         """Save all documents of a bundle or none of them."""
-        judged = self.judge.bundle([self.sealing.sealed(versioned(raw)) for raw in documents], mode)
+        judged = self.judge.bundle([self.sealing.sealed(versioned(raw)) for raw in documents], mode, progress)
+        planned = self.registry.plan_import(judged, mode)
         if dry_run:
-            return self.registry.plan_import(judged, mode)
+            return planned
         before = self.registry.records()
-        earlier = {
-            (raw["kind"], name): before.get((raw["kind"], derive_id(name))) for raw, name in _named(judged)
-        }
-        if any(earlier.values()) and not accept_reset:
-            self.gate.require_accepted(judged)
-        for change in self.registry.plan_import(judged, mode) if mode == "replace" and before else ():
+        updated = {(change.kind, change.id) for change in planned if change.action == "update"}
+        edits = {place: raw for raw in judged if (place := content.identity(raw)[:2]) in updated}
+        if edits and not accept_reset:
+            self.gate.require_accepted(list(edits.values()))
+        for change in planned:
             if change.action == "delete":
                 self.streams.require_at_rest(before[change.kind, change.id])
-        for raw, name in _named(judged):
-            if (record := earlier[raw["kind"], name]) is not None:
-                self.streams.require_readable(record, raw)
+        for place, raw in edits.items():
+            self.streams.require_readable(before[place], raw)
         changes = self.registry.apply_import(judged, mode)
+        self._imported(changes, before)
+        return changes
+
+    def _imported(self, changes: Sequence[Change], before: Mapping[tuple[str, str], Record]) -> None:
+        """Create, change and remove the logs of documents that were imported, and start their flows."""
         for change in changes:
             gone = before.get((change.kind, change.id)) if change.action == "delete" else None
             if gone is not None and at_rest(gone):
                 self._forget(gone)  # a worker that holds it does so when it has stopped
         saved = self.registry.records()
-        now = [(saved.get((kind, derive_id(name))), record) for (kind, name), record in earlier.items()]
-        for each, record in now:
-            if each is not None and each.kind == "Stream" and record is not None:
-                self.streams.ensure(each, record)
-        self.streams.ensure_all()
-        for each, record in now:
-            if each is not None:
-                expect_reader(self.streams, each, self.document, record)
+        touched = [(change.kind, change.id) for change in changes if change.action in ("create", "update")]
+        for place in touched:
+            if place in saved:
+                self.streams.ensure(saved[place], before.get(place))
+        readers = [(saved[place], before.get(place)) for place in touched if place in saved]
+        expect_readers(self.streams, readers, lookup_in(saved.values()))
         self._poke()
-        return changes
 
     def add_missing(self, documents: Sequence[Any]) -> Sequence[Change]:
         """Save those documents that do not exist yet, all or none of them, without asking a worker.
@@ -350,10 +361,7 @@ class Service:
         if not missing:
             return []
         changes = self.registry.apply_import([versioned(raw) for raw in missing], "merge")
-        self.streams.ensure_all()
-        for raw, name in _named(missing):
-            expect_reader(self.streams, self.registry.get(raw["kind"], name), self.document)
-        self._poke()
+        self._imported(changes, {})
         return changes
 
     def check_resting(self, kind: str, name: str) -> None:
@@ -458,10 +466,6 @@ class Service:
             if done(record) or time.monotonic() >= deadline:
                 return record
             time.sleep(POLL_S)
-
-
-def _named(documents: Sequence[Any]) -> list[tuple[Any, str]]:
-    return [(raw, name_of(raw) or "") for raw in documents]
 
 
 def _no_worker(startup: Sequence[WorkerStart]) -> Problem:

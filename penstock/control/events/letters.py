@@ -32,9 +32,17 @@ class DeadLetters:
         self._service = service
         self._here = LettersHere(service.settings, service.registry, service.streams)
 
-    def page(self, kind: str, name: str, position: Position, limit: int, wanted: Wanted) -> LetterPage:
-        """Letters from a position on."""
-        return self._of(kind, name).page(kind, name, position, limit, wanted)
+    def page(
+        self,
+        kind: str,
+        name: str,
+        position: Position,
+        limit: int,
+        wanted: Wanted,
+        newest_first: bool = False,
+    ) -> LetterPage:
+        """Letters from a position on, or, newest first, those before it."""
+        return self._of(kind, name).page(kind, name, position, limit, wanted, newest_first)
 
     def of_event(self, kind: str, name: str, offset: int, time: datetime) -> Found:
         """The letters of an event; see `LettersHere`."""
@@ -55,6 +63,10 @@ class DeadLetters:
     def restore(self, kind: str, name: str, offset: int) -> Letter:
         """Restore a discarded letter."""
         return self._of(kind, name).restore(kind, name, offset)
+
+    def send(self, kind: str, name: str, offset: int) -> Letter:
+        """Append the original event of a letter to the input stream of its flow again."""
+        return self._of(kind, name).send(kind, name, offset)
 
     def _of(self, kind: str, name: str) -> Letters:
         worker = self._service.keeper_of(lettered(self._service.registry, kind, name))

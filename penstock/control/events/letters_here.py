@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+import pyarrow as pa
+
+from penstock.control.documents.edits import Planner
 from penstock.control.fleet.progress import flow_directory, flow_name
 from penstock.control.questions.letter_replay import life_of
 from penstock.control.registry.documents import Documents
@@ -17,11 +21,13 @@ from penstock.control.registry.records import Record
 from penstock.control.streams.logs import Streams, dead_letters_id
 from penstock.engine.letters.counts import Census, Counts
 from penstock.engine.letters.reader import Found, Letter, Letterbox, Wanted
+from penstock.engine.letters.replay_entry import obstacle
 from penstock.engine.letters.states import Marks, State, alone
 from penstock.errors import Conflict, NotFound, Problem
 from penstock.settings import Settings
 from penstock.specs.positions import Position
 from penstock.streams.home import StreamPlace
+from penstock.streams.log import Log
 
 MOST_OF_ONE = 1000
 """The most letters that are returned for one event."""
@@ -40,11 +46,40 @@ class LetterPage:
     states: Mapping[State, int]
 
 
+@dataclass(frozen=True)
+class Inlet:
+    """The stream that a flow reads, and the key of its positions there."""
+
+    log: Log
+    key: str
+
+    def has(self, letter: Letter) -> bool:
+        """Whether the stream still has the original event of a letter."""
+        offset, bounds = letter.source_offset, self.log.bounds()
+        same = letter.headers.get("origin") == self.key
+        return same and offset is not None and bounds.first <= offset < bounds.next
+
+    def event(self, letter: Letter) -> pa.RecordBatch | None:
+        """The original event of a letter; None if the stream no longer has it."""
+        offset = letter.source_offset
+        if offset is None or not self.has(letter):
+            return None
+        return next(self.log.read(offset, offset + 1)).batch
+
+
 class Letters(Protocol):
     """Dead letters of flows, wherever they are kept."""
 
-    def page(self, kind: str, name: str, position: Position, limit: int, wanted: Wanted) -> LetterPage:
-        """Letters from a position on."""
+    def page(
+        self,
+        kind: str,
+        name: str,
+        position: Position,
+        limit: int,
+        wanted: Wanted,
+        newest_first: bool = False,
+    ) -> LetterPage:
+        """Letters from a position on, or, newest first, those before it."""
 
     def of_event(self, kind: str, name: str, offset: int, time: datetime) -> Found:
         """The letters of the event that the flow read at an offset, and that was appended at that time."""
@@ -61,6 +96,9 @@ class Letters(Protocol):
     def restore(self, kind: str, name: str, offset: int) -> Letter:
         """Restore a discarded letter."""
 
+    def send(self, kind: str, name: str, offset: int) -> Letter:
+        """Append the original event of a letter to the input stream of its flow again."""
+
 
 class LettersHere:
     """The letters of flows whose files are in the home of this process."""
@@ -69,14 +107,24 @@ class LettersHere:
         self._settings, self._documents, self._streams = settings, documents, streams
         self._censuses: dict[str, Census] = {}
 
-    def page(self, kind: str, name: str, position: Position, limit: int, wanted: Wanted) -> LetterPage:
-        """Letters from a position on."""
+    def page(
+        self,
+        kind: str,
+        name: str,
+        position: Position,
+        limit: int,
+        wanted: Wanted,
+        newest_first: bool = False,
+    ) -> LetterPage:
+        """Letters from a position on, or, newest first, those before it."""
         with self._box(kind, name, write=False) as box:
-            found = box.page(box.log.resolve(position), limit, wanted)
+            read = box.page_before if newest_first else box.page
+            found = read(box.log.resolve(position), limit, wanted)
             counts = self._census(box).counts()
             states = box.marks.states()
         new = max(0, counts.total - sum(states.values()))
-        return LetterPage(found.letters, found.next, counts, {"new": new, **states})
+        letters = self._judged(lettered(self._documents, kind, name), found.letters)
+        return LetterPage(letters, found.next, counts, {"new": new, **states})
 
     def of_event(self, kind: str, name: str, offset: int, time: datetime) -> Found:
         """The letters of the event that the flow read at an offset, and that was appended at that time.
@@ -93,7 +141,8 @@ class LettersHere:
     def get(self, kind: str, name: str, offset: int) -> Letter:
         """One letter."""
         with self._box(kind, name, write=False) as box:
-            return _letter(box, offset)
+            letter = _letter(box, offset)
+        return self._judged(lettered(self._documents, kind, name), [letter])[0]
 
     def edit(self, kind: str, name: str, offset: int, event: Mapping[str, Any]) -> Letter:
         """Put another event in the place of a letter's; the original ends the edit."""
@@ -101,7 +150,7 @@ class LettersHere:
             letter = _letter(box, offset)
             same = event == parsed(letter.value)
             box.marks.edit(offset, None if same else json.dumps(event, ensure_ascii=False))
-            return _letter(box, offset)
+        return self.get(kind, name, offset)
 
     def discard(self, kind: str, name: str, offset: int) -> Letter:
         """Mark a letter as discarded, so that it is not replayed. It stays in its stream."""
@@ -113,14 +162,54 @@ class LettersHere:
                     box.marks.discard(offset, cut_off=True)
             else:
                 box.marks.discard(offset)
-            return _letter(box, offset)
+        return self.get(kind, name, offset)
 
     def restore(self, kind: str, name: str, offset: int) -> Letter:
         """Restore a discarded letter."""
         with self._box(kind, name) as box:
             _letter(box, offset)
             box.marks.restore(offset)
-            return _letter(box, offset)
+        return self.get(kind, name, offset)
+
+    def send(self, kind: str, name: str, offset: int) -> Letter:
+        """Append the original event of a letter to the input stream of its flow again."""
+        record = lettered(self._documents, kind, name)
+        with alone(self._directory(record)), self._box(kind, name) as box:
+            letter = _letter(box, offset)
+            inlet = self._inlet(record)
+            event = None if inlet is None else inlet.event(letter)
+            if inlet is None or event is None:
+                why = "the flow reads no stream" if inlet is None else "its input no longer has the event"
+                message = f"letter {offset} can't be sent to the input: {why}"
+                hint = "send a similar event to the source"
+                raise Conflict(Problem(code="not_in_input", message=message, hint=hint))
+            if letter.mark.state == "new":  # else the mark refuses it
+                inlet.log.append(event)
+            box.marks.sent(offset, f"send-{uuid.uuid4().hex[:12]}")
+        return self.get(kind, name, offset)
+
+    def _judged(self, record: Record, letters: Sequence[Letter]) -> Sequence[Letter]:
+        """The letters with what stands against their replay, and whether their event is in the input."""
+        flow = Planner(self._settings, self._documents, self._streams).resolve(record) if letters else None
+        if flow is None:
+            return letters
+        inlet = self._inlet(record)
+        return [
+            replace(
+                letter,
+                obstacle=obstacle(flow, letter),
+                in_input=inlet is not None and inlet.has(letter),
+            )
+            for letter in letters
+        ]
+
+    def _inlet(self, record: Record) -> Inlet | None:
+        """The stream that a flow reads; None if it reads none, or its document is not valid."""
+        flow = Planner(self._settings, self._documents, self._streams).resolve(record)
+        place = flow.source.component.reads(flow.site) if flow else None
+        if flow is None or place is None:
+            return None
+        return Inlet(self._streams.log_at(place.directory), flow.position_key)
 
     @contextmanager
     def _box(self, kind: str, name: str, *, write: bool = True) -> Iterator[Letterbox]:

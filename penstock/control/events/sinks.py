@@ -75,9 +75,9 @@ def catch_up(service: Service, kind: str, name: str, sink: str) -> SinkStanding:
     return known[sink]
 
 
-def state_of(found: Standing, runs: bool) -> State:
+def state_of(state: State, runs: bool) -> State:
     """The state of a sink; while its flow is not running it is not catching up."""
-    return "behind" if found.state == "catching_up" and not runs else found.state
+    return "behind" if state == "catching_up" and not runs else state
 
 
 def _shown(sink: SinkEnd, found: Standing, end: int | None, runs: bool) -> SinkStanding:
@@ -86,7 +86,7 @@ def _shown(sink: SinkEnd, found: Standing, end: int | None, runs: bool) -> SinkS
     lag: int | None = sum(gap.events or 0 for gap in found.gaps if gap.kept != "lost")
     if end is not None:
         lag = None if found.cursor is None else max(0, end - found.cursor)
-    state = state_of(found, runs)
+    state = state_of(found.state, runs)
     return SinkStanding(sink.id, sink.type, sink.path, guarantee, sink.required, state, lag, found)
 
 

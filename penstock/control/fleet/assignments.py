@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, insert, or_, select, update
 
 from penstock.control.registry import queries
-from penstock.control.registry.records import JsonObject, Mark, Record
+from penstock.control.registry.records import JsonObject, Mark, Record, judged
 from penstock.control.registry.store import Registry
 from penstock.control.registry.tables import documents, flow_phase, flow_status, flows, workers
 from penstock.errors import Problem
@@ -75,6 +75,8 @@ class Report:
     running_revision: int | None = None
     ops: JsonObject = field(default_factory=dict)
     ticket: int | None = None
+    failed_attempts: int = 0
+    """Since the last good batch."""
 
 
 class Flows:
@@ -254,7 +256,7 @@ class Flows:
             values: dict[str, Any] = {"desired": desired, "updated_at": datetime.now(UTC)}
             if desired == "active":
                 values |= {"outcome": None, "error": None, "attempts": [], "running_revision": None}
-                values |= {"tried": None, "wait_reason": None}
+                values |= {"tried": None, "wait_reason": None, "failed_attempts": 0, "stalled_since": None}
             conn.execute(update(flows).where(flows.c.uid == record.uid).values(**values))
             self._announce(conn, record.uid, before)
 
@@ -267,6 +269,14 @@ class Flows:
             if (before := self._look(conn, waits)) is not None:
                 conn.execute(update(flows).where(flows.c.uid == uid).values(**values))
                 self._announce(conn, uid, before)
+
+    def stall(self, changes: Mapping[str, float | None]) -> None:
+        """Store since when flows make no progress, by uid; None if a flow makes progress again."""
+        for uid, since in changes.items():
+            with self.registry.begin() as conn:
+                if (before := self._look(conn, flows.c.uid == uid)) is not None:
+                    conn.execute(update(flows).where(flows.c.uid == uid).values(stalled_since=since))
+                    self._announce(conn, uid, before)
 
     def starting(self, besides: str) -> bool:
         """Whether a flow other than this one waits for its turn to start, or starts."""
@@ -325,6 +335,7 @@ class Flows:
         if before.revision == report.revision:
             values |= {"phase": report.phase, "ticket": report.ticket}
             values |= {"outcome": report.outcome, "attempts": report.attempts}
+            values |= {"failed_attempts": report.failed_attempts}
             values |= {"error": report.error} if report.error else {}
             if report.phase != before.phase:
                 values["since"] = self.registry.now(conn)
@@ -341,6 +352,7 @@ class Flows:
             select(
                 flows.c.id,
                 flows.c.error,
+                flows.c.ops,
                 flow_status().label("status"),
                 flow_phase().label("phase"),
                 documents.c.kind,
@@ -362,6 +374,6 @@ class Flows:
                 "previous": before.status,
                 "phase": now.phase,
                 "revision": now.revision,
-                "error": now.error,
+                "error": judged(now.error, now.ops),
             }
             self.registry.emit(conn, now.kind, now.name, "status", data)

@@ -165,6 +165,7 @@ class Dispatch:
         if asked:
             with self.registry.begin() as conn:
                 values = {"recalled_at": self.registry.now(conn), "tried": bindparam("had")}
+                values |= {"failed_attempts": flows.c.failed_attempts + 1}
                 conn.execute(update(flows).where(mine).values(**values), asked)
 
     def take_back(self, seconds: float) -> list[str]:

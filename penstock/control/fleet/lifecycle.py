@@ -11,11 +11,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.control.fleet.start_turns import Turn, Turns
 from penstock.engine.plan.flow import Flow
 from penstock.engine.plan.plan import Plan, plan_run
+from penstock.engine.runtime.batch_log import BatchLine, write_batches
 from penstock.engine.runtime.counters import Counters
 from penstock.engine.runtime.failures import Failure, failure_of
 from penstock.engine.runtime.flow_log import NO_LOG, FlowLog
@@ -67,12 +69,20 @@ class State:
     rejected: bool = False
     ops: dict[str, Any] = field(default_factory=dict)
     ticket: int | None = None
-    """While it waiting for its turn to start: the flow with the lowest ticket of a worker is the next."""
+    """While it waits for its turn to start: the flow with the lowest ticket of a worker is the next."""
+    failed_attempts: int = 0
+    """Since the last good batch, or since a run last found nothing to process."""
 
 
 def backoff_s(flow: Flow, failures: int) -> float:
     """Seconds to wait after this many failures in a row."""
     return min(flow.restart.backoff_ms * 2.0 ** max(0, failures - 1), flow.restart.max_backoff_ms) / 1000
+
+
+def _failed(failure: Failure) -> BatchLine:
+    """A failed attempt among the batches of a flow."""
+    nothing = dict.fromkeys(("batch", "events", "duration_ms", "latency_ms"))
+    return BatchLine(at=datetime.now(UTC), outcome="failed", error=failure.problem.message, **nothing)
 
 
 class Keeper:
@@ -95,6 +105,7 @@ class Keeper:
         checkpoint: Callable[[Plan], str],
         *,
         earlier_ops: dict[str, Any] | None = None,
+        failed_attempts: int = 0,
         trial: bool = False,
         planned: Plan | None = None,
         turns: Turns | None = None,
@@ -127,7 +138,11 @@ class Keeper:
         self._trouble: Problem | None = None
         self._sent_back = False
         """Whether the attempt was not made, since the flow has to queue with the other suspects first."""
-        self.state = State("starting" if turns is None else "waiting", ops=earlier_ops or {})
+        self.state = State(
+            "starting" if turns is None else "waiting",
+            ops=earlier_ops or {},
+            failed_attempts=failed_attempts,
+        )
         self._thread = threading.Thread(target=self._live, name=f"flow {name}", daemon=True)
 
     def start(self) -> None:
@@ -362,8 +377,11 @@ class Keeper:
         return self._mark is not None and self._mark.deaths > self._spared
 
     def _take_notice(self, run: Run) -> None:
-        ops = run.counters.snapshot()
         self._note_trouble(run)
+        if self.state.failed_attempts and self._rests(run) and run.trouble is None:
+            run.counters.good()
+        ops = run.counters.snapshot()
+        failed = 0 if ops["good_at"] != self.state.ops.get("good_at") else self.state.failed_attempts
         delivered = ops["batches"] > self.state.ops.get("batches", 0)
         if run.answered and self._mark is not None:
             self._mark.answered()
@@ -380,7 +398,7 @@ class Keeper:
         if ready and not self.state.ready:
             self._log.info("ready")
         if ops != self.state.ops or phase != self.state.phase or ready != self.state.ready:
-            self._become(phase=phase, ready=ready, ops=ops)
+            self._become(phase=phase, ready=ready, ops=ops, failed_attempts=failed)
 
     def _note_trouble(self, run: Run) -> None:
         """Show a failure of the source that does not end the run, once."""
@@ -391,17 +409,22 @@ class Keeper:
 
     def _endures(self, run: Run) -> bool:
         """Whether a run that has delivered nothing yet counts as having survived its start."""
+        return self._rests(run) or time.monotonic() - self._started_at > TRIAL_S
+
+    def _rests(self, run: Run) -> bool:
+        """Whether a run has had no events to deliver for a while."""
         now = time.monotonic()
         if not run.idle:
             self._idle_since = None
         elif self._idle_since is None:
             self._idle_since = now
-        idle_s = 0.0 if self._idle_since is None else now - self._idle_since
-        return idle_s > IDLE_S or now - self._started_at > TRIAL_S
+        return self._idle_since is not None and now - self._idle_since > IDLE_S
 
     def _last_failure(self, failure: Failure, flow: Flow | None) -> bool:
         """Record a failure; true if the flow is not to be retried."""
         self._note(failure)
+        if flow is not None:
+            write_batches(flow.site.state, [_failed(failure)])
         if failure.fatal or (flow is None and not failure.passing):
             return True
         if flow is None:
@@ -421,7 +444,8 @@ class Keeper:
         self._log.error(f"failed: {problem.message}", **about, attempt=self._tries)
         error = {**failure.problem.model_dump(), "at": time.time()}
         attempts = [*self.state.attempts, {**error, "attempt": self._tries}][-KEPT_ATTEMPTS:]
-        self._become(error=error, attempts=attempts)
+        failed = max(self.state.failed_attempts + 1, self._tries)
+        self._become(error=error, attempts=attempts, failed_attempts=failed)
 
     def _counters_of(self, flow: Flow) -> Counters:
         """The counters so far, for the sinks the flow has now."""

@@ -93,6 +93,18 @@ def retire_others(settings: Settings, record: Record, checkpoint: str, spark: Sp
     return bool(others)
 
 
+def forget_checkpoints(settings: Settings, record: Record, spark: SparkSession | None) -> None:
+    """Remove every checkpoint of a flow that is not running, so that it begins another at its cursor.
+
+    What the flow has kept beside them stays: its log, and the ledger of its sinks.
+    """
+    directory = state_directory(settings, record)
+    storage = storage_for(directory, spark)
+    for path in storage.children(directory):
+        if KEY.fullmatch(path.rpartition("/")[2]):
+            storage.remove(path)
+
+
 def remove_state(settings: Settings, record: Record) -> None:
     """Delete the progress of a deleted flow. On remote storage it stays, under a name that is not reused."""
     directory = state_directory(settings, record)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from penstock.control.documents.service import Service
 from penstock.control.fleet.progress import flow_directory, flow_name
-from penstock.control.graph.flow_ends import input_stream
-from penstock.control.graph.layout import all_records, lookup_in
-from penstock.control.streams.readers import expect_reader
+from penstock.control.graph.flow_ends import input_stream, lookup_in
+from penstock.control.graph.layout import all_records
+from penstock.control.streams.readers import expect_readers
 from penstock.engine.runtime.flow_log import FlowLog
 
 
@@ -15,10 +15,9 @@ def take_up(service: Service) -> None:
     service.streams.start()
     records = all_records(service)
     lookup = lookup_in(records)
-    for record in records:
-        if record.flow is None:
-            continue
-        expect_reader(service.streams, record, lookup)
+    flows = [record for record in records if record.flow is not None]
+    expect_readers(service.streams, [(record, None) for record in flows], lookup)
+    for record in flows:
         stream = input_stream(record.document, record.id, lookup)
         lost = service.streams.lost.get(stream or "", 0)
         if lost:

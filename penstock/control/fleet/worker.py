@@ -313,6 +313,7 @@ class Worker:
             self.spark,
             checkpoint,
             earlier_ops=flow.ops,
+            failed_attempts=flow.failed_attempts,
             trial=flow.running_revision not in (None, record.revision),
             turns=self.turns,
             suspects=self._suspects,
@@ -376,6 +377,7 @@ class Worker:
             held.record.revision if state.ready else None,
             state.ops,
             state.ticket,
+            state.failed_attempts,
         )
 
     def _retire_others(self, held: Held) -> None:

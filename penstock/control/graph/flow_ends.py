@@ -5,10 +5,11 @@ Reads raw documents: a document that is not running may have an invalid spec, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.control.registry.records import Record
 from penstock.control.streams.logs import input_id
 from penstock.engine.plan.flow import Lookup, output_ids
 from penstock.specs.catalog import catalog
@@ -31,6 +32,12 @@ class SinkEnd:
     """The id of the stream that it publishes into, if it is one."""
     ref: str | None = None
     """The id of the Sink document that describes it, if it is not written in place."""
+
+
+def lookup_in(records: Iterable[Record]) -> Lookup:
+    """A lookup among the given documents."""
+    documents = {(record.kind, record.id): record.document for record in records}
+    return lambda kind, id: documents.get((kind, id))
 
 
 def spec_of(document: Raw) -> Raw:

@@ -6,11 +6,10 @@ import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from penstock.control.documents.service import Service
-from penstock.control.fleet.progress import flow_directory, flow_name
-from penstock.control.graph.flow_ends import SinkEnd, input_stream, sink_ends
+from penstock.control.fleet.progress import flow_name
+from penstock.control.graph.flow_ends import SinkEnd, input_stream, lookup_in, sink_ends
 from penstock.control.registry.records import Record
 from penstock.control.streams.catalogue import present_streams
 from penstock.control.streams.doors import Door, door_at
@@ -30,7 +29,6 @@ _CHANGES = frozenset({"created", "updated", "deleted"})
 class FlowLayout:
     """The facts about a flow that its metrics are found by."""
 
-    directory: Path
     reads: str | None
     sinks: tuple[SinkEnd, ...]
 
@@ -56,12 +54,6 @@ def all_records(service: Service) -> list[Record]:
     """All documents that events pass: one query for each kind."""
     kinds = [kind for kind in KINDS if kind != "Secret"]
     return [record for kind in kinds for record in service.registry.list(kind, limit=None).items]
-
-
-def lookup_in(records: Sequence[Record]) -> Lookup:
-    """A lookup among the given documents."""
-    documents = {(record.kind, record.id): record.document for record in records}
-    return lambda kind, id: documents.get((kind, id))
 
 
 class Layouts:
@@ -102,7 +94,6 @@ class Layouts:
 
         def laid_out(record: Record) -> FlowLayout:
             return FlowLayout(
-                flow_directory(service.settings, record),
                 input_stream(record.document, record.id, lookup),
                 tuple(sink_ends(record.document, lookup)),
             )

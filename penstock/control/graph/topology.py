@@ -5,13 +5,22 @@ Made from raw documents, so that invalid ones are shown too. An edge to a missin
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from penstock.control.documents.service import Service
-from penstock.control.graph.flow_ends import SinkEnd, input_stream, is_held, mappings, sink_ends, spec_of
-from penstock.control.graph.layout import all_records, key_of, lookup_in
+from penstock.control.graph.flow_ends import (
+    SinkEnd,
+    input_stream,
+    is_held,
+    lookup_in,
+    mappings,
+    sink_ends,
+    spec_of,
+)
+from penstock.control.graph.layout import all_records, key_of
 from penstock.control.registry.records import Record
 from penstock.control.streams.catalogue import Present, present_streams
 from penstock.control.streams.logs import Streams, dead_letters_id, input_id
@@ -43,7 +52,8 @@ class Edge:
     """A way that events take, or a document that describes a part of another.
 
     Its metrics are those of `flow`: of its `sink`, or of its input. Where no flow moves the events, `flow` is
-    the key of the stream that they are sent to.
+    the key of the stream that they are sent to, or empty if others write to that stream too: the stream
+    doesn't know how many events each of them has sent.
     """
 
     begin: str
@@ -97,7 +107,9 @@ class _Graph:
             if found.role != "registered":
                 self._own(found)
         known = [edge for edge in self._edges.values() if {edge.begin, edge.end} <= self._nodes.keys()]
-        return Topology(list(self._nodes.values()), known)
+        writers = Counter(edge.end for edge in known if edge.kind == "data")
+        edges = [replace(e, flow="") if e.flow == e.end and writers[e.end] > 1 else e for e in known]
+        return Topology(list(self._nodes.values()), edges)
 
     # One for each kind
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from penstock.control.monitor.snapshot import Attention, FlowPulse, Look, Severity, StreamPulse
+from penstock.control.registry.records import JsonObject
 from penstock.plurals import plural
 from penstock.specs.references import INPUT
 
@@ -112,6 +113,28 @@ def worker_gone(scene: Scene) -> Iterator[Attention]:
         )
 
 
+def stalled(scene: Scene) -> Iterator[Attention]:
+    """A flow should process events and does not."""
+    for flow in scene.look.flows.values():
+        if flow.status != "active" or flow.phase != "stalled":
+            continue
+        facts = []
+        if flow.failed_attempts:
+            facts.append(f"{plural(flow.failed_attempts, 'failed attempt')} since its last good batch")
+        elif flow.stalled_since is not None:
+            seconds = int(scene.look.at.timestamp() - flow.stalled_since)
+            facts.append(f"no batch has finished for {_duration(seconds)}")
+        if flow.lag_events:
+            grows = " and growing" if flow.lag_growing else ""
+            facts.append(f"backlog {plural(flow.lag_events, 'event')}{grows}")
+        if not facts:  # it makes progress again; this sample updates the registry
+            continue
+        waits = f"; {flow.waits_for['message']}" if flow.waits_for else _why(flow)
+        message = f"{_title(flow)} is stalled: {', '.join(facts)}{waits}"
+        advice = _fix(flow, "it is retried automatically")
+        yield _of(flow, "error", "stalled", message, advice, flow.good_at or _erred(flow))
+
+
 def failed(scene: Scene) -> Iterator[Attention]:
     """A flow has given up."""
     for flow in scene.look.flows.values():
@@ -156,7 +179,8 @@ def stream_full(scene: Scene) -> Iterator[Attention]:
 def backing_off(scene: Scene) -> Iterator[Attention]:
     """A flow has failed, and is retried."""
     for flow in scene.look.flows.values():
-        if flow.status == "active" and flow.phase == "backing_off":
+        tried = flow.phase == "backing_off" or flow.failed_attempts
+        if flow.status == "active" and tried and flow.phase != "stalled":
             message = f"{_title(flow)} failed and is being retried{_why(flow)}"
             advice = _fix(flow, "it continues automatically")
             yield _of(flow, "warning", "backing_off", message, advice, _erred(flow))
@@ -285,11 +309,11 @@ def lost_by_restart(scene: Scene) -> Iterator[Attention]:
 def resting(scene: Scene) -> Iterator[Attention]:
     """A paused or stopped flow has an error."""
     for flow in scene.look.flows.values():
-        if flow.status not in ("paused", "stopped") or not flow.error:
+        if flow.status not in ("paused", "stopped") or not (error := _current(flow)):
             continue
         verb = "resume" if flow.status == "paused" else "start"
         then = f"then {verb} it: `penstock {verb} {_name(flow)}`"
-        if flow.error.get("problems"):
+        if error.get("problems"):
             message = f"{_title(flow)} is {flow.status} and not valid{_why(flow)}"
             advice = f"Open it and fix the highlighted errors; {then}."
             yield _of(flow, "info", "invalid", message, advice, _erred(flow))
@@ -299,6 +323,7 @@ def resting(scene: Scene) -> Iterator[Attention]:
 
 
 RULES: tuple[Rule, ...] = (
+    stalled,
     no_worker,
     worker_stuck,
     disk,
@@ -329,7 +354,7 @@ def _of(
 
 def _erred(flow: FlowPulse) -> datetime | None:
     """The time of a flow's last error."""
-    at = (flow.error or {}).get("at")
+    at = (_current(flow) or {}).get("at")
     return _moment(at) if isinstance(at, int | float) else None
 
 
@@ -359,8 +384,17 @@ def _name(flow: FlowPulse) -> str:
 
 
 def _why(flow: FlowPulse) -> str:
-    message = str((flow.error or {}).get("message") or "").strip()
+    message = str((_current(flow) or {}).get("message") or "").strip()
     return f": {message}" if message else ""
+
+
+def _current(flow: FlowPulse) -> JsonObject | None:
+    """The error of a flow, unless it has processed a batch since."""
+    return None if (flow.error or {}).get("recovered") else flow.error
+
+
+def _duration(seconds: int) -> str:
+    return plural(seconds // 60, "minute") if seconds >= 120 else plural(seconds, "second")
 
 
 def _catch_up(flow: FlowPulse, sink: str) -> str:
@@ -372,7 +406,7 @@ def _catch_up(flow: FlowPulse, sink: str) -> str:
 
 
 def _fix(flow: FlowPulse, then: str) -> str:
-    hint = str((flow.error or {}).get("hint") or "").strip().rstrip(".")
+    hint = str((_current(flow) or {}).get("hint") or "").strip().rstrip(".")
     hint = hint or "open it, check the error and the log, and fix the cause"
     return f"{hint[0].upper()}{hint[1:]}; {then}."
 

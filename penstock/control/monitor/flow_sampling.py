@@ -1,30 +1,22 @@
-"""Metrics of flows, from the reports of their workers and from their ledgers."""
+"""Metrics of flows, from the reports of their workers."""
 
 from __future__ import annotations
 
 import itertools
-import sqlite3
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
-
-import structlog
 
 from penstock.control.events.sinks import state_of
 from penstock.control.graph.layout import FlowLayout, Layout, key_of
-from penstock.control.monitor.history import Values
-from penstock.control.monitor.meters import Growth
+from penstock.control.monitor.history_file import Values
+from penstock.control.monitor.meters import Growth, Headway
 from penstock.control.monitor.snapshot import FlowPulse, ReaderPulse, SinkPulse, StreamPulse
 from penstock.control.registry.records import FlowState, Running
-from penstock.engine.delivery.sink_states import Standing, read_standings
 from penstock.engine.runtime.meter import WINDOW_S, Meter
-
-log = structlog.get_logger()
-
-LEDGERS_S = 0.25
-"""Seconds that reading ledgers may take per sample; the others follow in later samples."""
 
 LAG_MARKS, LAG_EVERY_S, LAG_WORTH = 4, 60.0, 1000
 """A lag grows if it was larger each minute for three minutes, and is at least LAG_WORTH events."""
@@ -39,24 +31,25 @@ class _Meters:
     input: Meter = field(default_factory=Meter)
     letters: Meter = field(default_factory=Meter)
     sinks: dict[str, Meter] = field(default_factory=dict)
+    headway: Headway = field(default_factory=Headway)
     lags: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=LAG_MARKS))
     batch: Any = None
     batch_at: float | None = None
-    mark: Any = None
-    read_at: float = 0.0
-    standings: Mapping[str, Standing] = field(default_factory=dict)
 
 
 class FlowSampler:
     """Samples flows. Used by one thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, stalled_s: float) -> None:
+        self._stalled_s = stalled_s
         self._meters: dict[str, _Meters] = {}
         self._values: dict[str, Values] = {}
         self._baseline: float | None = None
         """Dead letters of a flow before its first sample: 0 for flows that were created after this began."""
         self.renewed: set[str] = set()
         """Keys that belonged to another flow in the last sample: a deleted document of the same name."""
+        self.stalls: dict[str, float | None] = {}
+        """Since when flows make no progress, by uid: those for which this has changed."""
 
     def look(
         self, flows: Sequence[Running], layout: Layout, streams: Mapping[str, StreamPulse], wall: float
@@ -73,10 +66,10 @@ class FlowSampler:
         for key in (self._meters.keys() - keyed.keys()) | self.renewed:
             self._meters.pop(key, None)
         for key in keyed.keys() - self._meters.keys():
-            self._meters[key] = _Meters(keyed[key].flow.uid, Growth(baseline=self._baseline))
+            flow = keyed[key].flow
+            self._meters[key] = _Meters(flow.uid, Growth(baseline=self._baseline), headway=_headway(flow))
         self._baseline = 0
-        self._values = {}
-        self._read_ledgers(keyed, layout)
+        self._values, self.stalls = {}, {}
         found = {}
         for key, each in keyed.items():
             laid_out = layout.flows.get(each.flow.uid)
@@ -106,16 +99,6 @@ class FlowSampler:
     def _is_other(self, key: str, each: Running) -> bool:
         return self._meters[key].uid != each.flow.uid
 
-    def _read_ledgers(self, flows: Mapping[str, Running], layout: Layout) -> None:
-        """Read ledgers within the time limit, least recently read first."""
-        until = time.monotonic() + LEDGERS_S
-        for key in sorted(flows, key=lambda key: self._meters[key].read_at):
-            flow = flows[key].flow
-            if not flow.home and (laid_out := layout.flows.get(flow.uid)) is not None:  # else it is elsewhere
-                _read_ledger(self._meters[key], flow, laid_out)
-            if time.monotonic() > until:
-                return
-
     def _look_at(
         self,
         key: str,
@@ -141,13 +124,17 @@ class FlowSampler:
             lag = reader.lag_events + int(ops.get("lag_events") or 0)
         if lag is not None and (not meters.lags or wall - meters.lags[-1][0] >= LAG_EVERY_S):
             meters.lags.append((wall, lag))
+        meters.headway.mark(wall, int(ops.get("batches", 0)), lag, flow.status == "active")
+        stalled = meters.headway.stalled_since(wall, self._stalled_s)
+        if (stalled is None) != (flow.stalled_since is None):
+            self.stalls[flow.uid] = stalled
         found = FlowPulse(
             key,
             each.kind,
             flow.id,
             each.name,
             flow.status,
-            flow.phase,
+            flow.phase if stalled is None or flow.phase == "draining" else "stalled",
             flow.worker,
             in_rate or 0.0,
             round(sum(rates), 2),
@@ -163,6 +150,10 @@ class FlowSampler:
             ops.get("latency") if held else None,
             receiver.get("state") == "reconnecting",
             flow.waits_for,
+            flow.failed_attempts,
+            meters.headway.grows,
+            datetime.fromtimestamp(ops["good_at"], UTC) if ops.get("good_at") else None,
+            stalled,
         )
         self._values[key] = {
             "in_rate": in_rate,
@@ -177,6 +168,13 @@ class FlowSampler:
         return found
 
 
+def _headway(flow: FlowState) -> Headway:
+    """A flow that was stalled when this server started is stalled until it finishes a batch."""
+    if flow.stalled_since is None:
+        return Headway()
+    return Headway(int(flow.ops.get("batches", 0)), flow.stalled_since, backlog=0)
+
+
 def _sinks(
     counts: Mapping[str, Any], flow: FlowState, laid_out: FlowLayout | None, meters: _Meters, at: float
 ) -> list[tuple[SinkPulse, float | None]]:
@@ -187,10 +185,10 @@ def _sinks(
     found = []
     for sink_id, connector in types.items():
         counted = counts.get(sink_id, {})
-        events, standing = int(counted.get("events", 0)), meters.standings.get(sink_id)
+        events, state = int(counted.get("events", 0)), counted.get("state", "in_sync")
         rate = _rate(meters.sinks[sink_id], at, events, flow.worker is not None)
-        state = None if standing is None else state_of(standing, runs)
-        pulse = SinkPulse(sink_id, connector, state, rate or 0.0, events, int(counted.get("failures", 0)))
+        failures = int(counted.get("failures", 0))
+        pulse = SinkPulse(sink_id, connector, state_of(state, runs), rate or 0.0, events, failures)
         found.append((pulse, rate))
     return found
 
@@ -211,18 +209,3 @@ def _is_fresh(meters: _Meters, last: Mapping[str, Any], at: float) -> bool:
         meters.batch_at = None if meters.batch is None else at
         meters.batch = mark
     return bool(last) and meters.batch_at is not None and at - meters.batch_at <= WINDOW_S
-
-
-def _read_ledger(meters: _Meters, flow: FlowState, laid_out: FlowLayout) -> None:
-    """Read the ledger of a flow, unless it cannot have changed since."""
-    counts = flow.ops.get("sinks", {}).values()
-    moved = [(each.get("batches"), each.get("failures"), each.get("missed_batches")) for each in counts]
-    mark = (flow.worker, flow.phase, flow.ops.get("batches"), moved, laid_out.sinks)
-    behind = any(standing.state != "in_sync" for standing in meters.standings.values())
-    if mark == meters.mark and not (behind and flow.worker is not None):
-        return
-    meters.mark, meters.read_at = mark, time.monotonic()
-    try:
-        meters.standings = read_standings(laid_out.directory, [sink.id for sink in laid_out.sinks])
-    except (sqlite3.Error, OSError) as error:  # it is being removed, or its disk is out of reach
-        log.debug("a ledger cannot be read", flow=flow.id, error=str(error))

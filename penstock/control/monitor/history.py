@@ -1,7 +1,7 @@
-"""Metrics of the last day, in memory: every two seconds for recent ones, every minute for older ones.
+"""Metrics of the last day: every two seconds for recent ones, every minute for older ones.
 
-Only changes take memory: a thousand idle flows take next to none. The history begins when the server starts.
-Moments without a sample are missing, or null between samples.
+They are read from memory, where only changes take room: a thousand idle flows take next to none. A file keeps
+them over a restart of the server. Moments without a sample are missing, or null between samples.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import math
 import threading
 from array import array
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+
+from penstock.control.monitor.history_file import HistoryFile, Unsaved, Values
 
 STEP_MS, MINUTE_MS = 2_000, 60_000
 FINE_MINUTES, MOST_MINUTES = 15, 24 * 60
@@ -23,7 +25,9 @@ FEWEST_ROWS = 60
 HOLE = 3
 """After this many steps without a sample the line is interrupted, since values in between are unknown."""
 
-Values = Mapping[str, float | None]
+SAVED_MS = 10_000
+"""How often new values are written to the file."""
+
 NONE = math.nan
 
 
@@ -43,15 +47,18 @@ class _Track:
     columns: dict[str, int] = field(default_factory=dict)
     rows: deque[tuple[int, bytes]] = field(default_factory=deque)
 
-    def add(self, slot: int, values: Values) -> None:
+    def add(self, slot: int, values: Values) -> bool:
+        """Add values; false if they are those of before."""
         for name in values:
             self.columns.setdefault(name, len(self.columns))
         row = array("d", [NONE]) * len(self.columns)
         for name, value in values.items():
             row[self.columns[name]] = NONE if value is None else value
         packed = row.tobytes()
-        if not self.rows or self.rows[-1][1] != packed:
-            self.rows.append((slot, packed))
+        if self.rows and self.rows[-1][1] == packed:
+            return False
+        self.rows.append((slot, packed))
+        return True
 
     def forget(self, before: int, most: int) -> None:
         """Remove old rows. The row that is in force at `before` stays."""
@@ -67,23 +74,40 @@ class Ring:
         self.slots: deque[int] = deque(maxlen=length)
         self._tracks: dict[str, _Track] = {}
 
-    def add(self, slot: int, values: Mapping[str, Values]) -> None:
-        """Add the values of all keys at a slot after the last one. Keys without values are removed."""
+    def restore(self, slots: Iterable[int], rows: Iterable[tuple[str, int, Values]]) -> None:
+        """Take over moments and rows that were stored, in order of time."""
+        self.slots.extend(slots)
+        for key, slot, values in rows:
+            self._tracks.setdefault(key, _Track()).add(slot, values)
+
+    def add(self, slot: int, values: Mapping[str, Values]) -> dict[str, Values]:
+        """Add the values of all keys at a slot after the last one: those that have changed.
+
+        Keys without values are removed.
+        """
         self.slots.append(slot)
+        changed = {}
         for key in self._tracks.keys() - values.keys():
             del self._tracks[key]
         most = max(FEWEST_ROWS, MOST_ROWS // max(1, len(values)))
         for key, named in values.items():
             track = self._tracks.setdefault(key, _Track())
-            track.add(slot, named)
+            if track.add(slot, named):
+                changed[key] = named
             track.forget(self.slots[0], most)
+        return changed
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys that have values."""
+        return set(self._tracks)
 
     def forget(self, key: str) -> None:
         """Clear a key."""
         self._tracks.pop(key, None)
 
-    def read(self, key: str, since_slot: int) -> Series:
-        """The values of a key from a moment on."""
+    def read(self, key: str, since_slot: int, until_slot: float = math.inf) -> Series:
+        """The values of a key from a moment on, up to another."""
         track = self._tracks.get(key) or _Track()
         at: list[int] = []
         columns: list[list[float | None]] = [[] for _ in track.columns]
@@ -102,6 +126,8 @@ class Ring:
                 current = array("d", rows[position][1])
             if position < 0 or slot < since_slot:
                 continue
+            if slot > until_slot:
+                break
             if before is not None and slot - before > HOLE:
                 put(before + 1, ())
             put(slot, current)
@@ -112,12 +138,19 @@ class Ring:
 class History:
     """The history of all keys in both resolutions. One thread adds, any may read."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: HistoryFile | None = None) -> None:
         self._fine = Ring(STEP_MS, FINE_MINUTES * MINUTE_MS // STEP_MS)
         self._coarse = Ring(MINUTE_MS, MOST_MINUTES)
         self._minute: int | None = None
         self._sums: dict[str, dict[str, tuple[float, int]]] = {}
         self._mutex = threading.Lock()
+        self._file, self._unsaved, self._saved_ms = file, Unsaved(), 0
+        self._known: set[str] = set()
+        if file is not None:
+            for ring in (self._fine, self._coarse):
+                ring.restore(*file.load(ring.step_ms))
+            self._known = self._fine.keys | self._coarse.keys
+            self._minute = None
 
     def add(self, at_ms: int, values: Mapping[str, Values]) -> None:
         """Add the current values of all keys. A second sample for the same moment is ignored."""
@@ -126,10 +159,13 @@ class History:
             if self._fine.slots and slot <= self._fine.slots[-1]:
                 return
             if self._minute is not None and minute > self._minute:
-                self._coarse.add(self._minute, self._means(values.keys()))
+                self._note(self._coarse, self._minute, self._means(values.keys()))
                 self._sums = {}
             self._minute = minute
-            self._fine.add(slot, values)
+            self._note(self._fine, slot, values)
+            for key in self._known - values.keys():
+                self._unsaved.forget(key)
+            self._known = set(values)
             for key, named in values.items():
                 sums = self._sums.setdefault(key, {})
                 for name, value in named.items():
@@ -143,15 +179,46 @@ class History:
             self._fine.forget(key)
             self._coarse.forget(key)
             self._sums.pop(key, None)
+            self._unsaved.forget(key)
+
+    def save(self, at_ms: float = math.inf) -> None:
+        """Write new values to the file, if the last time is long enough ago."""
+        with self._mutex:
+            if self._file is None or at_ms - self._saved_ms < SAVED_MS:
+                return
+            self._saved_ms = self._saved_ms if math.isinf(at_ms) else int(at_ms)
+            unsaved, self._unsaved = self._unsaved, Unsaved()
+            first = {ring.step_ms: ring.slots[0] for ring in (self._fine, self._coarse) if ring.slots}
+        self._file.save(unsaved, first)
+
+    def _note(self, ring: Ring, slot: int, values: Mapping[str, Values]) -> None:
+        if ring.slots and slot <= ring.slots[-1]:  # the minute in which a server was restarted
+            return
+        changed = ring.add(slot, values)
+        if self._file is not None:
+            self._unsaved.add(ring.step_ms, slot, changed)
 
     def read(self, key: str, minutes: int) -> Series:
         """The last minutes of a key; in the fine resolution if it covers them."""
         with self._mutex:
-            fine = self._fine
-            young = len(fine.slots) < fine.length
-            ring = fine if minutes <= FINE_MINUTES or young else self._coarse
+            newest = self._fine.slots[-1] if self._fine.slots else 0
+            ring = self._ring((newest + 1) * STEP_MS - minutes * MINUTE_MS)
             newest = ring.slots[-1] if ring.slots else 0
             return ring.read(key, newest - minutes * MINUTE_MS // ring.step_ms + 1)
+
+    def between(self, key: str, since_ms: int, until_ms: int) -> Series:
+        """The values of a key from one moment to another; in the fine resolution if it covers them."""
+        with self._mutex:
+            ring = self._ring(since_ms)
+            return ring.read(key, -(-since_ms // ring.step_ms), until_ms // ring.step_ms)
+
+    def _ring(self, since_ms: int) -> Ring:
+        """The finest resolution that begins before a moment, or has all there is."""
+        fine, coarse = self._fine, self._coarse
+        if not fine.slots or not coarse.slots:
+            return fine
+        first_ms = fine.slots[0] * STEP_MS
+        return fine if first_ms <= since_ms or coarse.slots[0] * MINUTE_MS > first_ms - MINUTE_MS else coarse
 
     def _means(self, keys: Collection[str]) -> dict[str, dict[str, float | None]]:
         return {

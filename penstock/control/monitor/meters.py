@@ -1,10 +1,32 @@
-"""Counters over time: by how much they grew lately."""
+"""Counters over time: by how much they grew lately, and whether batches finish while a backlog grows."""
 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 
 LATELY_S = 600.0
+
+
+@dataclass
+class Headway:
+    """Whether a flow makes headway: its backlog since its last batch, or since it was first seen."""
+
+    batches: int | None = None
+    since: float = 0.0
+    backlog: int | None = None
+    grows: bool = False
+    """Whether the backlog has grown since then."""
+
+    def mark(self, at: float, batches: int, backlog: int | None, active: bool) -> None:
+        """Add a sample; `active`: the flow should run. A backlog that is empty or unknown does not grow."""
+        if not active or batches != self.batches or not backlog or self.backlog is None:
+            self.batches, self.since, self.backlog = batches, at, backlog
+        self.grows = backlog is not None and backlog > (self.backlog or 0)
+
+    def stalled_since(self, at: float, after_s: float) -> float | None:
+        """Since when no batch has finished while the backlog grew, if that is longer than `after_s`."""
+        return self.since if self.grows and at - self.since > after_s else None
 
 
 class Growth:

@@ -1,6 +1,7 @@
 """The pulse: one thread that samples flows, streams and workers every two seconds, for all clients.
 
-It only reads. All clients share its samples; while nothing runs it costs next to nothing.
+All clients share its samples; while nothing runs it costs next to nothing. It only reads, except that it
+stores which flows are stalled by a growing backlog: the lag of a flow is not known to its worker.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from penstock.control.fleet.assignments import WorkerInfo
 from penstock.control.graph.layout import Layouts, key_of
 from penstock.control.monitor.attention import Scene, attention
 from penstock.control.monitor.flow_sampling import FlowSampler
-from penstock.control.monitor.history import STEP_MS, History, Series, Values
+from penstock.control.monitor.history import STEP_MS, History
+from penstock.control.monitor.history_file import HistoryFile, Values
 from penstock.control.monitor.meters import LATELY_S
 from penstock.control.monitor.snapshot import (
     Attention,
@@ -75,10 +77,11 @@ class Pulse:
     def __init__(self, service: Service) -> None:
         self._service = service
         self.started_at = datetime.now(UTC)
-        self.history = History()
+        self.history = History(HistoryFile(service.settings.home))
         self.on_sample: Callable[[], None] = lambda: None
         self._layouts = Layouts(service)
-        self._flows, self._streams, self._workers = FlowSampler(), StreamSampler(), _Workers()
+        self._flows = FlowSampler(service.settings.monitor.stalled_ms / 1000)
+        self._streams, self._workers = StreamSampler(), _Workers()
         self._letters = Meter()
         self._sample: Sample | None = None
         self._changed: dict[str, int] = {}
@@ -95,6 +98,7 @@ class Pulse:
         """Stop the thread, and wait for its end."""
         self._stop.set()
         self._thread.join(END_S)
+        self.history.save()
 
     def latest(self) -> Sample:
         """The last sample; the first caller may have to wait for it."""
@@ -113,10 +117,6 @@ class Pulse:
                 [stream for key, stream in sample.look.streams.items() if key in changed],
                 [key for when, key in self._gone if when > number and key not in self._changed],
             )
-
-    def read(self, key: str, minutes: int) -> Series:
-        """The last minutes of a flow or stream, or of `TOTALS`."""
-        return self.history.read(key, minutes)
 
     def look(self) -> Sample:
         """Take a sample now."""
@@ -145,6 +145,7 @@ class Pulse:
         full = {stream: why for each in workers for stream, why in each.info.get("full_streams", {}).items()}
         streams = self._streams.look(layout, full, wall)
         flows = self._flows.look(running, layout, streams, wall)
+        service.flows.stall(self._flows.stalls)
         pulses = self._workers.look(workers, flows, wall)
         disk = shutil.disk_usage(service.settings.home)
         totals = Totals(
@@ -185,6 +186,7 @@ class Pulse:
             self.history.forget(key)
         values = {TOTALS: all_together, **self._flows.values(), **self._streams.values()}
         self.history.add(int(wall * 1000), values)
+        self.history.save(wall * 1000)
 
     def _take(self, found: Look, told: list[Attention]) -> Sample:
         with self._mutex:

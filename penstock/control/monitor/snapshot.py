@@ -20,7 +20,7 @@ class SinkPulse:
 
     id: str
     type: str
-    state: State | None
+    state: State
     rate: float
     events: int
     failures: int
@@ -54,6 +54,14 @@ class FlowPulse:
     """Whether the system of its source, which it has reached before, cannot be reached now."""
     waits_for: JsonObject | None = None
     """Why no worker can have it."""
+    failed_attempts: int = 0
+    """Since its last good batch."""
+    lag_growing: bool = False
+    """Whether its backlog has grown since its last batch."""
+    good_at: datetime | None = None
+    """When its last good batch finished."""
+    stalled_since: float | None = None
+    """Since when its backlog has been growing while no batch finished, once that has taken too long."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 import structlog
 
 from penstock.control.graph.layout import Layout, key_of
-from penstock.control.monitor.history import Values
+from penstock.control.monitor.history_file import Values
 from penstock.control.monitor.meters import Growth
 from penstock.control.monitor.snapshot import ReaderPulse, StreamPulse
 from penstock.control.streams.pages import Stats, stats_of

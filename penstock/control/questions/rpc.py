@@ -6,7 +6,8 @@ import contextlib
 import functools
 import hmac
 import threading
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
@@ -29,6 +30,7 @@ from penstock.control.questions.limits import DEADLINE, GRACE_S, Refusal
 from penstock.control.questions.trial_worker import TestAnswer, TestRequest, test_routes
 from penstock.control.wire.methods import methods_of, proxy
 from penstock.engine.plan.analysis import Analysis, analyse
+from penstock.engine.plan.shapes import Shapes
 from penstock.engine.runtime.sql_queries import Queries, QueryResult
 from penstock.errors import Conflict, Invalid, NotFound, PenstockError, Problem, Unavailable
 from penstock.policy import Policy
@@ -66,6 +68,8 @@ class AnalyseRequest(BaseModel):
     alone: bool = False
     only: list[int] | None = None
     """The places of the documents to validate; the others are there to be referred to. None: all of them."""
+    number: str | None = None
+    """By which its progress can be asked for."""
 
 
 class PlanRequest(BaseModel):
@@ -93,6 +97,14 @@ class QueryRequest(BaseModel):
     sql: str
     limit: int
     timeout_s: float
+    id: str
+    """By which it can be cancelled."""
+
+
+class Named(BaseModel):
+    """Something under way that is asked about, or to be cancelled."""
+
+    id: str
 
 
 class QueryAnswer(BaseModel):
@@ -168,9 +180,18 @@ def _app(worker: Worker) -> FastAPI:
     def restart(request: RestartRequest) -> bool:
         return worker.restart(request.uid)
 
+    analysed = Counter[str]()
+
     @app.post("/analyse")
     async def analyse_(request: AnalyseRequest) -> list[Analysis]:
-        return await judged(lambda: _analyse(worker, request))
+        try:
+            return await judged(lambda: _analyse(worker, request, analysed))
+        finally:
+            analysed.pop(str(request.number), None)
+
+    @app.post("/analysed")
+    async def analysed_(request: Named) -> int:
+        return analysed[request.id]
 
     @app.post("/functions")
     def functions() -> list[FunctionInfo]:
@@ -182,7 +203,7 @@ def _app(worker: Worker) -> FastAPI:
         return await judged(lambda: planner.plans(request.documents))
 
     parts: dict[str, tuple[Callable[..., object], Any]] = {
-        "files": (FlowFiles, FilesHere(worker.settings, worker.registry)),
+        "files": (FlowFiles, FilesHere(worker.settings, worker.registry, worker.spark)),
         "letters": (Letters, LettersHere(worker.settings, worker.registry, worker.streams)),
     }
 
@@ -202,31 +223,52 @@ def _app(worker: Worker) -> FastAPI:
     app.include_router(connection_routes(worker))
     queries = functools.cache(lambda: Queries(worker.spark, lambda: {s.id: s for s in worker.streams.all()}))
 
+    under_way: dict[str, threading.Event] = {}
+
     @app.post("/query")
     async def query(request: QueryRequest) -> QueryAnswer:
+        stop = under_way[request.id] = threading.Event()
         try:
             result = await run_in_threadpool(
-                lambda: queries().run(request.sql, request.limit, request.timeout_s)
+                lambda: queries().run(request.sql, request.limit, request.timeout_s, stop)
             )
         except PenstockError as error:
             return QueryAnswer(status=error.status, problems=error.problems)
+        finally:
+            under_way.pop(request.id, None)
         return QueryAnswer(result=result)
+
+    @app.post("/query/cancel")
+    async def cancel(request: Named) -> bool:
+        stop = under_way.get(request.id)
+        if stop is not None:
+            stop.set()
+        return stop is not None
 
     return app
 
 
-def _analyse(worker: Worker, request: AnalyseRequest) -> list[Analysis]:
+def _analyse(worker: Worker, request: AnalyseRequest, analysed: Counter[str]) -> list[Analysis]:
     lookup, known = context_of(request.documents, worker.registry, alone=request.alone)
     settings, policy = worker.settings, Policy.of(worker.settings)
     defaults, allow_python = settings.defaults.model_dump(), settings.allow_python
     chosen = range(len(request.documents)) if request.only is None else request.only
     session = worker.spark.newSession() if chosen and worker.spark is not None else None  # one for all
+    judge = functools.partial(
+        analyse, policy=policy, allow_python=allow_python, shapes=Shapes() if session is not None else None
+    )
     return [
-        analyse(
-            request.documents[i], lookup, known, defaults, session, policy=policy, allow_python=allow_python
-        )
-        for i in chosen
+        judge(request.documents[i], lookup, known, defaults, session)
+        for i in _counted(chosen, analysed, request.number)
     ]
+
+
+def _counted(places: Iterable[int], analysed: Counter[str], number: str | None) -> Iterator[int]:
+    """The places, counted as they are taken."""
+    for place in places:
+        yield place
+        if number is not None:
+            analysed[number] += 1
 
 
 class QuestionFailed(PenstockError):
@@ -255,14 +297,27 @@ class RpcClient:
         """Clients for workers on other machines, by the certificate that each of them trusts."""
 
     def analyse(
-        self, worker: WorkerInfo, documents: list[Any], *, alone: bool, only: list[int]
+        self,
+        worker: WorkerInfo,
+        documents: list[Any],
+        *,
+        alone: bool,
+        only: list[int],
+        number: str | None = None,
     ) -> list[Analysis]:
         """The analyses of the documents at the places `only` by a worker."""
-        body = {"documents": documents, "alone": alone, "only": only}
+        body = {"documents": documents, "alone": alone, "only": only, "number": number}
         more_s = len(only) * EACH_S
         deadline = {DEADLINE: str(self._deadline_s + more_s)}
         answer = self._post(worker, "/analyse", self._patience_s + more_s, body, headers=deadline)
         return [Analysis.model_validate(item) for item in answer.json()]
+
+    def analysed(self, worker: WorkerInfo, number: str) -> int:
+        """The documents of an analysis that a worker is through with; 0 if it does not answer."""
+        try:
+            return int(self._post(worker, "/analysed", POKE_TIMEOUT_S, {"id": number}).json())
+        except httpx.HTTPError:
+            return 0
 
     def plan(self, worker: WorkerInfo, documents: list[Any]) -> list[FlowPlan]:
         """The effects on flows if these documents were saved."""
@@ -296,6 +351,14 @@ class RpcClient:
         timeout = request.timeout_s + GRACE_S + SLACK_S
         answer = self._post(worker, "/query", timeout, request.model_dump(), deadline)
         return QueryAnswer.model_validate(answer.json())
+
+    def cancel(self, worker: WorkerInfo, query: str) -> bool:
+        """Cancel a query; false if the worker does not run it, or does not answer."""
+        try:
+            answer = self._post(worker, "/query/cancel", POKE_TIMEOUT_S, {"id": query})
+        except httpx.HTTPError:
+            return False
+        return bool(answer.json())
 
     def replay(self, worker: WorkerInfo, request: ReplayRequest) -> ReplayAnswer:
         """The result of a replay of dead letters on a worker."""

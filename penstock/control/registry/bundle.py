@@ -62,7 +62,7 @@ def parse(documents: Sequence[JsonObject]) -> list[Entry]:
             continue
         first = entries.setdefault((entry.kind, entry.id), entry)
         if first is not entry:
-            message = f"the bundle has {entry.kind.lower()} '{entry.id}' already, as documents[{first.index}]"
+            message = f"the bundle has this document twice, also as document {first.index + 1}"
             problem = Problem(code="duplicate", message=message, path="metadata.name")
             problems.append(in_bundle(index, given, problem))
     if problems:
@@ -104,8 +104,14 @@ def apply(conn: Connection, entries: Sequence[Entry], mode: Mode) -> list[Change
     planned = plan(conn, entries, mode)
     for record in planned.deletes:
         changes.remove(conn, record)
+    new = []
     for entry, present in planned.saves:
-        _save(conn, entry, present)
+        desired = _desired(entry, present)
+        if present is None:
+            new.append(changes.Addition(entry.kind, entry.id, entry.name, entry.document, desired))
+        else:
+            changes.replace(conn, present, entry.name, entry.document, desired, "import")
+    changes.add(conn, new, "import")
     return planned.changes()
 
 
@@ -121,14 +127,6 @@ def _change(entry: Entry, record: Record | None) -> Change:
     if record.flow and runs(entry.document) and record.flow.desired != _desired(entry, record):
         diff.append(DiffEntry("status", "replace", record.flow.desired, entry.desired))
     return Change("update" if diff else "unchanged", entry.kind, entry.id, entry.name, diff)
-
-
-def _save(conn: Connection, entry: Entry, record: Record | None) -> None:
-    desired = _desired(entry, record)
-    if record is None:
-        changes.add(conn, entry.kind, entry.id, entry.name, entry.document, desired, "import")
-        return
-    changes.replace(conn, record, entry.name, entry.document, desired, "import")
 
 
 def _made(
@@ -167,11 +165,12 @@ def in_bundle(index: int, given: object, problem: Problem) -> Problem:
     """A problem of a document with the kind and name of the document, and its place in the bundle."""
     place = f"documents[{index}]"
     path = f"{place}.{problem.path}" if problem.path else place
-    return problem.model_copy(update={"path": path, "message": f"{_title(given)}{problem.message}"})
+    return problem.model_copy(update={"path": path, "message": f"{_title(index, given)}: {problem.message}"})
 
 
-def _title(given: object) -> str:
-    """Kind and name of a document, such as `pipeline 'orders': `; empty if it has none."""
+def _title(index: int, given: object) -> str:
+    """Kind and name of a document, such as `pipeline 'orders'`; its number, from 1, if it has none."""
     metadata = given.get("metadata") if isinstance(given, Mapping) else None
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
-    return f"{str(given.get('kind')).lower()} '{name}': " if isinstance(given, Mapping) and name else ""
+    kind = given.get("kind") if isinstance(given, Mapping) else None
+    return f"{str(kind).lower()} '{name}'" if kind and name else f"document {index + 1}"

@@ -7,42 +7,52 @@ dangling reference.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, insert, select, update
+from sqlalchemy import Connection, Table, and_, delete, insert, select, update
 
 from penstock.control.registry.content import fold, identity, same, storable
 from penstock.control.registry.events import emit
-from penstock.control.registry.links import record_references
+from penstock.control.registry.links import reference_rows
 from penstock.control.registry.records import JsonObject, Record
-from penstock.control.registry.tables import documents, flows, labels, revisions
+from penstock.control.registry.tables import documents, flows, labels, refs, revisions
 from penstock.errors import Invalid, PreconditionFailed, Problem
 from penstock.specs.documents import required_labels, runs, what_runs
 from penstock.specs.references import made_stream
 
 
-def add(
-    conn: Connection, kind: str, document_id: str, name: str, document: JsonObject, desired: str, origin: str
-) -> None:
-    """Add a new document, at revision 1."""
-    uid, at = str(uuid.uuid4()), datetime.now(UTC)
-    conn.execute(
-        insert(documents).values(
-            uid=uid,
-            kind=kind,
-            id=document_id,
-            name=name,
-            revision=1,
-            search_text=_search_text(document_id, name, document),
-            created_at=at,
-            updated_at=at,
-        )
-    )
-    _save_content(conn, uid, 1, document, origin, at)
-    if runs(document):
-        _begin(conn, uid, document, document_id, desired, at)
-    emit(conn, kind, name, "created", {"id": document_id, "uid": uid, "revision": 1, "origin": origin})
+@dataclass(frozen=True)
+class Addition:
+    """A new document, and the desired status of its flow."""
+
+    kind: str
+    id: str
+    name: str
+    document: JsonObject
+    desired: str
+
+
+def add(conn: Connection, additions: Sequence[Addition], origin: str) -> None:
+    """Add new documents, each at revision 1, with a fixed number of statements."""
+    at = datetime.now(UTC)
+    rows: dict[Table, list[JsonObject]] = {table: [] for table in (documents, revisions, refs, labels, flows)}
+    for new in additions:
+        uid, document = str(uuid.uuid4()), new.document
+        text = _search_text(new.id, new.name, document)
+        named = {"uid": uid, "kind": new.kind, "id": new.id, "name": new.name, "revision": 1}
+        rows[documents].append({**named, "search_text": text, "created_at": at, "updated_at": at})
+        rows[revisions].append(_revision(uid, 1, document, origin, at))
+        rows[refs] += reference_rows(uid, document)
+        rows[labels] += _label_rows(uid, document)
+        if runs(document):
+            rows[flows].append({**_flow(uid, document, new.id, new.desired, at), "epoch": 0})
+        emit(conn, new.kind, new.name, "created", {"id": new.id, "uid": uid, "revision": 1, "origin": origin})
+    for table, found in rows.items():
+        if found:
+            conn.execute(insert(table), found)
 
 
 def add_made_stream(conn: Connection, document: JsonObject) -> None:
@@ -52,7 +62,7 @@ def add_made_stream(conn: Connection, document: JsonObject) -> None:
         kind, document_id, name = identity(made)
         exists = select(documents.c.uid).where(documents.c.kind == kind, documents.c.id == document_id)
         if conn.scalar(exists) is None:
-            add(conn, kind, document_id, name, made, "active", "auto_create")
+            add(conn, [Addition(kind, document_id, name, made, "active")], "auto_create")
 
 
 def replace(
@@ -95,6 +105,7 @@ def _revise(
         conn.execute(update(flows).where(flows.c.uid == uid).values(**placed))
     else:
         over: JsonObject = {"outcome": None, "error": None, "attempts": [], "updated_at": at, "tried": None}
+        over |= {"failed_attempts": 0, "stalled_since": None}
         over |= {"placement": required_labels(document), "wait_reason": None}
         conn.execute(update(flows).where(flows.c.uid == uid).values(**over))
     emit(conn, record.kind, name, "updated", _summary(record, revision=revision, origin=origin))
@@ -140,11 +151,16 @@ def rolled_back(conn: Connection, uid: str, error: JsonObject) -> None:
 def _begin(
     conn: Connection, uid: str, document: JsonObject, document_id: str, desired: str, at: datetime
 ) -> None:
-    """Add a flow for a document that runs from now on."""
+    """Add a flow for a document that has had none, or no longer had one, and runs from now on."""
     epoch = select(documents.c.last_epoch).where(documents.c.uid == uid).scalar_subquery()
-    state = {"phase": "starting", "attempts": [], "epoch": epoch, "ops": {}, "updated_at": at}
+    conn.execute(insert(flows).values(epoch=epoch, **_flow(uid, document, document_id, desired, at)))
+
+
+def _flow(uid: str, document: JsonObject, document_id: str, desired: str, at: datetime) -> JsonObject:
+    """The row of a flow that has not run yet, without its epoch."""
+    state = {"phase": "starting", "attempts": [], "ops": {}, "updated_at": at}
     placed = {"id": document_id, "desired": desired, "placement": required_labels(document)}
-    conn.execute(insert(flows).values(uid=uid, **placed, **state))
+    return {"uid": uid, **placed, **state}
 
 
 def _cease(conn: Connection, uid: str) -> None:
@@ -176,14 +192,23 @@ def require_same(record: Record, document: JsonObject) -> tuple[str, str, str]:
 def _save_content(
     conn: Connection, uid: str, revision: int, document: JsonObject, origin: str, at: datetime
 ) -> None:
-    content = {"document": document, "origin": origin, "created_at": at}
-    conn.execute(insert(revisions).values(uid=uid, revision=revision, **content))
-    record_references(conn, uid, document)
+    conn.execute(insert(revisions), [_revision(uid, revision, document, origin, at)])
+    conn.execute(delete(refs).where(refs.c.from_uid == uid))
     conn.execute(delete(labels).where(labels.c.uid == uid))
+    for table, rows in ((refs, reference_rows(uid, document)), (labels, _label_rows(uid, document))):
+        if rows:
+            conn.execute(insert(table), rows)
+
+
+def _revision(uid: str, revision: int, document: JsonObject, origin: str, at: datetime) -> JsonObject:
+    return {"uid": uid, "revision": revision, "document": document, "origin": origin, "created_at": at}
+
+
+def _label_rows(uid: str, document: JsonObject) -> list[JsonObject]:
     given = document["metadata"].get("labels")
-    if given and isinstance(given, dict):
-        rows = [{"uid": uid, "key": _text(key), "value": _text(value)} for key, value in given.items()]
-        conn.execute(insert(labels), rows)
+    if not isinstance(given, dict):
+        return []
+    return [{"uid": uid, "key": _text(key), "value": _text(value)} for key, value in given.items()]
 
 
 def _search_text(document_id: str, name: str, document: JsonObject) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from sqlalchemy import CTE, Connection, and_, delete, insert, or_, select
+from sqlalchemy import CTE, Connection, and_, or_, select
 
 from penstock.control.registry.records import JsonObject, Record, Referrer, Versions
 from penstock.control.registry.tables import documents, refs
@@ -13,17 +13,14 @@ from penstock.specs.documents import KINDS, NAME, derive_id
 from penstock.specs.references import INPUT, references_of
 
 
-def record_references(conn: Connection, uid: str, document: JsonObject) -> None:
-    """Store the references in the current content of a document."""
-    conn.execute(delete(refs).where(refs.c.from_uid == uid))
+def reference_rows(uid: str, document: JsonObject) -> list[JsonObject]:
+    """The rows of the references in the content of a document."""
     # A text that cannot be an id is no reference: no document can have it.
     found = {(ref.path, ref.kind, ref.id) for ref in references_of(document) if NAME.fullmatch(ref.id)}
-    rows = [
+    return [
         {"from_uid": uid, "path": path, "to_kind": kind, "to_id": document_id}
         for path, kind, document_id in sorted(found)
     ]
-    if rows:
-        conn.execute(insert(refs), rows)
 
 
 def referrers(conn: Connection, kind: str, name: str) -> list[Referrer]:

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, selec
 
 from penstock.control.registry.content import fold, storable
 from penstock.control.registry.links import dependents_of, known_ids, suggestion
-from penstock.control.registry.records import FlowState, Mark, Page, Record, Revision, Running
+from penstock.control.registry.records import FlowState, Mark, Page, Record, Revision, Running, judged
 from penstock.control.registry.tables import (
     documents,
     flow_phase,
@@ -164,7 +164,8 @@ def to_record(row: Row[Any]) -> Record:
 def _flow(row: Row[Any]) -> FlowState:
     values = row._mapping
     names = (*(column.name for column in flows.c), "queue_position")
-    return FlowState(**{name: values[f"flow_{name}"] for name in names})
+    state = {name: values[f"flow_{name}"] for name in names}
+    return FlowState(**{**state, "error": judged(state["error"], state["ops"])})
 
 
 def _select_revisions(uid: str) -> Select[Any]:

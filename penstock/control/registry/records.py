@@ -45,6 +45,10 @@ class FlowState:
     """Why no worker can have it."""
     home: str | None = None
     """The home that has its progress; empty: the server's; None: it has none yet."""
+    failed_attempts: int = 0
+    """Since its last good batch."""
+    stalled_since: float | None = None
+    """Since when its backlog has been growing while no batch finished, once that has taken too long."""
     queue_position: int | None = None
     """Its place among the flows of its worker that wait for their turn to start; 1 is the next."""
 
@@ -57,6 +61,12 @@ class FlowState:
     def waits_for(self) -> JsonObject | None:
         """Why no worker can have it, while it should run and has none."""
         return self.wait_reason if self.worker is None and self.status == "active" else None
+
+
+def judged(error: JsonObject | None, ops: JsonObject | None) -> JsonObject | None:
+    """An error of a flow, marked as `recovered` if the flow has processed a batch since."""
+    at, good_at = (error or {}).get("at"), (ops or {}).get("good_at")
+    return {**(error or {}), "recovered": True} if at and good_at and at <= good_at else error
 
 
 @dataclass(frozen=True)

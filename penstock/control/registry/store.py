@@ -140,7 +140,8 @@ class Registry:
             if existing:
                 raise name_in_use(existing)
             changes.add_made_stream(conn, document)
-            changes.add(conn, kind, document_id, name, document, desired or status or "active", origin)
+            new = changes.Addition(kind, document_id, name, document, desired or status or "active")
+            changes.add(conn, [new], origin)
             if check_references:
                 links.require_references(conn, document)
             return queries.get(conn, kind, document_id)

@@ -29,7 +29,9 @@ from sqlalchemy import (
     and_,
     case,
     func,
+    not_,
     null,
+    or_,
     select,
 )
 
@@ -139,6 +141,10 @@ flows = Table(
     Column("wait_reason", Json),
     # The home that has its progress; empty: the server's; null: it has none yet.
     Column("home", Word),
+    # Since its last good batch, or since it was last started by a user.
+    Column("failed_attempts", Integer, nullable=False, server_default="0"),
+    # Since when its backlog has been growing while no batch finished, once that has taken too long.
+    Column("stalled_since", Double),
     Index("ix_flows_worker", "worker"),
     Index("ix_flows_desired", "desired", "outcome"),
 )
@@ -242,6 +248,16 @@ leader = Table(
     Column("until", Double, nullable=False),
 )
 
+saved_queries = Table(
+    "saved_queries",
+    metadata,
+    Column("name", Word, primary_key=True),
+    Column("sql", Text, nullable=False),
+    # A name, not a reference: a query outlives the user who saved it.
+    Column("user", Word),
+    Column("updated_at", UtcDateTime, nullable=False),
+)
+
 events = Table(
     "events",
     metadata,
@@ -262,10 +278,22 @@ def flow_status() -> ColumnElement[str]:
     return case((ended, flows.c.outcome), else_=flows.c.desired)
 
 
+STALLED_ATTEMPTS = 2
+"""Failed attempts without a good batch after which a flow is stalled: after the first one it backs off."""
+
+
 def flow_phase() -> ColumnElement[str]:
-    """The phase of a flow as a column: as its worker reports it, else whether it waits for a worker."""
+    """The phase of a flow as a column: as its worker reports it, else whether it waits for a worker.
+
+    A flow that should process events and does not is stalled, whatever its worker is doing about it.
+    """
+    stuck = or_(flows.c.failed_attempts >= STALLED_ATTEMPTS, flows.c.stalled_since.is_not(None))
+    leaving = and_(flows.c.worker.is_not(None), flows.c.phase == "draining")
     return case(
-        (flows.c.worker.is_not(None), flows.c.phase), (flow_status() == "active", "waiting"), else_="idle"
+        (and_(flow_status() == "active", stuck, not_(leaving)), "stalled"),
+        (flows.c.worker.is_not(None), flows.c.phase),
+        (flow_status() == "active", "waiting"),
+        else_="idle",
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -32,7 +34,7 @@ from penstock.specs.documents import (
 from penstock.specs.references import INPUT
 from penstock.specs.stream import StreamBuffer, StreamSpec, Wal
 from penstock.specs.validation import parse
-from penstock.streams.config import read_config
+from penstock.streams.config import config_version, read_config
 from penstock.streams.home import StreamHome, StreamPlace, dead_id, misfits_spec
 from penstock.streams.log import Log
 from penstock.streams.moves import is_moving
@@ -47,6 +49,8 @@ MAINTAIN_S = 2.0
 ROUND = 200
 """Streams that are maintained every `MAINTAIN_S`: more would be opened, and keep a core busy. With 10,000
 streams each has its turn every 100 seconds; appends apply the limits of size themselves."""
+
+SPECS = 1_000
 
 STALE_S = 30.0
 """Streams for dead letters appear without a change of any document; they are looked after this much later."""
@@ -97,6 +101,10 @@ class Streams:
         """Gives workers on other machines access to the streams of this home."""
         self.lost: dict[str, int] = {}
         """By the id of a transient stream: events that were not read when Penstock was restarted."""
+        self._specs: dict[str, StreamSpec] = {}
+        """Specs by their text. Thousands of streams have few different ones, and parsing takes long."""
+        self._places: dict[Path, tuple[StreamSpec, tuple[int, int], StreamPlace]] = {}
+        """By directory: a spec that its log has, the version of its settings then, and its place."""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -137,20 +145,18 @@ class Streams:
                     yield self._letters(record)
 
     def ensure(self, record: Record, before: Record | None = None) -> None:
-        """Create the log of a saved stream, or give it its new settings.
+        """Create the log of a saved stream or of a flow's input, or give it its new settings.
 
         An edit of the empty stream `before` may choose another storage. Otherwise the storage stays what it
         is, since a document read before a move still names the one that the stream has left.
         """
+        if record.kind != "Stream":
+            self._input(record)
+            return
         spec = self._spec(record.document)
         if before is not None and self._spec(before.document).storage != spec.storage:
             self.home.ensure(record.id, record.uid, spec, storage=True)
         self._registered(record)
-
-    def ensure_all(self) -> None:
-        """Give every log its current settings."""
-        for _ in self.all():
-            pass
 
     def require_at_rest(self, record: Record) -> None:
         """Refuse to change a stream while a move to another storage runs, or was interrupted."""
@@ -203,6 +209,7 @@ class Streams:
         for stream in ids:
             for logs in (self._pool, self.host):
                 logs.drop(self.home.directory(stream, record.uid))
+            self._places.pop(self.home.directory(stream, record.uid), None)
             self.home.remove(stream, record.uid)
 
     def has_input(self, record: Record) -> bool:
@@ -300,9 +307,14 @@ class Streams:
         return self._at(record.id, record.uid, self._spec(record.document))
 
     def _spec(self, raw: Mapping[str, Any]) -> StreamSpec:
-        document = parse(raw, self._defaults)
-        assert isinstance(document, StreamDocument)
-        return document.spec
+        text = json.dumps(raw.get("spec"), sort_keys=True)
+        if (known := self._specs.get(text)) is None:
+            document = parse(raw, self._defaults)
+            assert isinstance(document, StreamDocument)
+            if len(self._specs) >= SPECS:
+                self._specs = {}
+            known = self._specs[text] = document.spec
+        return known
 
     def _input(self, record: Record) -> StreamPlace | None:
         """The input stream of a flow; None if it has none, or the document is not valid."""
@@ -350,8 +362,16 @@ class Streams:
         return StreamSpec(wal=self._spec(raw).wal.model_copy(update={"enabled": True}))
 
     def _at(self, stream: str, uid: str, spec: StreamSpec, *, storage: bool = False) -> StreamPlace:
-        directory = self.home.ensure(stream, uid, spec, storage=storage)
-        return StreamPlace(stream, self.home.stored(directory, spec), directory)
+        directory = self.home.directory(stream, uid)
+        with contextlib.suppress(OSError, KeyError):
+            declared, version, place = self._places[directory]
+            if declared == spec and config_version(directory) == version:
+                return place
+        self.home.ensure(stream, uid, spec, storage=storage)
+        version = config_version(directory)  # before it is read: a change in between is seen next time
+        place = StreamPlace(stream, self.home.stored(directory, spec), directory)
+        self._places[directory] = spec, version, place
+        return place
 
 
 def _source_and_buffer(document: Document) -> tuple[Any, PipelineBuffer | None]:

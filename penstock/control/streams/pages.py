@@ -83,6 +83,12 @@ def start_of(door: Door, position: Position | None, last: int | None) -> int:
     return door.log.resolve(position)
 
 
+def range_of(door: Door, position: Position, to: Position | None) -> tuple[int, int]:
+    """The offsets of a range: that of a position, and the one before which the range ends."""
+    end = door.log.bounds().next
+    return door.log.resolve(position), end if to is None else min(end, door.log.resolve(to))
+
+
 def read_page(door: Door, start: int, limit: int) -> EventPage:
     """Up to `limit` events from an offset on."""
     return page_of(door, start, door.log.read(start), limit, PAGE_BYTES)

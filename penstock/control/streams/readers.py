@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.control.fleet.progress import flow_name
@@ -13,22 +14,28 @@ from penstock.engine.plan.flow import Lookup
 from penstock.errors import NotFound
 from penstock.specs.documents import derive_id
 
+Saved = tuple[Record, Record | None]
+"""A record, and the one before the change."""
 
-def expect_reader(streams: Streams, record: Record, lookup: Lookup, before: Record | None = None) -> None:
-    """Register a flow as a reader of its stream; `before` is the record before the change.
+
+def expect_readers(streams: Streams, changes: Iterable[Saved], lookup: Lookup) -> None:
+    """Register flows as readers of their streams.
 
     A flow that begins at the latest event is not registered: it needs no events from before it runs.
     """
-    stream = _awaited(record, lookup)
-    earlier = input_stream(before.document, before.id, lookup) if before else None
-    if earlier is not None and earlier != stream:
-        moved = earlier != input_stream(record.document, record.id, lookup)
-        _leave(streams, earlier, record, moved=moved)
-    if stream is not None:
-        try:
-            streams.log(stream).expect(flow_name(record))
-        except NotFound:  # an inactive flow may name a stream that does not exist yet
-            return
+    readers: dict[str, list[str]] = {}
+    for record, before in changes:
+        stream = _awaited(record, lookup)
+        earlier = input_stream(before.document, before.id, lookup) if before else None
+        if earlier is not None and earlier != stream:
+            moved = earlier != input_stream(record.document, record.id, lookup)
+            _leave(streams, earlier, record, moved=moved)
+        if stream is not None:
+            readers.setdefault(stream, []).append(flow_name(record))
+    for stream, names in readers.items():
+        # An inactive flow may name a stream that does not exist yet.
+        with contextlib.suppress(NotFound):
+            streams.log(stream).expect(names)
 
 
 def _awaited(record: Record, lookup: Lookup) -> str | None:

@@ -23,6 +23,7 @@ from penstock.engine.delivery.ledger import Gap, Ledger, Span
 from penstock.engine.plan.flow import Part
 from penstock.engine.plan.plan import Plan, plan_frame
 from penstock.engine.runtime.flow_log import NO_LOG, FlowLog
+from penstock.spark.tables import table_of
 from penstock.streams.files import Files
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Backlog:
             self._ledger.lose(gap, GONE, up_to=oldest)
         frame = self._rereader.frame(max(first, oldest), end)
         events = ComputedEvents(frame, [sink], self._plan.shaped)
-        events.compute(lambda df: df.toArrow())
+        events.compute(table_of)
         return events
 
     def drop(self, file: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.engine.delivery.attempts import backoff_s
@@ -13,6 +13,7 @@ from penstock.engine.delivery.backlog import Backlog
 from penstock.engine.delivery.batch import MicroBatch
 from penstock.engine.delivery.commit import Commit
 from penstock.engine.delivery.ledger import NOTES, Ledger
+from penstock.engine.delivery.sink_states import State
 from penstock.engine.delivery.sinks import Context, SinkRunner
 from penstock.engine.letters.notes import Report
 from penstock.engine.letters.record import Recorder
@@ -117,6 +118,11 @@ class Delivery:
             raise
         finally:
             self.busy = False
+
+    @property
+    def states(self) -> Mapping[str, State]:
+        """The states of the sinks that have had a batch."""
+        return self._ledger.states()
 
     def catch_up(self, sink: str) -> None:
         """Let a sink that is behind try again now."""

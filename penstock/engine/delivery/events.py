@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.connectors.base import Events, Sink
 from penstock.engine.plan.flow import Part
+from penstock.spark.tables import frame_of, table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,7 +112,7 @@ class FrameEvents(Events):
         return self.df
 
     def table(self) -> pa.Table:
-        return self.df.toArrow()
+        return table_of(self.df)
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class TableEvents(Events):
     spark: SparkSession
 
     def frame(self) -> DataFrame:
-        return self.spark.createDataFrame(self.made)
+        return frame_of(self.spark, self.made)
 
     def table(self) -> pa.Table:
         return self.made

@@ -83,6 +83,7 @@ class Ledger:
         path = directory / FILE
         self._lock = threading.RLock()
         self._synced: bool | None = None
+        self._states: tuple[int, dict[str, State]] | None = None
         try:
             self._db = _opened(path, shared)
         except sqlite3.DatabaseError as error:
@@ -234,6 +235,14 @@ class Ledger:
         """Set the state of a sink."""
         with self._writing() as db:
             self._update(db, sink, state=state)
+
+    def states(self) -> dict[str, State]:
+        """The states of all sinks that have had a batch."""
+        with self._lock:
+            if self._states is None or self._states[0] != self._db.total_changes:
+                found = dict(self._db.execute("SELECT sink, state FROM sinks"))
+                self._states = self._db.total_changes, found
+            return self._states[1]
 
     def standing(self, sink: str) -> Standing:
         """The state and the backlog of a sink."""

@@ -15,6 +15,7 @@ from pydantic import ConfigDict
 
 from penstock.engine.letters.states import STATES, Mark, Marks, State
 from penstock.engine.letters.writer import FORM
+from penstock.errors import Problem
 from penstock.streams.events import HEADERS, KEY, VALUE, conform
 from penstock.streams.log import Chunk, Log
 
@@ -22,6 +23,9 @@ LOOK_S = 2.0
 """Seconds that the search for one page may take; the next page continues there."""
 
 PAGE_BYTES = 4 * 1024 * 1024
+
+FEWEST_READ, MOST_READ = 256, 16_384
+"""Offsets that are read at a time from the end backward: more each time, while few letters match."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,10 @@ class Letter:
     key: bytes | None
     headers: Mapping[str, str]
     mark: Mark
+    obstacle: Problem | None = None
+    """Why it cannot be replayed in the current revision, as far as that is known without running it."""
+    in_input: bool = False
+    """Whether the input stream of the flow still has its original event."""
 
     @property
     def step(self) -> str:
@@ -115,6 +123,24 @@ class Letterbox:
                     return Found(letters, letter.offset + 1 if letter.offset + 1 < end else None)
             if time.monotonic() > until and chunk.next < end:
                 return Found(letters, chunk.next)
+        return Found(letters, None)
+
+    def page_before(self, end: int, limit: int, wanted: Wanted) -> Found:
+        """Letters below an offset, newest first; `next` is the offset below which the next page begins."""
+        letters: list[Letter] = []
+        bounds, span = self.log.bounds(), max(limit, FEWEST_READ)
+        size, until, end = 0, time.monotonic() + LOOK_S, min(end, bounds.next)
+        while end > bounds.first:
+            start = max(bounds.first, end - span)
+            found = [each for chunk in self.log.read(start, end) for each in self._wanted(chunk, wanted)]
+            for letter in reversed(found):
+                letters.append(letter)
+                size += len(letter.value)
+                if len(letters) >= limit or size >= PAGE_BYTES:
+                    return Found(letters, letter.offset if letter.offset > bounds.first else None)
+            end, span = start, min(2 * span, MOST_READ)
+            if time.monotonic() > until and end > bounds.first:
+                return Found(letters, end)
         return Found(letters, None)
 
     def at(self, offsets: Iterable[int]) -> dict[int, Letter]:

@@ -104,7 +104,7 @@ class Recorder:
     def _log_letters(self, tally: _Tally, delivery: DeliveryId) -> None:
         for (step, code), number in tally.letters.items():
             where = {"sink" if step == delivery.sink else "step": step}
-            events = f"{plural(number, 'event')} could not be processed: kept as dead letters"
+            events = f"{plural(number, 'event')} could not be processed: moved to dead letters"
             reason = tally.reasons[step, code]
             self._log.warning(events, **where, code=code, letters=number, batch=delivery.batch, reason=reason)
 

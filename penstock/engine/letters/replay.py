@@ -34,6 +34,7 @@ from penstock.engine.runtime.flow_log import flow_log
 from penstock.engine.runtime.limits import POOL
 from penstock.errors import Problem
 from penstock.spark.spool import spooling
+from penstock.spark.tables import table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -176,7 +177,7 @@ class Redelivery:
         with TemporaryDirectory(prefix="penstock-replay-") as directory:
             spool = Path(directory) / "spool"
             with spooling(self._spark, spool):
-                output = plan.output.toArrow()  # once, for all sinks
+                output = table_of(plan.output)  # once, for all sinks
             notes = [*notes_in(spool)]
         for note in notes:
             if note.kind == "log":

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from penstock.engine.letters.reader import Letter
+from penstock.engine.plan.flow import Flow
 from penstock.engine.plan.plan import OUTPUTS, Plan
 from penstock.errors import Problem, did_you_mean
 from penstock.frames.hidden import EVENT
+from penstock.spark.tables import frame_of, table_of
 from penstock.streams.decode.results import Mismatch
 from penstock.streams.decode.values import load, rows_of
 
@@ -66,13 +68,12 @@ class Entries:
     def __init__(self, plan: Plan, spark: SparkSession) -> None:
         self._plan, self._flow, self._spark = plan, plan.flow, spark
         self._steps = [part.id for part in plan.flow.processors]
-        self._sinks = [sink.id for sink in plan.flow.sinks]
         source = plan.flow.source.component
         self._rereadable = source.reread(spark, plan.flow.site, 0, 0) is not None
 
     def entry(self, letter: Letter, begin: Begin) -> Entry:
         """Where a letter enters; raises `Unfit` if it cannot."""
-        own = f"{'sink' if letter.of_sink else 'step'}/{letter.step}"
+        own = _own(letter)
         if begin == "step" or own in (f"step/{SOURCE}", *(f"step/{step}" for step in self._steps[:1])):
             return self.named(own)
         self._require_original(letter)
@@ -80,26 +81,7 @@ class Entries:
 
     def named(self, name: str) -> Entry:
         """The entry of a name; raises `Unfit` if the flow does not have it, or steps after it remember."""
-        part, _, part_id = name.partition("/")
-        if part == "sink":
-            if part_id not in self._sinks:
-                raise Unfit(
-                    "unknown_step",
-                    f"sink '{part_id}' no longer exists",
-                    did_you_mean(part_id, self._sinks),
-                )
-            return Entry(name, len(self._steps), part_id)
-        if part == "step" and part_id == OUTPUTS and part_id not in self._steps:
-            return Entry(name, len(self._steps))
-        if part == "step" and part_id not in (SOURCE, *self._steps):
-            raise Unfit("unknown_step", f"step '{part_id}' no longer exists", "replay it from the start")
-        first = self._steps.index(part_id) if part_id in self._steps else 0
-        for step in self._flow.processors[first:]:
-            if step.component.stateful:
-                message = f"step '{step.id}' keeps state: a replayed event would change its results"
-                hint = "send the event to the input of the pipeline"
-                raise Unfit("stateful_replay", message, hint)
-        return Entry(name, first)
+        return entry_named(self._flow, name)
 
     def table(self, entry: Entry, letters: Sequence[Letter]) -> Fitting:
         """The letters as rows of their entry."""
@@ -107,7 +89,7 @@ class Entries:
 
     def frame(self, table: pa.Table) -> DataFrame:
         """A table as one partition, so that steps in Python see it whole."""
-        return self._spark.createDataFrame(table).coalesce(1)
+        return frame_of(self._spark, table).coalesce(1)
 
     def _decoded(self, entry: Entry, letters: Sequence[Letter]) -> Fitting:
         from pyspark.sql.pandas.types import to_arrow_schema
@@ -119,7 +101,7 @@ class Entries:
         fitting = Fitting(pa.table({}))
         for letter in letters:
             try:
-                self._require_sinks(letter)
+                _require_sinks(self._flow, letter)
                 rows.append(_row(letter, columns))
             except Unfit as unfit:
                 fitting.unfit[letter.offset] = unfit.problem
@@ -145,7 +127,7 @@ class Entries:
         for more in frames[1:]:
             df = df.unionAll(more)
         offset = f.col(f"`{EVENT}`.offset")
-        table = df.filter(offset.isin(*by_offset)).toArrow()
+        table = table_of(df.filter(offset.isin(*by_offset)))
         fitting = Fitting(table)
         there = {event["offset"] for event in table.column(EVENT).to_pylist()}
         gone = Problem(code="evicted", message="the source no longer has the event")
@@ -161,13 +143,6 @@ class Entries:
         assert df is not None
         return df
 
-    def _require_sinks(self, letter: Letter) -> None:
-        """Raise if no sink is left of those that a step has chosen for the event."""
-        chosen = letter.event["sinks"]
-        if chosen is not None and not set(chosen) & set(self._sinks):
-            message = f"the event is for the sink '{chosen[0]}', which no longer exists"
-            raise Unfit("unknown_sink", message, "replay it from the start")
-
     def _require_original(self, letter: Letter) -> None:
         """Raise unless the original event can be read again from the source."""
         if letter.mark.edit is not None:
@@ -181,6 +156,50 @@ class Entries:
         if letter.headers.get("origin") != self._flow.position_key:
             message = "the pipeline now reads another source"
             raise Unfit("source_changed", message, "replay it from the step")
+
+
+def entry_named(flow: Flow, name: str) -> Entry:
+    """The entry of a name; raises `Unfit` if the flow does not have it, or steps after it remember."""
+    part, _, part_id = name.partition("/")
+    steps, sinks = [step.id for step in flow.processors], [sink.id for sink in flow.sinks]
+    if part == "sink":
+        if part_id not in sinks:
+            message = f"sink '{part_id}' no longer exists"
+            raise Unfit("unknown_step", message, did_you_mean(part_id, sinks))
+        return Entry(name, len(steps), part_id)
+    if part == "step" and part_id == OUTPUTS and part_id not in steps:
+        return Entry(name, len(steps))
+    if part == "step" and part_id not in (SOURCE, *steps):
+        raise Unfit("unknown_step", f"step '{part_id}' no longer exists", "replay it from the start")
+    first = steps.index(part_id) if part_id in steps else 0
+    for step in flow.processors[first:]:
+        if step.component.stateful:
+            message = f"step '{step.id}' keeps state: a replayed event would change its results"
+            raise Unfit("stateful_replay", message, "send the event to the input of the pipeline")
+    return Entry(name, first)
+
+
+def obstacle(flow: Flow, letter: Letter) -> Problem | None:
+    """Why a letter cannot be replayed from its step, as far as the document of its flow shows."""
+    try:
+        entry_named(flow, _own(letter))
+        _require_sinks(flow, letter)
+    except Unfit as unfit:
+        return unfit.problem
+    return None
+
+
+def _own(letter: Letter) -> str:
+    """The name of the entry right before the step or sink that a letter comes from."""
+    return f"{'sink' if letter.of_sink else 'step'}/{letter.step}"
+
+
+def _require_sinks(flow: Flow, letter: Letter) -> None:
+    """Raise if no sink is left of those that a step has chosen for the event."""
+    chosen = letter.event["sinks"]
+    if chosen is not None and not set(chosen) & {sink.id for sink in flow.sinks}:
+        message = f"the event is for the sink '{chosen[0]}', which no longer exists"
+        raise Unfit("unknown_sink", message, "replay it from the start")
 
 
 def identity(letter: Letter) -> int:

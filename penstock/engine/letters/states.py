@@ -22,7 +22,8 @@ from penstock.errors import Conflict, Problem
 State = Literal["new", "replaying", "replayed", "discarded"]
 STATES: frozenset[State] = frozenset(get_args(State))
 
-Outcome = Literal["delivered", "failed_again"]
+Outcome = Literal["delivered", "failed_again", "sent"]
+"""`sent`: its original event was appended to the input of the flow again."""
 
 FILE, LOCK = "letters.sqlite", "letters.lock"
 
@@ -149,6 +150,12 @@ class Marks:
         """Restore a discarded letter."""
         with self._changing(offset, allowed=("new", "discarded")) as key:
             self._set(key, "new")
+
+    def sent(self, offset: int, request: str) -> None:
+        """Record that the original event of a letter was sent to the input again."""
+        with self._changing(offset, allowed=("new",)) as key:
+            self._db.execute("INSERT INTO replays VALUES (?, ?, ?, ?, 'sent')", (*key, request, time.time()))
+            self._set(key, "replayed")
 
     # Replays
 

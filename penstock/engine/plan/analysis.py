@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
+from penstock.connectors.base import Source
 from penstock.engine.plan.declared_site import declared_site
 from penstock.engine.plan.flow import Flow, Lookup, resolve_flow
 from penstock.engine.runtime.failures import failure_of
@@ -19,6 +20,7 @@ from penstock.errors import Invalid, PenstockError, Problem
 from penstock.frames.site import Site
 from penstock.policy import UNRESTRICTED, Policy
 from penstock.specs.catalog import catalog
+from penstock.specs.conditions import ineffective
 from penstock.specs.documents import (
     Document,
     PipelineDocument,
@@ -38,6 +40,8 @@ from penstock.specs.variables import refused, secrets_in
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
+
+    from penstock.engine.plan.shapes import Shapes
 
 SECRET = re.compile(r"pass(word|wd|phrase)?$|secret|token|api_?key|access_?key", re.IGNORECASE)
 
@@ -83,10 +87,12 @@ def analyse(
     *,
     policy: Policy = UNRESTRICTED,
     allow_python: bool = False,
+    shapes: Shapes | None = None,
 ) -> Analysis:
     """Analyse a document. Without `spark` only its structure, references and reach are checked.
 
-    Documents may share a session: views that a step registers in it are dropped with the step.
+    Documents may share a session: views that a step registers in it are dropped with the step. With `shapes`
+    they also share what Spark has said of a document of the same shape.
     """
     document_id = _id(raw)
     try:
@@ -103,7 +109,7 @@ def analyse(
             analysis.guarantee = guarantee(document.spec)
         if spark is not None and needs_spark(raw):
             site = declared_site(raw, lookup, defaults or {}, policy, allow_python=allow_python)
-            _deepen(analysis, raw, lookup, site, defaults or {}, spark)
+            _deepen(analysis, raw, lookup, site, defaults or {}, spark, shapes)
         return analysis
     except PenstockError as error:
         kept = dict(raw) if isinstance(raw, Mapping) else None
@@ -119,7 +125,7 @@ def analyse(
 def _check_reach(raw: Mapping[str, Any], document: Any, policy: Policy) -> None:
     """Refuse what the document itself names and must not reach, as far as it is written there."""
     problems = refused(what_runs(raw).get("spec"), policy.allows_variable, "spec")
-    problems += policy.problems(document.spec, "spec")
+    problems += policy.problems(document.spec, "spec", variables=True)
     problems += misplaced_secrets(raw)
     if problems:
         raise Invalid(*problems)
@@ -187,30 +193,32 @@ def _deepen(
     site: Site,
     defaults: Mapping[str, Any],
     spark: SparkSession,
+    shapes: Shapes | None,
 ) -> None:
-    from penstock.engine.plan.plan import pinned, plan_flow
+    from penstock.engine.plan.plan import pinned
+    from penstock.engine.plan.shapes import Shapes
 
     flow = resolve_flow(raw, lookup, site, defaults)
     if not flow.sinks:
         try:
-            analysis.document = with_schema(raw, pinned(flow, spark))
+            analysis.document = with_schema(raw, pinned(flow, spark).source.component)
         except Invalid as error:
             # It may be declared before its data exists: it is analysed with a pipeline that uses it.
             if any(problem.code != "schema_unknown" for problem in error.problems):
                 raise
             analysis.warnings += error.problems
         return
-    plan = plan_flow(flow, spark)
+    planned = (Shapes() if shapes is None else shapes).planned(flow, spark)
     analysis.warnings += batch_warnings(flow)
-    analysis.steps = [StepSchema(id=name, columns=_columns(schema)) for name, schema in plan.columns]
-    analysis.document = with_schema(raw, plan.flow)
+    analysis.steps = [StepSchema(id=name, columns=_columns(schema)) for name, schema in planned.columns]
+    analysis.document = with_schema(raw, planned.source, inline=flow.source.place.via is None)
 
 
-def with_schema(raw: Mapping[str, Any], flow: Flow) -> dict[str, Any]:
-    """The document with the inferred schema written into it, if the document itself has the source."""
+def with_schema(raw: Mapping[str, Any], source: Source, *, inline: bool = True) -> dict[str, Any]:
+    """The document with the inferred schema of its source written into it, if it has the source `inline`."""
     path = {"Pipeline": ("spec", "source"), "Source": ("spec",)}.get(raw["kind"])
-    schema = getattr(flow.source.component, "schema_", None)
-    if path is None or schema is None or flow.source.place.via is not None:
+    schema = getattr(source, "schema_", None)
+    if path is None or schema is None or not inline:
         return dict(raw)
     node: Any = raw
     for key in path:
@@ -250,41 +258,14 @@ def batch_warnings(flow: Flow) -> Iterator[Problem]:
 
 def _warnings(raw: Mapping[str, Any], document: Document) -> Iterator[Problem]:
     yield from _plain_secrets(raw.get("spec") or {}, "spec")
-    if isinstance(document, PipelineDocument):
-        yield from _pipeline_warnings(document.spec)
-    if isinstance(document, StreamDocument):
-        yield from _stream_warnings(document.spec)
+    if isinstance(document, PipelineDocument) and _needs_no_buffer(document.spec):
+        yield _no_effect("buffer", f"events of a source '{document.spec.source.type}' need no buffer")
+        raw = {**raw, "spec": {**raw["spec"], "buffer": None}}
+    yield from ineffective(raw, document, document)
 
 
-def _pipeline_warnings(spec: PipelineSpec) -> Iterator[Problem]:
-    if spec.buffer is not None and not isinstance(spec.source, SourceRef) and not spec.source.held:
-        yield _no_effect("buffer", f"events of a source '{spec.source.type}' need no buffer")
-        return
-    if spec.buffer is not None and spec.buffer.spill and spec.buffer.type != "memory":
-        yield _no_effect("buffer.spill", f"a buffer of type '{spec.buffer.type}' is on disk already")
-    if (
-        spec.buffer is not None
-        and "timeout_ms" in spec.buffer.model_fields_set
-        and spec.buffer.mode == "drop"
-    ):
-        yield _no_effect("buffer.timeout_ms", "mode 'drop' does not wait")
-
-
-def _stream_warnings(spec: StreamSpec) -> Iterator[Problem]:
-    """Settings of a stream that have no effect in combination with others."""
-    wal, buffer = spec.wal.model_fields_set, spec.buffer
-    if spec.storage == "sqlite":
-        for name in sorted(wal & {"segment_bytes", "segment_ms", "max_segments"}):
-            yield _no_effect(f"wal.{name}", "a database has no segments")
-    if spec.storage == "kafka" and "max_segments" in wal:
-        yield _no_effect("wal.max_segments", "Kafka doesn't limit the number of segments")
-    if not spec.wal.enabled:
-        for name in sorted(wal & {"sync", "on_full", "max_segments"}):
-            yield _no_effect(f"wal.{name}", "a transient stream is limited by its buffer and never synced")
-    elif buffer.spill:
-        yield _no_effect("buffer.spill", "only a transient stream (wal.enabled: false) spills")
-    if "timeout_ms" in buffer.model_fields_set and buffer.mode == "drop":
-        yield _no_effect("buffer.timeout_ms", "mode 'drop' does not wait")
+def _needs_no_buffer(spec: PipelineSpec) -> bool:
+    return spec.buffer is not None and not isinstance(spec.source, SourceRef) and not spec.source.held
 
 
 def _no_effect(field: str, why: str) -> Problem:

@@ -18,6 +18,8 @@ from penstock.policy import Policy
 from penstock.secrets import Lookup
 from penstock.specs.catalog import catalog
 from penstock.specs.problems import problems_of
+from penstock.specs.templated import within
+from penstock.specs.templates import template_fields
 from penstock.specs.variables import resolve
 
 if TYPE_CHECKING:
@@ -100,7 +102,10 @@ def connector_of(
         raise NotFound(Problem(code="unknown_type", message=message, hint=did_you_mean(kind, classes)))
     cls = classes[kind]
     variables = os.environ if environment is None else environment
-    resolved, problems = resolve(dict(spec), variables, policy.allows_variable, reads=policy.reads(lookup))
+    templates = within(template_fields(cls))
+    resolved, problems = resolve(
+        dict(spec), variables, policy.allows_variable, reads=policy.reads(lookup), templates=templates
+    )
     if problems:
         raise Invalid(*problems)
     own = {field.alias or name for name, field in cls.model_fields.items()}

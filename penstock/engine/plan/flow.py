@@ -36,6 +36,7 @@ from penstock.specs.documents import (
 from penstock.specs.latency import second_stream, unable_source
 from penstock.specs.policies import Batch, CommitPolicy, Effort, PacedBatch, Restart, batching
 from penstock.specs.references import publishes_to
+from penstock.specs.templated import templates_in
 from penstock.specs.validation import parse
 from penstock.specs.variables import resolve
 
@@ -256,7 +257,9 @@ class _Resolver:
         raw = what_runs(raw)  # a sample event may hold anything, "${" too
         policy = self.site.policy
         reads = policy.reads(self.lookup)
-        spec, problems = resolve(raw.get("spec"), self.environment, policy.allows_variable, "spec", reads)
+        spec, problems = resolve(
+            raw.get("spec"), self.environment, policy.allows_variable, "spec", reads, templates_in(raw)
+        )
         if problems:
             raise Invalid(*problems)
         document: Any = parse({**raw, "spec": spec}, self.defaults)

@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 from penstock.connectors.base import Sink
 from penstock.engine.letters.notes import SOURCE, StreamWatch, Watch
 from penstock.engine.plan.flow import Flow, Part
+from penstock.engine.plan.python_steps import CHUNK
 from penstock.engine.plan.reach import out_of_reach
 from penstock.engine.plan.steps import Step, cleared, make_steps, with_event
 from penstock.errors import Invalid, PenstockError, Problem
@@ -124,12 +125,14 @@ def plan_run(flow: Flow, spark: SparkSession) -> Plan:
     """Plan a flow for a run, in a separate session, so that it sees no settings and views of other flows."""
     _require_source(flow)
     session = spark.newSession()
-    # A step in Python sees so many events at once; without one, only the driver gets Arrow batches.
-    most = flow.batch.max_events if flow.in_python else max(flow.batch.max_events, COLLECTED_EVENTS)
+    # Without a step in Python, only the driver gets Arrow batches. Batches of a stream are limited in bytes.
+    most = max(flow.batch.max_events, COLLECTED_EVENTS)
+    if flow.in_python:
+        most = flow.batch.max_events if flow.by_offset else CHUNK
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(most))
-    if flow.by_offset:
-        # Batches of a stream are limited in bytes already. Spark would ask for the size of all columns at
-        # each event, which takes quadratic time where columns are nested; only this value keeps it from that.
+    if flow.by_offset or flow.in_python:
+        # Spark would ask for the size of all columns at each event, which takes quadratic time where columns
+        # are nested; only this value keeps it from that.
         session.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1))
     return plan_flow(flow, session)
 
@@ -196,6 +199,17 @@ def _judged(df: DataFrame, conditions: dict[str, Column], watch: Watch | None) -
     return Judged(found, cleared(found, OUTPUTS, watch))
 
 
+def require_fitting_sinks(flow: Flow, schema: StructType) -> None:
+    """`Invalid` if a sink of a flow cannot take these visible columns; conditions are not looked at."""
+    problems = [
+        sink.place.locate(problem)
+        for sink in flow.sinks
+        for problem in sink.component.check(schema, flow.site)
+    ]
+    if problems:
+        raise Invalid(*problems)
+
+
 def pinned(flow: Flow, spark: SparkSession) -> Flow:
     """The flow with the inferred settings of its source made explicit."""
     found, policy = flow.source.component, flow.site.policy
@@ -212,8 +226,9 @@ def _conditions(flow: Flow, df: DataFrame) -> dict[str, Column]:
     """The condition of each sink that has one, once all sinks agree with the visible columns."""
     problems: list[Problem] = []
     conditions: dict[str, Column] = {}
+    schema = shown_schema(df)
     for sink in flow.sinks:
-        found = list(sink.component.check(shown_schema(df), flow.site))
+        found = list(sink.component.check(schema, flow.site))
         if sink.when is not None:
             try:
                 conditions[sink.id] = condition(shown(df), sink.when, field="when")

@@ -29,9 +29,22 @@ from penstock.streams.rendering import plain_values, text_or_base64
 BATCHES = "penstock.batches"
 """The local property with the first offsets of the batches of a micro-batch, as JSON."""
 
-Cut = Literal["chunk", "offset", "partition"]
-"""What a batch is: as many events as Spark hands over at once, those between two of the first offsets in
-`BATCHES`, or all events of a partition."""
+Cut = Literal["limits", "offset", "partition"]
+"""What a batch is: as many events of a partition as the limits allow, those between two of the first offsets
+in `BATCHES`, or all events of a partition."""
+
+CHUNK = 1000
+"""Events that Spark hands over at once. With its own limit in bytes it would ask for the size of all columns
+at each event, which takes quadratic time where columns are nested; so this bounds its memory."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The largest batch that a step gets, of a source that does not cut batches itself."""
+
+    events: int
+    bytes: int
+
 
 FAILED = "step_failed"
 LONGEST = 2000
@@ -73,12 +86,13 @@ class PythonSteps:
         flow: str,
         steps: Sequence[PythonStep],
         note: pa.Field,
-        cut: Cut = "chunk",
+        cut: Cut = "limits",
         *,
+        limits: Limits,
         policy: Policy,
         testing: bool,
     ) -> None:
-        self.flow, self.steps, self.cut = flow, list(steps), cut
+        self.flow, self.steps, self.cut, self.limits = flow, list(steps), cut, limits
         self.policy, self.testing = policy, testing
         self.output = self.steps[-1].output.append(note)
 
@@ -98,8 +112,8 @@ class PythonSteps:
 
     def _batches(self, chunks: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         """The batches of the flow, of what Spark hands over."""
-        if self.cut == "chunk":
-            return chunks
+        if self.cut == "limits":
+            return gathered(chunks, self.limits)
         from pyspark import TaskContext
 
         task = TaskContext.get()
@@ -120,6 +134,28 @@ class PythonSteps:
         empty = [pa.nulls(len(notes), column.type) for column in self.output][:-1]
         column = pa.array(notes, type=self.output.field(NOTE).type)
         yield pa.RecordBatch.from_arrays([*empty, column], schema=self.output)
+
+
+def gathered(chunks: Iterable[pa.RecordBatch], limits: Limits) -> Iterator[pa.RecordBatch]:
+    """Events in batches as large as the limits allow; an event that is larger is a batch by itself."""
+    held: list[pa.RecordBatch] = []
+    events = size = 0
+    for chunk in chunks:
+        each = max(1, chunk.nbytes // max(1, chunk.num_rows))
+        at = 0
+        while at < chunk.num_rows:
+            room = min(limits.events - events, (limits.bytes - size) // each)
+            if room < 1 and held:
+                yield _merged(held, held[0].schema)
+                held, events, size = [], 0, 0
+                continue
+            part = chunk.slice(at, max(1, room))
+            held.append(part)
+            at += part.num_rows
+            events += part.num_rows
+            size += part.num_rows * each
+    if held:
+        yield _merged(held, held[0].schema)
 
 
 def regrouped(chunks: Iterable[pa.RecordBatch], begins: Sequence[int]) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 
 from penstock.engine.letters.notes import Watch
 from penstock.engine.plan.flow import Flow, Part
-from penstock.engine.plan.python_steps import Cut, PythonStep, PythonSteps
+from penstock.engine.plan.python_steps import Cut, Limits, PythonStep, PythonSteps
 from penstock.errors import Invalid
 from penstock.frames.hidden import EVENT, EVENT_TYPE, NOTE, NOTE_TYPE
 from penstock.frames.known import event_from
@@ -130,15 +130,18 @@ class _Maker:
             steps.append(PythonStep(part.id, processor, arrow, self.given.get(part.id)))
         arrow_note = to_arrow_schema(StructType([hidden]), timezone="UTC").field(0)
         site, cut = self.flow.site, self.cut(parts[0])
-        work = PythonSteps(site.flow, steps, arrow_note, cut, policy=site.policy, testing=self.testing)
+        limits = Limits(self.flow.batch.max_events, self.flow.batch.max_bytes)
+        work = PythonSteps(
+            site.flow, steps, arrow_note, cut, limits=limits, policy=site.policy, testing=self.testing
+        )
         return columns, df.mapInArrow(work, StructType([*_nullable(shown), event, hidden]))
 
     def cut(self, part: Part[Processor]) -> Cut:
         """What a batch is for a step in Python: that of the stream, unless a step before has moved events."""
-        if self.testing or not self.flow.by_offset:
-            return "chunk"
         before = self.flow.processors[: self.flow.processors.index(part)]
-        return "partition" if any(each.component.stateful for each in before) else "offset"
+        if any(each.component.stateful for each in before):
+            return "partition"
+        return "offset" if self.flow.by_offset and not self.testing else "limits"
 
     def stage(self, part: Part[Processor]) -> Stage:
         flow = self.flow

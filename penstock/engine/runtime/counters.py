@@ -7,6 +7,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.engine.delivery.sink_states import State
+from penstock.engine.runtime.batch_log import BatchLine
 from penstock.engine.runtime.latency_goal import LatencyGoal
 from penstock.engine.runtime.meter import Meter
 
@@ -26,6 +28,7 @@ class Counters:
         self._input = int(earlier.get("input_events", 0))
         self._batches = int(earlier.get("batches", 0))
         self._letters = int(earlier.get("dead_letters", 0))
+        self._good_at: float | None = earlier.get("good_at")
         self._last: dict[str, Any] | None = None
         self._behind: int | None = None
         self._receiver: dict[str, Any] | None = None
@@ -37,6 +40,7 @@ class Counters:
         self._sinks: dict[str, dict[str, Any]] = {
             name: {
                 "guarantee": guarantee,
+                "state": "in_sync",
                 "events": 0,
                 "batches": 0,
                 "rejected": 0,
@@ -77,6 +81,11 @@ class Counters:
         with self._lock:
             self._ages[batch] = ms
 
+    def good(self) -> None:
+        """Note that the flow runs as it should: it has delivered a batch, or has nothing to process."""
+        with self._lock:
+            self._good_at = time.time()
+
     def lettered(self, letters: int) -> None:
         """Count dead letters of a batch."""
         with self._lock:
@@ -104,25 +113,35 @@ class Counters:
         with self._lock:
             self._sinks[sink]["missed_batches"] += 1
 
+    def stands(self, states: Mapping[str, State]) -> None:
+        """Take in the states of sinks."""
+        with self._lock:
+            for sink, state in states.items():
+                self._sinks[sink]["state"] = state
+
     def received(self, report: dict[str, Any], lag: int | None) -> None:
         """Take in the state of the receiver, and the number of events that wait in the other system."""
         with self._lock:
             self._receiver, self._behind = report, lag
 
-    def progressed(self, progress: Mapping[str, Any], behind: int | None = None) -> None:
-        """Take in Spark's progress report, and the number of events that wait in the source, if known."""
+    def progressed(self, progress: Mapping[str, Any], behind: int | None = None) -> BatchLine | None:
+        """Take in Spark's progress report, and the number of events that wait in the source, if known.
+
+        Returns the batch that it is about, if it is about one.
+        """
         # The other sources are streams to join with, and the clock.
         source = (progress.get("sources") or [progress])[0]
         with self._lock:
             self._behind = behind if self._receiver is None else self._behind
             durations = progress.get("durationMs", {})
             if "addBatch" not in durations:  # an idle report, not a batch
-                return
+                return None
             for counts in self._steps.values():
                 if counts["shared"]:  # Spark runs these as one job: each reports its time
                     counts["ms"] += float(durations["addBatch"])
             self._input += int(source.get("numInputRows", 0))
             self._batches += 1
+            self._good_at = time.time()
             batch, took = int(progress["batchId"]), durations.get("triggerExecution")
             self._last = {
                 "id": batch,
@@ -135,6 +154,15 @@ class Counters:
             }
             if self.goal is not None:
                 self.goal.finished(self._last["input_events"], self._last["latency_ms"])
+            return BatchLine(
+                at=progress["timestamp"],
+                batch=batch,
+                events=self._last["input_events"],
+                duration_ms=took,
+                latency_ms=self._last["latency_ms"],
+                outcome="committed",
+                error=None,
+            )
 
     def snapshot(self) -> dict[str, Any]:
         """All counters, as the API shows them."""
@@ -142,6 +170,7 @@ class Counters:
             return {
                 "input_events": self._input,
                 "batches": self._batches,
+                "good_at": self._good_at,
                 "dead_letters": self._letters,
                 "lag_events": self._behind,
                 "receiver": self._receiver,

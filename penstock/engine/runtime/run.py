@@ -13,6 +13,7 @@ from penstock.connectors.received import ReceivedSource
 from penstock.engine.delivery.delivery import Delivery
 from penstock.engine.plan.flow import Flow
 from penstock.engine.plan.plan import Plan
+from penstock.engine.runtime.batch_log import BatchLine, write_batches
 from penstock.engine.runtime.checkpoint_files import CheckpointFiles
 from penstock.engine.runtime.counters import Counters
 from penstock.engine.runtime.failures import Failure, SinkFailed, failure_of, source_failure
@@ -41,8 +42,11 @@ End = Literal["completed", "failed", "stopped"]
 EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 """Lets Spark close windows in a micro-batch without events, which costs as much as any other."""
 
-QUIET_S, BUSY_S = 3.0, 30.0
-"""Seconds without a failure after which a query counts as started: without data, or in its first batch."""
+FIRST_S = 30.0
+"""Seconds without a failure after which a query counts as started, though its first answer is missing.
+
+Less would be wrong: a source that begins at the end may not have looked yet where that is.
+"""
 
 REST_S = 5.0
 """Seconds that a sink may catch up while the flow is drained; it continues at the next start."""
@@ -121,14 +125,16 @@ class Run:
         """Take in the query's progress; true when the query has ended."""
         query = self._running
         ended = not query.isActive
+        batches = []
         for progress in progress_since(query, self._seen):
             self._seen = progress["batchId"], progress["timestamp"]
-            self._count(progress)
+            batches.append(self._count(progress))
+        write_batches(self.flow.site.state, [batch for batch in batches if batch is not None])
+        self.counters.stands(self._delivery.states)
         if not self._answered:
             self._answered = self._seen is not None or (not ended and has_nothing_to_do(query))
         if not self.ready:
-            patience = BUSY_S if self._delivery.busy else QUIET_S
-            late = time.monotonic() - self._started_at > patience
+            late = time.monotonic() - self._started_at > FIRST_S
             self.ready = self._answered or (not ended and late)
         return self._observe_reception(ended) and not self._flushing()
 
@@ -173,6 +179,7 @@ class Run:
         assert self.flow.site.state is not None
         if not Clock(self.flow.site.state).flush(str(self._running.id)):
             return False
+        self._running.awaitTermination()  # one that is no longer active may still occupy its name
         self._start_query()
         return True
 
@@ -189,15 +196,16 @@ class Run:
         finite = "availableNow" in self.flow.source.component.trigger(self.flow.batch) or self._input_ended
         return finite and any(part.component.stateful for part in self.flow.processors)
 
-    def _count(self, progress: Mapping[str, Any]) -> None:
+    def _count(self, progress: Mapping[str, Any]) -> BatchLine | None:
         behind = self.flow.source.component.behind((progress.get("sources") or [{}])[0])
-        self.counters.progressed(progress, behind)
+        batch = self.counters.progressed(progress, behind)
         self._warn_of_unended(progress)
         remembering = [part for part in self.flow.processors if part.component.stateful]
         # Spark lists the last one first.
         for part, state in zip(remembering, reversed(progress["stateOperators"]), strict=False):
             if part.component.folds:  # for others, the counts in and out show it
                 self.counters.late(part.id, int(state["numRowsDroppedByWatermark"]))
+        return batch
 
     def _warn_of_unended(self, progress: Mapping[str, Any]) -> None:
         """Log the transactions that were read without their end."""
@@ -252,6 +260,7 @@ class Run:
     def finish(self) -> None:
         """After the last batch, let sinks that are behind catch up for as long as they make progress."""
         self._delivery.finish()
+        self.counters.stands(self._delivery.states)
 
     def close(self) -> None:
         """Stop the receiver, close the sinks, and move the cursor."""

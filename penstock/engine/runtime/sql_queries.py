@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from penstock.engine.runtime.limits import limited
 from penstock.errors import Invalid, PenstockError, Problem, Unavailable
 from penstock.spark.driver import java_errors
+from penstock.spark.tables import table_of
 from penstock.streams.home import StreamPlace
 
 if TYPE_CHECKING:
@@ -58,6 +59,15 @@ class TookTooLong(PenstockError):
     status = 408
 
 
+class Cancelled(PenstockError):
+    """A query was cancelled by a user."""
+
+    status = 409
+
+    def __init__(self) -> None:
+        super().__init__(Problem(code="query_cancelled", message="the query was cancelled"))
+
+
 class Queries:
     """Runs queries on the Spark of a worker."""
 
@@ -66,8 +76,8 @@ class Queries:
         self._spark, self._streams = spark.newSession(), streams
         self._places = threading.BoundedSemaphore(AT_ONCE)
 
-    def run(self, sql: str, limit: int, timeout_s: float) -> QueryResult:
-        """The first `limit` rows of a query whose tables are streams, by id."""
+    def run(self, sql: str, limit: int, timeout_s: float, stop: threading.Event | None = None) -> QueryResult:
+        """The first `limit` rows of a query whose tables are streams, by id; `stop` cancels it."""
         from penstock.frames.streams.table import read_table
         from penstock.sql.tables import query_tables
 
@@ -77,11 +87,11 @@ class Queries:
         try:
             began = time.monotonic()
             streams = self._streams()
-            with self._limited(timeout_s):
+            with self._limited(timeout_s, stop or threading.Event()):
                 frame = query_tables(
                     self._spark, sql, streams, lambda id: read_table(self._spark, streams[id])
                 )
-                table = _renderable(frame).limit(limit + 1).toArrow()
+                table = table_of(_renderable(frame).limit(limit + 1))
             columns = [ColumnInfo(name=f.name, type=f.dataType.simpleString()) for f in frame.schema.fields]
             kept = _fitting(table, limit)
             ms = round((time.monotonic() - began) * 1000)
@@ -90,14 +100,14 @@ class Queries:
             self._places.release()
 
     @contextmanager
-    def _limited(self, timeout_s: float) -> Iterator[None]:
-        """Cancel a query after its timeout, and raise `TookTooLong` in place of its failure."""
-        with limited(self._spark, timeout_s, "query") as over:
+    def _limited(self, timeout_s: float, stop: threading.Event) -> Iterator[None]:
+        """Cancel a query after its timeout or by `stop`, and say so in place of its failure."""
+        with limited(self._spark, timeout_s, "query", stop) as over:
             try:
                 yield
             except java_errors(PenstockError) as error:
                 if over.is_set():
-                    raise _too_long(timeout_s) from None
+                    raise (Cancelled() if stop.is_set() else _too_long(timeout_s)) from None
                 if isinstance(error, PenstockError):
                     raise
                 raise _failed(error) from None

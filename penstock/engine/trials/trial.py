@@ -41,6 +41,7 @@ from penstock.errors import Invalid, Problem, did_you_mean
 from penstock.frames.noting import shown
 from penstock.policy import UNRESTRICTED, Policy
 from penstock.processors.base import BatchProcessor, Processor
+from penstock.spark.tables import table_of
 from penstock.specs.documents import derive_id, runs
 from penstock.specs.validation import Known
 
@@ -152,7 +153,7 @@ class _Run:
     def collect(self, step: Step, part: Part[Processor]) -> tuple[pa.Table, list[Note]]:
         """The events that leave a step, and its notes."""
         try:
-            found = rendered(step.noted).limit(MOST_ROWS + 1).toArrow().combine_chunks()
+            found = table_of(rendered(step.noted).limit(MOST_ROWS + 1)).combine_chunks()
         except Exception as error:  # Spark, and what runs in it, may raise anything
             raise Invalid(part.place.locate(failure_of(error).problem)) from None
         if found.num_rows > MOST_ROWS:
@@ -197,7 +198,7 @@ class _Run:
             wanted = None
             if sink.id in plan.conditions:
                 found = shown(plan.output).select(plan.conditions[sink.id].alias("chosen"))
-                wanted = found.toArrow().column(0).to_pylist()
+                wanted = table_of(found).column(0).to_pylist()
             rows = [
                 i
                 for i, only in enumerate(chosen)
@@ -209,7 +210,7 @@ class _Run:
     def judge(self, df: DataFrame, table: pa.Table) -> pa.Table:
         """The events on which the conditions of the outputs succeed; others become errors of a step."""
         began = time.perf_counter()
-        made, notes = sorted_out(rendered(df).toArrow().combine_chunks())
+        made, notes = sorted_out(table_of(rendered(df)).combine_chunks())
         if notes:
             self.run.result.steps.append(
                 StepResult(

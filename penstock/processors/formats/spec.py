@@ -10,22 +10,10 @@ from penstock.errors import Invalid, Problem
 from penstock.processors.base import BatchProcessor
 from penstock.processors.formats.registry import RegistrySpec
 from penstock.processors.support.files import read_file
+from penstock.specs.conditions import condition_of, only_with
 from penstock.specs.reach import FilePath
 
-OPTIONS = {
-    "delimiter": ("csv",),
-    "null_text": ("csv",),
-    "pair_separator": ("kv",),
-    "key_separator": ("kv",),
-    "timestamps": ("json", "csv", "kv", "regex", "grok"),
-    "pattern": ("regex", "grok"),
-    "patterns": ("grok",),
-    "schema_file": ("avro", "protobuf"),
-    "message": ("protobuf",),
-    "framing": ("avro", "protobuf"),
-    "registry": ("avro", "protobuf"),
-}
-"""The formats for which a field has a meaning."""
+TEXT, BINARY = ["json", "csv", "kv", "regex", "grok"], ["avro", "protobuf"]
 
 
 class FormatProcessor(BatchProcessor):
@@ -37,42 +25,59 @@ class FormatProcessor(BatchProcessor):
     # Before the options, so that each of them can be judged by it.
     format: str = Field(description="Format of the value.")
     delimiter: str = Field(
-        default=",", min_length=1, max_length=1, description="`csv`: separator between fields."
+        default=",",
+        min_length=1,
+        max_length=1,
+        description="Separator between fields.",
+        json_schema_extra=only_with(format=["csv"]),
     )
-    null_text: str = Field(default="", description="`csv`: text that represents null.")
+    null_text: str = Field(
+        default="", description="Text that represents null.", json_schema_extra=only_with(format=["csv"])
+    )
     pair_separator: str = Field(
         default=" ",
         min_length=1,
-        description="`kv`: separator between pairs; a space matches any number of spaces.",
+        json_schema_extra=only_with(format=["kv"]),
+        description="Separator between pairs; a space matches any number of spaces.",
     )
     key_separator: str = Field(
-        default="=", min_length=1, description="`kv`: separator between a name and its value."
+        default="=",
+        min_length=1,
+        description="Separator between a name and its value.",
+        json_schema_extra=only_with(format=["kv"]),
     )
     schema_file: FilePath | None = Field(
         default=None,
         min_length=1,
+        json_schema_extra=only_with(format=BINARY),
         description="`avro`: a schema (`.avsc`). `protobuf`: a descriptor set, as written by `protoc "
         "--include_imports --descriptor_set_out`. Read when the pipeline starts.",
     )
     message: str | None = Field(
-        default=None, description="`protobuf`: full name of the message; not needed if there is only one."
+        default=None,
+        description="Full name of the message; not needed if there is only one.",
+        json_schema_extra=only_with(format=["protobuf"]),
     )
     framing: Literal["none", "registry"] | None = Field(
         default=None,
+        json_schema_extra=only_with(format=BINARY),
         description="Whether values begin with the header of a schema registry. Default: `registry` if a "
         "registry is set, otherwise `none`.",
     )
     registry: RegistrySpec | None = Field(
-        default=None, description="Schema registry compatible with Confluent's."
+        default=None,
+        description="Schema registry compatible with Confluent's.",
+        json_schema_extra=only_with(format=BINARY),
     )
 
     _schema: bytes | None = PrivateAttr(default=None)
 
-    @field_validator(*OPTIONS, check_fields=False)
+    @field_validator("*")
     @classmethod
-    def _has_a_meaning(cls, value: Any, info: ValidationInfo) -> Any:
+    def _has_an_effect(cls, value: Any, info: ValidationInfo) -> Any:
         chosen = info.data.get("format")
-        if chosen is not None and value is not None and chosen not in OPTIONS[info.field_name or ""]:
+        formats = condition_of(cls.model_fields[info.field_name or ""]).get("format")
+        if chosen is not None and value is not None and formats is not None and chosen not in formats:
             raise ValueError(f"can't be used with format '{chosen}'")
         return value
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Invalid, Problem
 from penstock.frames.hidden import EVENT, TIME
+from penstock.frames.known import event_from
 from penstock.frames.noting import shown_schema
 from penstock.processors.base import Stage
 from penstock.processors.support.reading_order import NUMBER, shuffled_in_order
@@ -119,9 +120,10 @@ def timed(
         return _placed(_marked(df, name, stage.delay_ms), observed=observed)
     behind = stage.batch.max_ms + IDLE_MS
     clock = ticks(df.sparkSession, stage.site.state, system=time == SYSTEM, behind_ms=behind)
+    # `$event` is not NULL in a tick either: Spark would carry it through shuffles to find out whether it is.
+    known = {name: f.col(TICK_TIME), EVENT: event_from()}
     nothing = [
-        (f.col(TICK_TIME) if each.name == name else f.lit(None).cast(each.dataType)).alias(each.name)
-        for each in df.schema.fields
+        known.get(each.name, f.lit(None).cast(each.dataType)).alias(each.name) for each in df.schema.fields
     ]
     both = df.withColumn(TICK, f.lit(False)).union(clock.select(*nothing, f.lit(True).alias(TICK)))
     marked = both.withWatermark(quote(name), f"{stage.delay_ms} milliseconds")

@@ -13,6 +13,7 @@ from penstock.errors import Retryable
 from penstock.frames.faults import Fault
 from penstock.processors.tables.fit import check_names, check_rows, fitted
 from penstock.specs.base import Spec
+from penstock.specs.conditions import only_with
 from penstock.specs.reach import FilePath
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ class FileTable(Spec):
         " Default: by file extension.",
     )
     delimiter: str = Field(
-        default=",", min_length=1, max_length=1, description="`csv`: separator between fields."
+        default=",",
+        min_length=1,
+        max_length=1,
+        description="Separator between fields.",
+        json_schema_extra=only_with(format=["csv", None]),
     )
 
     @property

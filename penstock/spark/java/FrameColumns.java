@@ -118,6 +118,23 @@ final class FrameColumns {
         }
     }
 
+    /** Values at equal distances: of `count`, the first is `from`, and the one behind the last would be `from + span`. */
+    static final class Spread extends Column {
+        private final long from, span;
+        private final int count;
+
+        Spread(DataType type, long from, long span, int count) {
+            super(type);
+            this.from = from;
+            this.span = span;
+            this.count = count;
+        }
+
+        public long getLong(int row) {
+            return this.from + this.span * row / this.count;
+        }
+    }
+
     /** Stored bytes as text. They are not checked: Spark keeps any bytes in a string, and gives them back. */
     private static final class Text extends Column {
         private final VarBinaryVector stored;

@@ -165,9 +165,10 @@ class LocalStorage(Storage):
     def move_cursor(self, cursor: Cursor) -> None:
         self.refresh()
         moved = replace(cursor, at=cursor.at or time.time())
-        durable = self.spec.wal.sync and not self.config.transient
+        # The cursor of a reader that has not run is written again at the start of the server.
+        kept = cursor.has_run and not self.config.transient
         try:
-            self.cursor_files.move(moved, durable=durable, whole=not self.config.transient)
+            self.cursor_files.move(moved, durable=kept and self.spec.wal.sync, whole=kept)
         except OSError as error:
             raise WriteFailed(f"the cursor of '{cursor.reader}' was not kept: {error.strerror}") from error
 

@@ -132,6 +132,10 @@ def test_every_problem_of_a_bundle_is_told_at_once(filled: Registry) -> None:
         ("unknown_status", "documents[3].status"),
         ("not_a_document", "documents[4]"),
     ]
+    assert caught.value.problems[0].message == (
+        "stream 'X_Y': the bundle has this document twice, also as document 1"
+    )
+    assert caught.value.problems[3].message.startswith("document 5: ")
 
 
 def test_an_import_does_not_change_what_it_is_given(filled: Registry) -> None:

@@ -39,7 +39,7 @@ const stream = { ...orders, kind: "Stream", spec: {}, status: undefined } as Any
 
 const letter = {
   ...{ offset: 3, state: "new", edited: false, event: { a: 1 }, original: { a: 1 }, code: "bad", step: "s" },
-  ...{ time: "2026-01-01T00:00:00Z", attempt: 1, reason: null, replays: [], headers: {} },
+  ...{ time: "2026-01-01T00:00:00Z", attempt: 1, reason: null, replays: [], headers: {}, obstacle: null },
 } as unknown as Letter;
 
 const revision = (number: number) => ({
@@ -174,8 +174,8 @@ describe("what a role may not do is not there", () => {
       return all;
     };
     expect(found("viewer")).toEqual([]);
-    expect(found("operator")).toEqual(["Replay", "Forget"]);
-    expect(found("editor")).toEqual(["Replay", "Delete", "Forget", "Edit", "Clone"]);
+    expect(found("operator")).toEqual(["Replay", "Forget", "Query"]);
+    expect(found("editor")).toEqual(["Replay", "Delete", "Forget", "Query", "Edit", "Clone"]);
   });
 
   it("beside a grid, in its drawer and where it is empty", async () => {
@@ -190,16 +190,20 @@ describe("what a role may not do is not there", () => {
           selected={[orders]}
           onDelete={vi.fn()}
           onUpload={vi.fn()}
+          hidden={[]}
+          onHidden={vi.fn()}
         />
         <FirstSteps />
       </>
     );
     const view = as("operator", parts);
-    expect([...names("button"), ...names("link")]).toEqual(["Download"]);
+    expect([...names("button"), ...names("link")]).toEqual(["Pause 1", "Columns", "Download"]);
     view.unmount();
     const editor = as("editor", parts);
     expect([...names("button"), ...names("link")]).toEqual([
+      "Pause 1",
       "Delete 1",
+      "Columns",
       "Download",
       "Upload",
       "Choose a file",

@@ -1,4 +1,5 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { isSpan, type TimeRange } from "#/components/timeRange";
 import { api, body, type Schemas } from "./client";
 import type { Place } from "./kinds";
 
@@ -7,13 +8,12 @@ export type History = Schemas["History"];
 
 const NOTHING: History = { step_ms: 2000, at: [], series: {} };
 
-/** The last minutes of a flow or stream, or of all together without a place; new numbers every few seconds. */
-export function useHistory(place: Place | null, id: string | null, minutes: number): History {
+/** The numbers of a flow or stream, or of all together without a place; new ones every few seconds. */
+export function useHistory(place: Place | null, id: string | null, range: TimeRange): History {
   const { data } = useQuery({
-    queryKey: place === null || id === null ? ["history", minutes] : ["below", place, id, "history", minutes],
-    queryFn: () => fetchHistory(place, id, minutes),
-    // Longer times have a number for each minute only.
-    refetchInterval: minutes <= 15 ? 5_000 : 30_000,
+    queryKey: place === null || id === null ? ["history", range] : ["below", place, id, "history", range],
+    queryFn: () => fetchHistory(place, id, range),
+    refetchInterval: isSpan(range) ? false : range.minutes <= 15 ? 5_000 : 30_000,
     placeholderData: keepPreviousData,
   });
   return data ?? NOTHING;
@@ -24,10 +24,12 @@ export function column(history: History, name: string): (number | null)[] {
   return history.series[name] ?? history.at.map(() => null);
 }
 
-async function fetchHistory(place: Place | null, id: string | null, minutes: number): Promise<History> {
+async function fetchHistory(place: Place | null, id: string | null, range: TimeRange): Promise<History> {
+  const iso = (at: number) => new Date(at).toISOString();
+  const query = isSpan(range) ? { from: iso(range.from), to: iso(range.to) } : range;
   if (place === null || id === null) {
-    return body(api.GET("/history", { params: { query: { minutes } } }));
+    return body(api.GET("/history", { params: { query } }));
   }
   const path = `/${place}/{name}/history` as "/pipelines/{name}/history";
-  return body(api.GET(path, { params: { path: { name: id }, query: { minutes } } }));
+  return body(api.GET(path, { params: { path: { name: id }, query } }));
 }

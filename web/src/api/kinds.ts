@@ -21,6 +21,7 @@ export type AnyDocument = {
   worker?: string | null;
   error?: Schemas["RunError"] | null;
   attempts?: Schemas["Attempt"][];
+  failed_attempts?: number | null;
   ops?: Schemas["Ops"] | null;
   referrers?: Schemas["Referrer"][] | null;
   guarantee?: string | null;

@@ -11,7 +11,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read events of a stream */
+        /**
+         * Read events of a stream
+         * @description Events from a position on, or the most recent ones before `to`. With `where`, those that meet a condition.
+         *     One request searches up to 200,000 events and takes up to 5 seconds: while `next` is before
+         *     `end`, continue with `position=offset:NEXT`, or with `last` and `to=offset:FIRST` to search backward.
+         */
         get: operations["readEvents"];
         put?: never;
         /**
@@ -500,6 +505,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/pipelines/{name}/dead-letters/{offset}/send": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send the event of a dead letter to the input of a pipeline
+         * @description Appends the original event, as it is in the stream that the flow reads, to that stream again, without edits.
+         *     Other readers of the stream receive it again too. For letters that can't be replayed, such as those of a flow
+         *     with a step that keeps state. The letter then has the state `replayed`.
+         */
+        post: operations["sendPipelineDeadLetter"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/pipelines/{name}/logs": {
         parameters: {
             query?: never;
@@ -543,6 +570,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/pipelines/{name}/batches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the batches of a pipeline
+         * @description The last batches and failed attempts, newest first. About 3,000 are kept.
+         */
+        get: operations["listPipelineBatches"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/pipelines/{name}/sinks": {
         parameters: {
             query?: never;
@@ -574,6 +621,29 @@ export interface paths {
          * @description The retry would happen later anyway. A completed flow is started for this; a paused, stopped or failed flow must be resumed or started first. The response has the earlier state.
          */
         post: operations["catchUpPipeline"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{name}/position": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move the position of a pipeline in its stream
+         * @description Moves the position of the flow in its stream: back, so that events are read and delivered again, also by sinks
+         *     that are exactly-once, or ahead, so that events are skipped. A running flow is stopped after its current batch
+         *     and started again. The state of its steps, such as open windows, is discarded. With `dry_run` nothing is
+         *     changed.
+         */
+        post: operations["movePipelinePosition"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1105,6 +1175,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sources/{name}/dead-letters/{offset}/send": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send the event of a dead letter to the input of a source
+         * @description Appends the original event, as it is in the stream that the flow reads, to that stream again, without edits.
+         *     Other readers of the stream receive it again too. For letters that can't be replayed, such as those of a flow
+         *     with a step that keeps state. The letter then has the state `replayed`.
+         */
+        post: operations["sendSourceDeadLetter"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/sources/{name}/logs": {
         parameters: {
             query?: never;
@@ -1140,6 +1232,26 @@ export interface paths {
          *     has the last 100 lines and may be empty. Ends when the flow is deleted.
          */
         get: operations["followSourceLog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sources/{name}/batches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the batches of a source
+         * @description The last batches and failed attempts, newest first. About 3,000 are kept.
+         */
+        get: operations["listSourceBatches"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1518,6 +1630,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tasks/{name}/dead-letters/{offset}/send": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send the event of a dead letter to the input of a task
+         * @description Appends the original event, as it is in the stream that the flow reads, to that stream again, without edits.
+         *     Other readers of the stream receive it again too. For letters that can't be replayed, such as those of a flow
+         *     with a step that keeps state. The letter then has the state `replayed`.
+         */
+        post: operations["sendTaskDeadLetter"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tasks/{name}/logs": {
         parameters: {
             query?: never;
@@ -1561,6 +1695,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tasks/{name}/batches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the batches of a task
+         * @description The last batches and failed attempts, newest first. About 3,000 are kept.
+         */
+        get: operations["listTaskBatches"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tasks/{name}/sinks": {
         parameters: {
             query?: never;
@@ -1592,6 +1746,29 @@ export interface paths {
          * @description The retry would happen later anyway. A completed flow is started for this; a paused, stopped or failed flow must be resumed or started first. The response has the earlier state.
          */
         post: operations["catchUpTask"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tasks/{name}/position": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move the position of a task in its stream
+         * @description Moves the position of the flow in its stream: back, so that events are read and delivered again, also by sinks
+         *     that are exactly-once, or ahead, so that events are skipped. A running flow is stopped after its current batch
+         *     and started again. The state of its steps, such as open windows, is discarded. With `dry_run` nothing is
+         *     changed.
+         */
+        post: operations["moveTaskPosition"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1991,6 +2168,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sinks/{name}/dead-letters/{offset}/send": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send the event of a dead letter to the input of a sink
+         * @description Appends the original event, as it is in the stream that the flow reads, to that stream again, without edits.
+         *     Other readers of the stream receive it again too. For letters that can't be replayed, such as those of a flow
+         *     with a step that keeps state. The letter then has the state `replayed`.
+         */
+        post: operations["sendSinkDeadLetter"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/sinks/{name}/logs": {
         parameters: {
             query?: never;
@@ -2034,6 +2233,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sinks/{name}/batches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the batches of a sink
+         * @description The last batches and failed attempts, newest first. About 3,000 are kept.
+         */
+        get: operations["listSinkBatches"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/sinks/{name}/sinks": {
         parameters: {
             query?: never;
@@ -2065,6 +2284,29 @@ export interface paths {
          * @description The retry would happen later anyway. A completed flow is started for this; a paused, stopped or failed flow must be resumed or started first. The response has the earlier state.
          */
         post: operations["catchUpSink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sinks/{name}/position": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move the position of a sink in its stream
+         * @description Moves the position of the flow in its stream: back, so that events are read and delivered again, also by sinks
+         *     that are exactly-once, or ahead, so that events are skipped. A running flow is stopped after its current batch
+         *     and started again. The state of its steps, such as open windows, is discarded. With `dry_run` nothing is
+         *     changed.
+         */
+        post: operations["moveSinkPosition"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2314,6 +2556,64 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/query/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Cancel a running query
+         * @description The query then responds with 409 and the code `query_cancelled`.
+         */
+        delete: operations["cancelQuery"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/queries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List saved queries */
+        get: operations["listQueries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/queries/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Save a query
+         * @description Replaces the saved query of the same name. The query is not checked: it can name streams that don't exist yet.
+         */
+        put: operations["saveQuery"];
+        post?: never;
+        /** Delete a saved query */
+        delete: operations["deleteQuery"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/test": {
         parameters: {
             query?: never;
@@ -2359,6 +2659,26 @@ export interface paths {
          * @description Accepts a bundle, a list of documents or several YAML documents. Nothing is saved unless all documents are valid.
          */
         post: operations["importBundle"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/bundle/progress/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the progress of an import
+         * @description Null unless it runs. The documents are saved when all of them have been checked.
+         */
+        get: operations["getImportProgress"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2602,8 +2922,8 @@ export interface paths {
         };
         /**
          * Get total metrics over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
-         *     when the server starts. Series `in_rate`, `out_rate`, `lag_events`, `dead_letters` (per second), `stream_bytes`.
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day; kept over restarts of the server. The
+         *     last `minutes`, or with `from` the time from there to `to`. Series `in_rate`, `out_rate`, `lag_events`, `dead_letters` (per second), `stream_bytes`.
          */
         get: operations["getHistory"];
         put?: never;
@@ -2623,8 +2943,8 @@ export interface paths {
         };
         /**
          * Get metrics of a stream over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
-         *     when the server starts. Series `in_rate`, `bytes`, `segments`, `events`, `lag_events`, `dropped` (per second), and `drop:REASON`.
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day; kept over restarts of the server. The
+         *     last `minutes`, or with `from` the time from there to `to`. Series `in_rate`, `bytes`, `segments`, `events`, `lag_events`, `dropped` (per second), and `drop:REASON`.
          */
         get: operations["getStreamHistory"];
         put?: never;
@@ -2644,8 +2964,8 @@ export interface paths {
         };
         /**
          * Get metrics of a pipeline over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
-         *     when the server starts. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day; kept over restarts of the server. The
+         *     last `minutes`, or with `from` the time from there to `to`. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
          *     and `sink:ID` (events per second) for each sink.
          */
         get: operations["getPipelineHistory"];
@@ -2666,8 +2986,8 @@ export interface paths {
         };
         /**
          * Get metrics of a source over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
-         *     when the server starts. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day; kept over restarts of the server. The
+         *     last `minutes`, or with `from` the time from there to `to`. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
          *     and `sink:ID` (events per second) for each sink.
          */
         get: operations["getSourceHistory"];
@@ -2688,8 +3008,8 @@ export interface paths {
         };
         /**
          * Get metrics of a task over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
-         *     when the server starts. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day; kept over restarts of the server. The
+         *     last `minutes`, or with `from` the time from there to `to`. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
          *     and `sink:ID` (events per second) for each sink.
          */
         get: operations["getTaskHistory"];
@@ -2710,11 +3030,28 @@ export interface paths {
         };
         /**
          * Get metrics of a sink over time
-         * @description Every two seconds for the last 15 minutes, every minute for up to a day. Kept in memory: it starts
-         *     when the server starts. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
+         * @description Every two seconds for the last 15 minutes, every minute for up to a day; kept over restarts of the server. The
+         *     last `minutes`, or with `from` the time from there to `to`. Series `in_rate`, `out_rate`, `batch_ms`, `latency_ms`, `lag_events`, `lag_ms`, `dead_letters` (per second),
          *     and `sink:ID` (events per second) for each sink.
          */
         get: operations["getSinkHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Search the logs of all flows */
+        get: operations["searchLogs"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3011,6 +3348,12 @@ export interface components {
             /** At */
             at?: string | null;
             /**
+             * Recovered
+             * @description Whether the flow has processed a batch since, so that this error is old.
+             * @default false
+             */
+            recovered: boolean;
+            /**
              * Problems
              * @description All problems, if the document was saved without being valid.
              */
@@ -3117,6 +3460,53 @@ export interface components {
              * @description The `before` of the next page; null if this is the last one.
              */
             next: number | null;
+        };
+        /**
+         * BatchLine
+         * @description A batch of a flow, or an attempt to run that failed.
+         */
+        BatchLine: {
+            /**
+             * At
+             * Format: date-time
+             * @description When the batch began, or the attempt failed.
+             */
+            at: string;
+            /**
+             * Batch
+             * @description Number of the batch; null for an attempt that failed.
+             */
+            batch: number | null;
+            /**
+             * Events
+             * @description Events read; null for an attempt that failed.
+             */
+            events: number | null;
+            /** Duration Ms */
+            duration_ms: number | null;
+            /**
+             * Latency Ms
+             * @description Age of the oldest event when the batch was delivered.
+             */
+            latency_ms: number | null;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "committed" | "failed";
+            /**
+             * Error
+             * @description Why the attempt failed.
+             */
+            error: string | null;
+        };
+        /**
+         * BatchesView
+         * @description The last batches of a flow, newest first.
+         */
+        BatchesView: {
+            /** Batches */
+            batches: components["schemas"]["BatchLine"][];
         };
         /**
          * BufferView
@@ -3445,7 +3835,7 @@ export interface components {
             to: string;
             /**
              * Flow
-             * @description Flow whose rate the edge shows: the rate of its `sink`, otherwise its input rate. The key of a stream where no flow moves the events.
+             * @description Flow whose rate the edge shows: the rate of its `sink`, otherwise its input rate. The key of a stream where no flow moves the events; empty if the stream has other producers too.
              */
             flow: string;
             /** Sink */
@@ -3579,10 +3969,25 @@ export interface components {
             /** Events */
             events: components["schemas"]["RawEvent"][] | components["schemas"]["TypedEvent"][];
             /**
+             * First
+             * @description First offset that was read.
+             */
+            first: number;
+            /**
              * Next
              * @description Offset of the next page.
              */
             next: number;
+            /**
+             * End
+             * @description End of the range, exclusive.
+             */
+            end: number;
+            /**
+             * Searched
+             * @description Number of events that were read.
+             */
+            searched: number;
             /** @description Missing offsets before these events. */
             gap: components["schemas"]["GapView"] | null;
         };
@@ -3607,7 +4012,10 @@ export interface components {
              * @enum {string}
              */
             status: "active" | "paused" | "completed" | "failed" | "stopped";
-            /** Phase */
+            /**
+             * Phase
+             * @description `waiting`, `starting`, `running`, `draining`, `backing_off` after a failed attempt, or `stalled`: failed attempts without a good batch since, or a backlog that grows while no batch finishes (`monitor.stalled_ms`); `idle` if the flow doesn't run.
+             */
             phase: string;
             /** Worker */
             worker: string | null;
@@ -3653,6 +4061,21 @@ export interface components {
              * Format: date-time
              */
             updated_at: string;
+            /**
+             * Failed Attempts
+             * @description Failed attempts since the last good batch.
+             */
+            failed_attempts: number;
+            /**
+             * Lag Growing
+             * @description Whether its backlog has grown since its last batch.
+             */
+            lag_growing: boolean;
+            /**
+             * Good At
+             * @description When the last good batch finished; null if there was none.
+             */
+            good_at: string | null;
         };
         /**
          * FunctionInfo
@@ -3761,6 +4184,22 @@ export interface components {
             };
         };
         /**
+         * ImportProgress
+         * @description How far an import is.
+         */
+        ImportProgress: {
+            /**
+             * Checked
+             * @description Number of documents that have been checked.
+             */
+            checked: number;
+            /**
+             * Total
+             * @description Number of documents.
+             */
+            total: number;
+        };
+        /**
          * ImportResult
          * @description What a bundle changed, or would change.
          */
@@ -3849,9 +4288,10 @@ export interface components {
             at: string;
             /**
              * Outcome
+             * @description `sent`: the original event was sent to the input again.
              * @enum {string}
              */
-            outcome: "delivered" | "failed_again";
+            outcome: "delivered" | "failed_again" | "sent";
         };
         /**
          * LetterView
@@ -3926,6 +4366,13 @@ export interface components {
             replay_of: number | null;
             /** Replays */
             replays: components["schemas"]["LetterReplay"][];
+            /** @description Why the letter can't be replayed from its step, such as a later step that keeps state. */
+            obstacle: components["schemas"]["Problem"] | null;
+            /**
+             * In Input
+             * @description Whether the input stream of the flow still has the event, so that it can be sent again.
+             */
+            in_input: boolean;
         };
         /**
          * LettersView
@@ -3953,6 +4400,65 @@ export interface components {
             /**
              * Complete
              * @description False while a long stream is still being counted.
+             */
+            complete: boolean;
+        };
+        /**
+         * LogHit
+         * @description A line in the log of a flow, and the flow.
+         */
+        LogHit: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * Level
+             * @enum {string}
+             */
+            level: "debug" | "info" | "warning" | "error";
+            /** Message */
+            message: string;
+            /**
+             * Step
+             * @description Processor that the line refers to.
+             */
+            step: string | null;
+            /**
+             * Sink
+             * @description Sink that the line refers to.
+             */
+            sink: string | null;
+            /**
+             * Fields
+             * @description Further details by name, such as `batch`, `code` or `error`.
+             */
+            fields: {
+                [key: string]: unknown;
+            };
+            /**
+             * Key
+             * @description Kind and id of the flow, such as `Pipeline/orders`.
+             */
+            key: string;
+            /** Kind */
+            kind: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+        };
+        /**
+         * LogHits
+         * @description Lines of all logs that match, newest first.
+         */
+        LogHits: {
+            /** Lines */
+            lines: components["schemas"]["LogHit"][];
+            /**
+             * Complete
+             * @description False if the search took too long and some logs were not searched.
              */
             complete: boolean;
         };
@@ -4268,6 +4774,11 @@ export interface components {
              */
             batches: number;
             /**
+             * Good At
+             * @description When the last good batch finished; null if there was none.
+             */
+            good_at: string | null;
+            /**
              * Dead Letters
              * @description Events that could not be processed.
              * @default 0
@@ -4309,7 +4820,7 @@ export interface components {
             /**
              * Started At
              * Format: date-time
-             * @description Start time of this server, and of its history.
+             * @description Start time of this server.
              */
             started_at: string;
             totals: components["schemas"]["Totals"];
@@ -4364,7 +4875,7 @@ export interface components {
             status: "active" | "paused" | "completed" | "failed" | "stopped";
             /**
              * Phase
-             * @description Current phase: waiting, starting, running, draining, …
+             * @description `waiting`, `starting`, `running`, `draining`, `backing_off` after a failed attempt, or `stalled`: failed attempts without a good batch since, or a backlog that grows while no batch finishes (`monitor.stalled_ms`); `idle` if the flow doesn't run.
              */
             phase: string;
             /**
@@ -4399,6 +4910,11 @@ export interface components {
              * @description The most recent failed attempts.
              */
             attempts: components["schemas"]["Attempt"][];
+            /**
+             * Failed Attempts
+             * @description Failed attempts since the last good batch.
+             */
+            failed_attempts: number;
             ops: components["schemas"]["Ops"];
             /**
              * Guarantee
@@ -4434,6 +4950,46 @@ export interface components {
             limit: number;
             /** Offset */
             offset: number;
+        };
+        /**
+         * PositionView
+         * @description A move of a flow's position, and its effects.
+         */
+        PositionView: {
+            /** Stream */
+            stream: string;
+            /**
+             * Before
+             * @description Next offset before the move; null if the flow hasn't read yet.
+             */
+            before: number | null;
+            /**
+             * After
+             * @description Next offset after the move.
+             */
+            after: number;
+            /**
+             * Again
+             * @description Number of events that are read and delivered again.
+             */
+            again: number;
+            /**
+             * Skipped
+             * @description Number of events that are skipped.
+             */
+            skipped: number;
+            /**
+             * Loses
+             * @description Ids of the steps whose state is discarded.
+             */
+            loses: string[];
+            /**
+             * Restarts
+             * @description Whether the flow is stopped and started again.
+             */
+            restarts: boolean;
+            /** Applied */
+            applied: boolean;
         };
         /**
          * Probe
@@ -4508,6 +5064,11 @@ export interface components {
              */
             batches: number;
             /**
+             * Good At
+             * @description When the last good batch finished; null if there was none.
+             */
+            good_at: string | null;
+            /**
              * Dead Letters
              * @description Events that could not be processed.
              * @default 0
@@ -4551,6 +5112,11 @@ export interface components {
             /** Attempts */
             attempts: components["schemas"]["Attempt"][];
             /**
+             * Failed Attempts
+             * @description Failed attempts since the last good batch.
+             */
+            failed_attempts: number;
+            /**
              * Updated At
              * Format: date-time
              */
@@ -4580,6 +5146,11 @@ export interface components {
              * @default 30000
              */
             timeout_ms: number;
+            /**
+             * Id
+             * @description An id of your choice, by which the query can be cancelled while it runs.
+             */
+            id?: string | null;
         };
         /**
          * QueryResult
@@ -5001,6 +5572,12 @@ export interface components {
             /** At */
             at?: string | null;
             /**
+             * Recovered
+             * @description Whether the flow has processed a batch since, so that this error is old.
+             * @default false
+             */
+            recovered: boolean;
+            /**
              * Problems
              * @description All problems, if the document was saved without being valid.
              */
@@ -5055,7 +5632,7 @@ export interface components {
             status: ("active" | "paused" | "completed" | "failed" | "stopped") | null;
             /**
              * Phase
-             * @description Current phase; null if the document doesn't run on its own.
+             * @description `waiting`, `starting`, `running`, `draining`, `backing_off` after a failed attempt, or `stalled`: failed attempts without a good batch since, or a backlog that grows while no batch finishes (`monitor.stalled_ms`); `idle` if the flow doesn't run. Null if the document doesn't run on its own.
              */
             phase: string | null;
             /**
@@ -5082,6 +5659,11 @@ export interface components {
              * @description The most recent failed attempts.
              */
             attempts: components["schemas"]["Attempt"][];
+            /**
+             * Failed Attempts
+             * @description Failed attempts since the last good batch.
+             */
+            failed_attempts: number | null;
             /** @description Counters of the flow; null if the document doesn't run on its own. */
             ops: components["schemas"]["Ops"] | null;
             /**
@@ -5103,6 +5685,45 @@ export interface components {
             limit: number;
             /** Offset */
             offset: number;
+        };
+        /**
+         * SavedQueryBody
+         * @description A query to save.
+         */
+        SavedQueryBody: {
+            /**
+             * Sql
+             * @description One SELECT.
+             */
+            sql: string;
+        };
+        /**
+         * SavedQueryList
+         * @description Saved queries, by name.
+         */
+        SavedQueryList: {
+            /** Items */
+            items: components["schemas"]["SavedQueryView"][];
+        };
+        /**
+         * SavedQueryView
+         * @description A saved query.
+         */
+        SavedQueryView: {
+            /** Name */
+            name: string;
+            /** Sql */
+            sql: string;
+            /**
+             * User
+             * @description Who saved it last; null if there was no user.
+             */
+            user: string | null;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
         };
         /**
          * SessionInfo
@@ -5287,6 +5908,13 @@ export interface components {
         SinkOps: {
             /** Guarantee */
             guarantee: string;
+            /**
+             * State
+             * @description The last state that its worker has reported.
+             * @default in_sync
+             * @enum {string}
+             */
+            state: "in_sync" | "failing" | "behind" | "catching_up";
             /** Events */
             events: number;
             /** Batches */
@@ -5313,9 +5941,10 @@ export interface components {
             type: string;
             /**
              * State
-             * @description Null until its ledger has been read.
+             * @description The last state that its worker has reported.
+             * @enum {string}
              */
-            state: ("in_sync" | "failing" | "behind" | "catching_up") | null;
+            state: "in_sync" | "failing" | "behind" | "catching_up";
             /**
              * Rate
              * @description Events per second over about the last ten seconds.
@@ -6226,20 +6855,20 @@ export interface components {
             format: "json" | "text" | "bytes";
             /**
              * Schema
-             * @description `json`: columns as Spark DDL.
+             * @description Columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
              * Timestamps
-             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
@@ -6330,20 +6959,20 @@ export interface components {
             format: "json" | "text" | "bytes";
             /**
              * Schema
-             * @description `json`: columns as Spark DDL.
+             * @description Columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
              * Timestamps
-             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
@@ -6547,7 +7176,7 @@ export interface components {
             warehouse: string | null;
             /**
              * Name
-             * @description `sql`: name of the catalog in the database, which may have several.
+             * @description Name of the catalog in the database, which may have several.
              * @default default
              */
             name: string;
@@ -6573,7 +7202,7 @@ export interface components {
             mode: "all" | "required" | "quorum";
             /**
              * Quorum
-             * @description With `mode: quorum`: number of sinks.
+             * @description Number of sinks that must acknowledge.
              * @default null
              */
             quorum: number | null;
@@ -6776,25 +7405,25 @@ export interface components {
             format: "json" | "csv" | "kv" | "regex" | "grok" | "avro" | "protobuf";
             /**
              * Delimiter
-             * @description `csv`: separator between fields.
+             * @description Separator between fields.
              * @default ,
              */
             delimiter: string;
             /**
              * Null Text
-             * @description `csv`: text that represents null.
+             * @description Text that represents null.
              * @default
              */
             null_text: string;
             /**
              * Pair Separator
-             * @description `kv`: separator between pairs; a space matches any number of spaces.
+             * @description Separator between pairs; a space matches any number of spaces.
              * @default
              */
             pair_separator: string;
             /**
              * Key Separator
-             * @description `kv`: separator between a name and its value.
+             * @description Separator between a name and its value.
              * @default =
              */
             key_separator: string;
@@ -6806,7 +7435,7 @@ export interface components {
             schema_file: string | null;
             /**
              * Message
-             * @description `protobuf`: full name of the message; not needed if there is only one.
+             * @description Full name of the message; not needed if there is only one.
              * @default null
              */
             message: string | null;
@@ -6847,20 +7476,20 @@ export interface components {
             into: string | null;
             /**
              * Timestamps
-             * @description Text formats. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
             timestamps: "iso" | "epoch_s" | "epoch_ms" | "epoch_us";
             /**
              * Pattern
-             * @description `regex`, `grok`: pattern with named groups.
+             * @description Pattern with named groups.
              * @default null
              */
             pattern: string | null;
             /**
              * Patterns
-             * @description `grok`: custom patterns by name; patterns may refer to each other.
+             * @description Custom patterns by name; patterns may refer to each other.
              * @default null
              */
             patterns: {
@@ -6974,11 +7603,11 @@ export interface components {
             mode: "append" | "merge";
             /**
              * Key
-             * @description `merge`: columns that identify a row. If a batch has several events with the same key, the last one wins.
+             * @description Columns that identify a row. If a batch has several events with the same key, the last one wins.
              */
             key?: string[];
             /**
-             * @description `merge`: column that marks deletes.
+             * @description Column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Op"] | null;
@@ -7068,11 +7697,11 @@ export interface components {
             mode: "append" | "merge";
             /**
              * Key
-             * @description `merge`: columns that identify a row. If a batch has several events with the same key, the last one wins.
+             * @description Columns that identify a row. If a batch has several events with the same key, the last one wins.
              */
             key?: string[];
             /**
-             * @description `merge`: column that marks deletes.
+             * @description Column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Op"] | null;
@@ -7407,25 +8036,25 @@ export interface components {
             format: "json" | "csv" | "kv" | "avro" | "protobuf";
             /**
              * Delimiter
-             * @description `csv`: separator between fields.
+             * @description Separator between fields.
              * @default ,
              */
             delimiter: string;
             /**
              * Null Text
-             * @description `csv`: text that represents null.
+             * @description Text that represents null.
              * @default
              */
             null_text: string;
             /**
              * Pair Separator
-             * @description `kv`: separator between pairs; a space matches any number of spaces.
+             * @description Separator between pairs; a space matches any number of spaces.
              * @default
              */
             pair_separator: string;
             /**
              * Key Separator
-             * @description `kv`: separator between a name and its value.
+             * @description Separator between a name and its value.
              * @default =
              */
             key_separator: string;
@@ -7437,7 +8066,7 @@ export interface components {
             schema_file: string | null;
             /**
              * Message
-             * @description `protobuf`: full name of the message; not needed if there is only one.
+             * @description Full name of the message; not needed if there is only one.
              * @default null
              */
             message: string | null;
@@ -8024,7 +8653,7 @@ export interface components {
             format: ("csv" | "json" | "parquet") | null;
             /**
              * Delimiter
-             * @description `csv`: separator between fields.
+             * @description Separator between fields.
              * @default ,
              */
             delimiter: string;
@@ -8213,20 +8842,20 @@ export interface components {
             format: "json" | "text" | "bytes";
             /**
              * Schema
-             * @description `json`: columns as Spark DDL.
+             * @description Columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
              * Timestamps
-             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
@@ -8372,20 +9001,20 @@ export interface components {
             format: "json" | "text" | "bytes";
             /**
              * Schema
-             * @description `json`: columns as Spark DDL.
+             * @description Columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
              * Timestamps
-             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
@@ -9071,11 +9700,11 @@ export interface components {
             mode: "append" | "merge";
             /**
              * Key
-             * @description `merge`: columns that identify a row. If a batch has several events with the same key, the last one wins.
+             * @description Columns that identify a row. If a batch has several events with the same key, the last one wins.
              */
             key?: string[];
             /**
-             * @description `merge`: column that marks deletes.
+             * @description Column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Op"] | null;
@@ -9162,11 +9791,11 @@ export interface components {
             mode: "append" | "merge";
             /**
              * Key
-             * @description `merge`: columns that identify a row. If a batch has several events with the same key, the last one wins.
+             * @description Columns that identify a row. If a batch has several events with the same key, the last one wins.
              */
             key?: string[];
             /**
-             * @description `merge`: column that marks deletes.
+             * @description Column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Op"] | null;
@@ -9750,20 +10379,20 @@ export interface components {
             format: "json" | "text" | "bytes";
             /**
              * Schema
-             * @description `json`: columns as Spark DDL.
+             * @description Columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: handling of a record that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a record that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
              * Timestamps
-             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
@@ -9878,20 +10507,20 @@ export interface components {
             format: "json" | "text" | "bytes";
             /**
              * Schema
-             * @description `json`: columns as Spark DDL.
+             * @description Columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: handling of a record that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a record that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
              * Timestamps
-             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
@@ -10140,37 +10769,37 @@ export interface components {
             method: "hash" | "redact" | "tokenise";
             /**
              * Salt
-             * @description hash: text added before the value.
+             * @description Text added before the value.
              * @default
              */
             salt: string;
             /**
              * Keep Last
-             * @description redact: number of characters kept at the end; none of a shorter value.
+             * @description Number of characters kept at the end; none of a shorter value.
              * @default 0
              */
             keep_last: number;
             /**
              * Pattern
-             * @description redact: regular expression; each match is replaced by one `replacement`.
+             * @description Regular expression; each match is replaced by one `replacement`.
              * @default null
              */
             pattern: string | null;
             /**
              * Replacement
-             * @description redact: replacement for each character, or for each match of `pattern`.
+             * @description Replacement for each character, or for each match of `pattern`.
              * @default *
              */
             replacement: string;
             /**
              * Secret
-             * @description tokenise: the key, preferably `${NAME}`.
+             * @description The key, preferably `${NAME}`.
              * @default null
              */
             secret: string | null;
             /**
              * Prefix
-             * @description tokenise: prefix of every token.
+             * @description Prefix of every token.
              * @default
              */
             prefix: string;
@@ -10423,20 +11052,20 @@ export interface components {
             format: "json" | "text" | "bytes";
             /**
              * Schema
-             * @description `json`: columns as Spark DDL.
+             * @description Columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
              * Timestamps
-             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
@@ -10542,20 +11171,20 @@ export interface components {
             format: "json" | "text" | "bytes";
             /**
              * Schema
-             * @description `json`: columns as Spark DDL.
+             * @description Columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
              * Timestamps
-             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
@@ -10705,7 +11334,7 @@ export interface components {
             snapshot_chunk_rows: number;
             /**
              * Position
-             * @description `snapshot: never`: start position of the changes: earliest, latest, gtid:SET or file:NAME:POS.
+             * @description Start position of the changes: earliest, latest, gtid:SET or file:NAME:POS.
              * @default latest
              */
             position: string;
@@ -10827,7 +11456,7 @@ export interface components {
             snapshot_chunk_rows: number;
             /**
              * Position
-             * @description `snapshot: never`: start position of the changes: earliest, latest, gtid:SET or file:NAME:POS.
+             * @description Start position of the changes: earliest, latest, gtid:SET or file:NAME:POS.
              * @default latest
              */
             position: string;
@@ -11045,20 +11674,20 @@ export interface components {
             format: "json" | "text" | "bytes";
             /**
              * Schema
-             * @description `json`: columns as Spark DDL.
+             * @description Columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
              * Timestamps
-             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
@@ -11164,20 +11793,20 @@ export interface components {
             format: "json" | "text" | "bytes";
             /**
              * Schema
-             * @description `json`: columns as Spark DDL.
+             * @description Columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
              * Timestamps
-             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
@@ -11395,7 +12024,7 @@ export interface components {
             type: "link" | "cursor" | "page" | "offset";
             /**
              * Path
-             * @description `cursor`: path of the cursor in the body, such as `meta.next_cursor`.
+             * @description Path of the cursor in the body, such as `meta.next_cursor`.
              * @default null
              */
             path: string | null;
@@ -11407,7 +12036,7 @@ export interface components {
             param: string | null;
             /**
              * First
-             * @description `page`: number of the first page.
+             * @description Number of the first page.
              * @default 1
              */
             first: number;
@@ -11469,7 +12098,7 @@ export interface components {
             timeout_ms: number;
             /**
              * Spill
-             * @description With `type: memory`: spill to disk before `mode` applies. Spilled events are lost in a restart.
+             * @description Spill to disk before `mode` applies. Spilled events are lost in a restart.
              * @default false
              */
             spill: boolean;
@@ -12091,20 +12720,20 @@ export interface components {
             format: "json" | "text" | "bytes";
             /**
              * Schema
-             * @description `json`: columns as Spark DDL.
+             * @description Columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
              * Timestamps
-             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
@@ -12203,20 +12832,20 @@ export interface components {
             format: "json" | "text" | "bytes";
             /**
              * Schema
-             * @description `json`: columns as Spark DDL.
+             * @description Columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
              * Timestamps
-             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
@@ -13099,12 +13728,12 @@ export interface components {
             mode: "insert" | "upsert" | "sync";
             /**
              * Key
-             * @description `upsert`, `sync`: columns that identify a row. The table needs a unique index on them.
+             * @description Columns that identify a row. The table needs a unique index on them.
              * @default null
              */
             key: string[] | null;
             /**
-             * @description `sync`: column that marks deletes.
+             * @description Column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Operation"] | null;
@@ -13202,12 +13831,12 @@ export interface components {
             mode: "insert" | "upsert" | "sync";
             /**
              * Key
-             * @description `upsert`, `sync`: columns that identify a row. The table needs a unique index on them.
+             * @description Columns that identify a row. The table needs a unique index on them.
              * @default null
              */
             key: string[] | null;
             /**
-             * @description `sync`: column that marks deletes.
+             * @description Column that marks deletes.
              * @default null
              */
             op: components["schemas"]["Operation"] | null;
@@ -13283,7 +13912,7 @@ export interface components {
             mode: "incremental" | "snapshot";
             /**
              * Column
-             * @description `incremental`: a column that increases with each new row, such as an id or the time of the last change. It should be indexed. Rows with NULL in this column are not read.
+             * @description A column that increases with each new row, such as an id or the time of the last change. It should be indexed. Rows with NULL in this column are not read.
              * @default null
              */
             column: string | null;
@@ -13313,7 +13942,7 @@ export interface components {
             page: number;
             /**
              * Lag Ms
-             * @description `incremental`: how long to wait before new rows are read. Transactions may commit in a different order than they get ids or times; rows of a transaction that takes longer than this may be missed.
+             * @description How long to wait before new rows are read. Transactions may commit in a different order than they get ids or times; rows of a transaction that takes longer than this may be missed.
              * @default 1000
              */
             lag_ms: number;
@@ -13394,7 +14023,7 @@ export interface components {
             mode: "incremental" | "snapshot";
             /**
              * Column
-             * @description `incremental`: a column that increases with each new row, such as an id or the time of the last change. It should be indexed. Rows with NULL in this column are not read.
+             * @description A column that increases with each new row, such as an id or the time of the last change. It should be indexed. Rows with NULL in this column are not read.
              * @default null
              */
             column: string | null;
@@ -13424,7 +14053,7 @@ export interface components {
             page: number;
             /**
              * Lag Ms
-             * @description `incremental`: how long to wait before new rows are read. Transactions may commit in a different order than they get ids or times; rows of a transaction that takes longer than this may be missed.
+             * @description How long to wait before new rows are read. Transactions may commit in a different order than they get ids or times; rows of a transaction that takes longer than this may be missed.
              * @default 1000
              */
             lag_ms: number;
@@ -13452,20 +14081,20 @@ export interface components {
             format: "json" | "csv" | "text";
             /**
              * Schema
-             * @description `json`, `csv`: columns as Spark DDL.
+             * @description Columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
              * Timestamps
-             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
@@ -13524,20 +14153,20 @@ export interface components {
             format: "json" | "csv" | "text";
             /**
              * Schema
-             * @description `json`, `csv`: columns as Spark DDL.
+             * @description Columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
              * Timestamps
-             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
@@ -13810,13 +14439,13 @@ export interface components {
             mode: "block" | "drop" | "timeout";
             /**
              * Timeout Ms
-             * @description With `mode: timeout`: how long to wait.
+             * @description How long producers wait. With `mode: block` only producers over HTTP stop waiting.
              * @default 5000
              */
             timeout_ms: number;
             /**
              * Spill
-             * @description Transient streams: spill to disk before `mode` applies.
+             * @description Spill to disk before `mode` applies.
              * @default false
              */
             spill: boolean;
@@ -14459,7 +15088,7 @@ export interface components {
             on_fail: "dead_letter" | "drop" | "fail" | "tag";
             /**
              * Tag
-             * @description With `on_fail: tag`: name of the column of failures.
+             * @description Name of the column of failures.
              * @default _failed
              */
             tag: string;
@@ -14603,20 +15232,20 @@ export interface components {
             format: "json" | "text" | "bytes";
             /**
              * Schema
-             * @description `json`: columns as Spark DDL.
+             * @description Columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
              * Timestamps
-             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
@@ -14731,20 +15360,20 @@ export interface components {
             format: "json" | "text" | "bytes";
             /**
              * Schema
-             * @description `json`: columns as Spark DDL.
+             * @description Columns as Spark DDL.
              * @default null
              */
             schema: string | null;
             /**
              * Malformed
-             * @description `json`: handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
+             * @description Handling of a message that doesn't match the schema: keep it as a dead letter, fail the pipeline, or read it as nulls.
              * @default dead_letter
              * @enum {string}
              */
             malformed: "dead_letter" | "fail" | "nulls";
             /**
              * Timestamps
-             * @description `json`. How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
+             * @description How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, `epoch_us`, an integer of seconds, milliseconds or microseconds since 1970.
              * @default iso
              * @enum {string}
              */
@@ -14876,19 +15505,19 @@ export interface components {
             time: string;
             /**
              * Size
-             * @description Window size, such as 10s, 5m or 1h; not for sessions.
+             * @description Window size, such as 10s, 5m or 1h.
              * @default null
              */
             size: string | null;
             /**
              * Slide
-             * @description For hopping windows: interval between window starts; at most `size`.
+             * @description Interval between window starts; at most `size`.
              * @default null
              */
             slide: string | null;
             /**
              * Gap
-             * @description For sessions: gap that closes a session.
+             * @description Gap that closes a session.
              * @default null
              */
             gap: string | null;
@@ -15078,6 +15707,15 @@ export interface operations {
                 position?: string | null;
                 /** @description Instead of `position`: this many of the most recent events. */
                 last?: number | null;
+                /** @description End of the range, exclusive. Default: the current end of the stream. */
+                to?: string | null;
+                /**
+                 * @description Only events that meet a condition, such as `amount > 100 AND customer LIKE 'a%'`: comparisons, `IN`,
+                 *     `LIKE`, `ILIKE`, `BETWEEN`, `IS NULL`, `AND`, `OR`, `NOT`. Fields are the columns of a typed stream, or
+                 *     `value`, `key` and `headers` of a raw stream, where `value.name` is a field of JSON; and `_offset`, `_time`,
+                 *     `_key`, `_headers`.
+                 */
+                where?: string | null;
                 /** @description Maximum number of events to return. Default: 100, or `last`. */
                 limit?: number | null;
             };
@@ -16046,8 +16684,10 @@ export interface operations {
     listPipelineDeadLetters: {
         parameters: {
             query?: {
-                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
-                position?: string;
+                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. With `order=newest`, letters before it. Default: the begin of the order. */
+                position?: string | null;
+                /** @description Which letters come first. */
+                order?: "oldest" | "newest";
                 /** @description Maximum number of letters to return. */
                 limit?: number;
                 /** @description Only letters of this step or sink. */
@@ -16398,6 +17038,38 @@ export interface operations {
             503: components["responses"]["Error503"];
         };
     };
+    sendPipelineDeadLetter: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+                /** @description Offset of the letter in its stream. */
+                offset: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LetterView"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
     readPipelineLog: {
         parameters: {
             query?: {
@@ -16466,6 +17138,39 @@ export interface operations {
             503: components["responses"]["Error503"];
         };
     };
+    listPipelineBatches: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of batches. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchesView"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
     listPipelineStandings: {
         parameters: {
             query?: never;
@@ -16523,6 +17228,67 @@ export interface operations {
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    movePipelinePosition: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * To
+                     * @description New position: earliest, latest, offset:N or time:ISO 8601.
+                     */
+                    to: string;
+                    /**
+                     * Dry Run
+                     * @description Only count the events.
+                     * @default false
+                     */
+                    dry_run?: boolean;
+                };
+                "application/yaml": {
+                    /**
+                     * To
+                     * @description New position: earliest, latest, offset:N or time:ISO 8601.
+                     */
+                    to: string;
+                    /**
+                     * Dry Run
+                     * @description Only count the events.
+                     * @default false
+                     */
+                    dry_run?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PositionView"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -17735,8 +18501,10 @@ export interface operations {
     listSourceDeadLetters: {
         parameters: {
             query?: {
-                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
-                position?: string;
+                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. With `order=newest`, letters before it. Default: the begin of the order. */
+                position?: string | null;
+                /** @description Which letters come first. */
+                order?: "oldest" | "newest";
                 /** @description Maximum number of letters to return. */
                 limit?: number;
                 /** @description Only letters of this step or sink. */
@@ -18087,6 +18855,38 @@ export interface operations {
             503: components["responses"]["Error503"];
         };
     };
+    sendSourceDeadLetter: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+                /** @description Offset of the letter in its stream. */
+                offset: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LetterView"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
     readSourceLog: {
         parameters: {
             query?: {
@@ -18144,6 +18944,39 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listSourceBatches: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of batches. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchesView"];
                 };
             };
             401: components["responses"]["Error401"];
@@ -18841,8 +19674,10 @@ export interface operations {
     listTaskDeadLetters: {
         parameters: {
             query?: {
-                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
-                position?: string;
+                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. With `order=newest`, letters before it. Default: the begin of the order. */
+                position?: string | null;
+                /** @description Which letters come first. */
+                order?: "oldest" | "newest";
                 /** @description Maximum number of letters to return. */
                 limit?: number;
                 /** @description Only letters of this step or sink. */
@@ -19193,6 +20028,38 @@ export interface operations {
             503: components["responses"]["Error503"];
         };
     };
+    sendTaskDeadLetter: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+                /** @description Offset of the letter in its stream. */
+                offset: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LetterView"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
     readTaskLog: {
         parameters: {
             query?: {
@@ -19261,6 +20128,39 @@ export interface operations {
             503: components["responses"]["Error503"];
         };
     };
+    listTaskBatches: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of batches. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchesView"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
     listTaskStandings: {
         parameters: {
             query?: never;
@@ -19318,6 +20218,67 @@ export interface operations {
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    moveTaskPosition: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * To
+                     * @description New position: earliest, latest, offset:N or time:ISO 8601.
+                     */
+                    to: string;
+                    /**
+                     * Dry Run
+                     * @description Only count the events.
+                     * @default false
+                     */
+                    dry_run?: boolean;
+                };
+                "application/yaml": {
+                    /**
+                     * To
+                     * @description New position: earliest, latest, offset:N or time:ISO 8601.
+                     */
+                    to: string;
+                    /**
+                     * Dry Run
+                     * @description Only count the events.
+                     * @default false
+                     */
+                    dry_run?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PositionView"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -20118,8 +21079,10 @@ export interface operations {
     listSinkDeadLetters: {
         parameters: {
             query?: {
-                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. */
-                position?: string;
+                /** @description Start position: `earliest`, `latest`, `offset:N` or `time:` and ISO 8601. With `order=newest`, letters before it. Default: the begin of the order. */
+                position?: string | null;
+                /** @description Which letters come first. */
+                order?: "oldest" | "newest";
                 /** @description Maximum number of letters to return. */
                 limit?: number;
                 /** @description Only letters of this step or sink. */
@@ -20470,6 +21433,38 @@ export interface operations {
             503: components["responses"]["Error503"];
         };
     };
+    sendSinkDeadLetter: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+                /** @description Offset of the letter in its stream. */
+                offset: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LetterView"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
     readSinkLog: {
         parameters: {
             query?: {
@@ -20538,6 +21533,39 @@ export interface operations {
             503: components["responses"]["Error503"];
         };
     };
+    listSinkBatches: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of batches. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchesView"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
     listSinkStandings: {
         parameters: {
             query?: never;
@@ -20595,6 +21623,67 @@ export interface operations {
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    moveSinkPosition: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or id. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * To
+                     * @description New position: earliest, latest, offset:N or time:ISO 8601.
+                     */
+                    to: string;
+                    /**
+                     * Dry Run
+                     * @description Only count the events.
+                     * @default false
+                     */
+                    dry_run?: boolean;
+                };
+                "application/yaml": {
+                    /**
+                     * To
+                     * @description New position: earliest, latest, offset:N or time:ISO 8601.
+                     */
+                    to: string;
+                    /**
+                     * Dry Run
+                     * @description Only count the events.
+                     * @default false
+                     */
+                    dry_run?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PositionView"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -21242,6 +22331,120 @@ export interface operations {
             401: components["responses"]["Error401"];
             403: components["responses"]["Error403"];
             408: components["responses"]["Error408"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    cancelQuery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The `id` of the query. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listQueries: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedQueryList"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    saveQuery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the saved query, without `/`. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SavedQueryBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedQueryView"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    deleteQuery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the saved query, without `/`. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -21318,6 +22521,8 @@ export interface operations {
                 dry_run?: boolean;
                 /** @description Accept that flows lose state or their position. */
                 accept_reset?: boolean;
+                /** @description An id of your choice, to get the progress while it runs. */
+                id?: string | null;
             };
             header?: never;
             path?: never;
@@ -21344,6 +22549,34 @@ export interface operations {
             403: components["responses"]["Error403"];
             409: components["responses"]["Error409"];
             413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getImportProgress: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The `id` of the import. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportProgress"] | null;
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];
@@ -21684,8 +22917,12 @@ export interface operations {
     getHistory: {
         parameters: {
             query?: {
-                /** @description Time range. */
+                /** @description Time range: the last minutes. */
                 minutes?: number;
+                /** @description Start of the time range, ISO 8601 with time zone. */
+                from?: string | null;
+                /** @description End of the time range. Default: now. */
+                to?: string | null;
             };
             header?: never;
             path?: never;
@@ -21712,8 +22949,12 @@ export interface operations {
     getStreamHistory: {
         parameters: {
             query?: {
-                /** @description Time range. */
+                /** @description Time range: the last minutes. */
                 minutes?: number;
+                /** @description Start of the time range, ISO 8601 with time zone. */
+                from?: string | null;
+                /** @description End of the time range. Default: now. */
+                to?: string | null;
             };
             header?: never;
             path: {
@@ -21744,8 +22985,12 @@ export interface operations {
     getPipelineHistory: {
         parameters: {
             query?: {
-                /** @description Time range. */
+                /** @description Time range: the last minutes. */
                 minutes?: number;
+                /** @description Start of the time range, ISO 8601 with time zone. */
+                from?: string | null;
+                /** @description End of the time range. Default: now. */
+                to?: string | null;
             };
             header?: never;
             path: {
@@ -21777,8 +23022,12 @@ export interface operations {
     getSourceHistory: {
         parameters: {
             query?: {
-                /** @description Time range. */
+                /** @description Time range: the last minutes. */
                 minutes?: number;
+                /** @description Start of the time range, ISO 8601 with time zone. */
+                from?: string | null;
+                /** @description End of the time range. Default: now. */
+                to?: string | null;
             };
             header?: never;
             path: {
@@ -21810,8 +23059,12 @@ export interface operations {
     getTaskHistory: {
         parameters: {
             query?: {
-                /** @description Time range. */
+                /** @description Time range: the last minutes. */
                 minutes?: number;
+                /** @description Start of the time range, ISO 8601 with time zone. */
+                from?: string | null;
+                /** @description End of the time range. Default: now. */
+                to?: string | null;
             };
             header?: never;
             path: {
@@ -21843,8 +23096,12 @@ export interface operations {
     getSinkHistory: {
         parameters: {
             query?: {
-                /** @description Time range. */
+                /** @description Time range: the last minutes. */
                 minutes?: number;
+                /** @description Start of the time range, ISO 8601 with time zone. */
+                from?: string | null;
+                /** @description End of the time range. Default: now. */
+                to?: string | null;
             };
             header?: never;
             path: {
@@ -21868,6 +23125,44 @@ export interface operations {
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            500: components["responses"]["Error500"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    searchLogs: {
+        parameters: {
+            query?: {
+                /** @description Only lines with this text, regardless of case. */
+                text?: string;
+                /** @description Minimum severity. */
+                level?: "debug" | "info" | "warning" | "error";
+                /** @description Only lines of this flow, such as `Pipeline/orders`. */
+                flow?: string | null;
+                /** @description Only lines from this time on, ISO 8601. */
+                from?: string | null;
+                /** @description Only lines up to this time, ISO 8601. */
+                to?: string | null;
+                /** @description Maximum number of lines; the newest are returned. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogHits"];
+                };
+            };
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             422: components["responses"]["Error422"];
             500: components["responses"]["Error500"];
             503: components["responses"]["Error503"];

@@ -223,6 +223,7 @@ function useFixed(hasUsers: boolean): Command[] {
     page("Overview", "/", "Health of the installation, and what needs attention"),
     page("Topology", "/topology", "Data flow between documents"),
     ...KIND_LIST.map((kind) => page(kind.title, `/${kind.place}`, kind.about)),
+    page("SQL console", "/sql", "Query streams with SQL"),
     page("Secrets", "/secrets", "Passwords and keys that documents use"),
     page("Workers", "/workers", "Processes that run the flows"),
     page("Settings", "/settings", "Effective settings and versions"),

@@ -15,27 +15,26 @@ class Silent {
 beforeEach(() => vi.stubGlobal("EventSource", Silent));
 afterEach(() => vi.unstubAllGlobals());
 
-const entries = () =>
-  [...document.querySelectorAll("nav a[href]")]
-    .map((each) => each.textContent)
-    .filter((each) => each !== "REST API");
+const entries = () => [...document.querySelectorAll("nav a[href]")].map((each) => each.textContent);
 
 describe("the frame around a page", () => {
   it("is as ever where authentication is off", () => {
     takeSession(OPEN);
     render(<Shell />);
-    expect(entries()).toHaveLength(10);
+    expect(entries()).toHaveLength(12);
     expect(screen.queryByText("Access")).toBeNull();
     expect(screen.queryByRole("button", { name: /Account/ })).toBeNull();
   });
 
   it.each([
-    ["viewer", ["Tokens"]],
-    ["admin", ["Users", "Tokens", "Audit log"]],
-  ] satisfies [Role, string[]][])("leads to what is for a %s", (role, expected) => {
+    ["viewer", false, ["Tokens"]],
+    ["operator", true, ["Tokens"]],
+    ["admin", true, ["Users", "Tokens", "Audit log"]],
+  ] satisfies [Role, boolean, string[]][])("leads to what is for a %s", (role, queries, expected) => {
     takeSession(session(role));
     render(<Shell />);
-    expect(entries().slice(10)).toEqual(expected);
+    expect(entries().includes("SQL console")).toBe(queries);
+    expect(entries().slice(entries().indexOf("Settings") + 1)).toEqual(expected);
   });
 
   it("offers in the palette what the role may do", async () => {

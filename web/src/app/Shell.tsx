@@ -20,6 +20,7 @@ import {
   IconBinaryTree2,
   IconDatabaseExport,
   IconDatabaseImport,
+  IconFileSearch,
   IconHistory,
   IconKey,
   IconLayoutDashboard,
@@ -29,6 +30,7 @@ import {
   IconServer,
   IconSettings,
   IconSun,
+  IconTerminal2,
   IconTimeline,
   IconTransform,
   IconUsers,
@@ -39,6 +41,10 @@ import { useLive } from "#/api/live";
 import { usePulse } from "#/api/overview";
 import { useAllowed, useSession } from "#/api/session";
 import { Loading } from "#/components/Page";
+import { HelpMenu } from "#/tour/HelpMenu";
+import { TourCard } from "#/tour/TourCard";
+import { TourOffer } from "#/tour/TourOffer";
+import { useTour } from "#/tour/useTour";
 import { ConnectionBanner } from "./ConnectionBanner";
 import { openPalette, Palette } from "./Palette";
 import { StartBanner } from "./StartBanner";
@@ -58,9 +64,14 @@ const ENTRIES: Entry[] = [
   { to: "/tasks", label: "Tasks", icon: IconTransform },
   { to: "/sinks", label: "Sinks", icon: IconDatabaseExport },
   { to: "/secrets", label: "Secrets", icon: IconLock },
+  { to: "/logs", label: "Logs", icon: IconFileSearch },
   { to: "/workers", label: "Workers", icon: IconServer },
   { to: "/settings", label: "Settings", icon: IconSettings },
 ];
+
+const SQL: Entry = { to: "/sql", label: "SQL console", icon: IconTerminal2 };
+/** The console stands below the streams that it queries. */
+const WITH_SQL = ENTRIES.flatMap((entry) => (entry.to === "/streams" ? [entry, SQL] : [entry]));
 
 const USERS: Entry = { to: "/users", label: "Users", icon: IconUsers };
 const TOKENS: Entry = { to: "/tokens", label: "Tokens", icon: IconKey };
@@ -75,6 +86,8 @@ export function Shell() {
   const { pathname } = useLocation();
   const hasUsers = useSession().authentication === "on";
   const isAdmin = useAllowed("admin");
+  const mayQuery = useAllowed("operator");
+  const tour = useTour();
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu of small screens
   useEffect(close, [pathname]);
   return (
@@ -111,13 +124,14 @@ export function Shell() {
               </Kbd>
             </UnstyledButton>
             <SchemeSwitch />
+            <HelpMenu tour={tour} />
             <Suspense>{hasUsers && <UserMenu />}</Suspense>
           </Group>
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p="xs" aria-label="Main">
         <AppShell.Section grow component={ScrollArea}>
-          <Entries entries={ENTRIES} pathname={pathname} />
+          <Entries entries={mayQuery ? WITH_SQL : ENTRIES} pathname={pathname} />
           {hasUsers && (
             <section aria-labelledby="access">
               <Text id="access" size="xs" fw={600} c="dimmed" px="xs" mt="sm" mb={4}>
@@ -134,11 +148,13 @@ export function Shell() {
       <AppShell.Main id="content" tabIndex={-1}>
         <ConnectionBanner />
         <StartBanner />
+        {pathname === "/" && <TourOffer tour={tour} />}
         <Suspense fallback={<Loading />}>
           <Outlet />
         </Suspense>
       </AppShell.Main>
       <Palette />
+      <TourCard tour={tour} />
     </AppShell>
   );
 }
@@ -163,14 +179,9 @@ const isAt = (pathname: string, to: string) =>
 function Version() {
   const { overview } = usePulse();
   return (
-    <Group justify="space-between" p="xs">
-      <Text size="xs" c="dimmed">
-        {overview ? `Penstock ${overview.version}` : " "}
-      </Text>
-      <Anchor href="/docs" target="_blank" size="xs">
-        REST API
-      </Anchor>
-    </Group>
+    <Text size="xs" c="dimmed" p="xs">
+      {overview ? `Penstock ${overview.version}` : " "}
+    </Text>
   );
 }
 

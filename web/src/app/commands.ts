@@ -3,6 +3,7 @@ import type { Verb } from "#/api/documents";
 import { type AnyDocument, KINDS, keyOf, pageOf } from "#/api/kinds";
 import { includes } from "#/api/session";
 import { capital } from "#/components/format";
+import { stateWord } from "#/components/StatusBadge";
 import { verbsFor } from "#/flows/useControls";
 
 /** Something that the palette can do. */
@@ -48,7 +49,7 @@ export function neededAt(page: string): Role {
   const [path = "", query] = page.split("?");
   if (path === "/users" || path === "/audit") return "admin";
   if (/^\/[^/]+\/(new|[^/]+\/edit)$/.test(path)) return "editor";
-  return query === "tab=test" ? "operator" : "viewer";
+  return query === "tab=test" || path === "/sql" ? "operator" : "viewer";
 }
 
 const DEEDS: Deed[] = ["open", "edit", "test", "pause", "resume", "stop", "start", "restart"];
@@ -82,12 +83,14 @@ export function commandsFor(
       id: `${deed} ${keyOf(document)}`,
       group: "Documents",
       label: deed === "open" ? document.name : `${capital(deed)} ${document.name}`,
-      about: [KINDS[document.kind].one, document.id, document.status].filter(Boolean).join(" · "),
+      about: [KINDS[document.kind].one, document.id, wordOf(document)].filter(Boolean).join(" · "),
       to: placeOf(deed, document),
       run: () => run(deed, document),
     }));
   });
 }
+
+const wordOf = ({ status, phase }: AnyDocument) => (status ? stateWord(status, phase) : null);
 
 /** The page where a deed is done; undefined for a verb, which is done at once. */
 export function placeOf(deed: Deed, { kind, id }: AnyDocument): string | undefined {

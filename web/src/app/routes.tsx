@@ -10,9 +10,11 @@ const Topology = lazy(() => import("#/topology/TopologyPage"));
 const Documents = lazy(() => import("#/documents/DocumentsPage"));
 const StreamForm = lazy(() => import("#/streams/StreamFormPage"));
 const StreamPage = lazy(() => import("#/streams/StreamPage"));
+const Console = lazy(() => import("#/console/ConsolePage"));
 const EndForm = lazy(() => import("#/documents/EndFormPage"));
 const Builder = lazy(() => import("#/builder/BuilderPage"));
 const FlowPage = lazy(() => import("#/flows/FlowPage"));
+const Logs = lazy(() => import("#/logs/LogsPage"));
 const Workers = lazy(() => import("#/workers/WorkersPage"));
 const Settings = lazy(() => import("#/settings/SettingsPage"));
 const Secrets = lazy(() => import("#/secrets/SecretsPage"));
@@ -23,6 +25,7 @@ const Tokens = lazy(() => import("#/access/TokensPage"));
 const Audit = lazy(() => import("#/access/AuditPage"));
 
 const editor = (page: ReactNode) => <AllowedPage needs="editor">{page}</AllowedPage>;
+const operator = (page: ReactNode) => <AllowedPage needs="operator">{page}</AllowedPage>;
 const admin = (page: ReactNode) => <AllowedPage needs="admin">{page}</AllowedPage>;
 
 // `/new?clone=ID` begins with a copy; `/:id/edit` edits. All pages know their kind by the first part.
@@ -37,6 +40,7 @@ const routes: RouteObject[] = [
   { path: "streams/new", element: editor(<StreamForm />) },
   { path: "streams/:id", element: <StreamPage /> },
   { path: "streams/:id/edit", element: editor(<StreamForm />) },
+  { path: "sql", element: operator(<Console />) },
   { path: "tasks", element: <Documents place="tasks" /> },
   { path: "tasks/new", element: editor(<Builder place="tasks" />) },
   { path: "tasks/:id", element: <FlowPage place="tasks" /> },
@@ -50,6 +54,7 @@ const routes: RouteObject[] = [
   { path: "sinks/:id", element: <FlowPage place="sinks" /> },
   { path: "sinks/:id/edit", element: editor(<EndForm place="sinks" />) },
   { path: "secrets", element: <Secrets /> },
+  { path: "logs", element: <Logs /> },
   { path: "workers", element: <Workers /> },
   { path: "settings", element: <Settings /> },
   { path: "users", element: admin(<Users />) },

@@ -1,11 +1,11 @@
 import { useState } from "react";
-import { useParams, useSearchParams } from "react-router";
+import { useLocation, useParams, useSearchParams } from "react-router";
 import { kindAt, type Place } from "#/api/kinds";
 import { useSchemas } from "#/api/openapi";
 import { Loading, Page } from "#/components/Page";
 import { Failure } from "#/components/Problems";
 import { useCatalogue } from "./catalogue";
-import { dropDraft } from "./drafts";
+import { dropDraft, readDraft } from "./drafts";
 import { type Opened, useOpening } from "./opening";
 import { Starts } from "./Starts";
 import { Workshop } from "./Workshop";
@@ -23,7 +23,12 @@ function Opening({ place, id, clone }: { place: Place; id: string | null; clone:
   const opening = useOpening(place, id, clone);
   const catalogue = useCatalogue();
   const schemas = useSchemas();
-  const [started, setStarted] = useState<string | null>(null);
+  const { state } = useLocation();
+  const [started, setStarted] = useState<string | null>(() => {
+    // Another page may bring the text of a new document along; a draft of it is newer.
+    const text: string | null = id === null ? (state?.text ?? null) : null;
+    return text !== null && readDraft(place, null)?.base === text ? null : text;
+  });
   const error = opening.error ?? catalogue.error ?? schemas.error;
   const title = id === null ? `New ${kind.one}` : `Edit ${opening.data?.saved?.name ?? id}`;
   if (error) {

@@ -11,11 +11,12 @@ import {
   VisuallyHidden,
 } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
-import { IconSearch } from "@tabler/icons-react";
+import { IconPlus, IconSearch } from "@tabler/icons-react";
 import { useState } from "react";
 import { useDocuments } from "#/api/documents";
 import { KINDS } from "#/api/kinds";
 import type { Fields } from "#/documents/editing/yaml";
+import { NewStream } from "#/forms/NewStream";
 import { Prose } from "#/forms/Prose";
 import classes from "./builder.module.css";
 import { beginning, type Component, exampleOf } from "./catalogue";
@@ -60,7 +61,9 @@ export function ComponentDrawer({ adding, onPick, onClose }: Props) {
 
 function Offers({ adding, onPick }: { adding: Adding; onPick: (part: Fields) => void }) {
   const offers = useOffers(adding);
+  const { place } = useBuilder();
   const [word, setWord] = useState("");
+  const [isCreating, setCreating] = useState(false);
   const found = byRank(offers, word);
   return (
     <Stack gap="sm">
@@ -76,6 +79,24 @@ function Offers({ adding, onPick }: { adding: Adding; onPick: (part: Fields) => 
           if (event.key === "Enter" && first && !first.unusable) onPick(first.begun);
         }}
       />
+      {place === "tasks" && adding.role !== "processor" && (
+        <Button
+          variant="light"
+          leftSection={<IconPlus size={16} />}
+          onClick={() => setCreating(true)}
+          style={{ alignSelf: "flex-start" }}
+        >
+          New stream
+        </Button>
+      )}
+      {isCreating && (
+        <NewStream
+          name={word}
+          columns={[]}
+          onCreated={(id) => onPick({ [adding.role === "sink" ? "stream" : "input"]: id })}
+          onClose={() => setCreating(false)}
+        />
+      )}
       {found.length === 0 && <Text c="dimmed">No matches.</Text>}
       {found.map((offer) => (
         <OneOffer key={offer.key} offer={offer} onPick={onPick} />

@@ -1,4 +1,4 @@
-import { Anchor, SegmentedControl, Select, Stack, Text } from "@mantine/core";
+import { Anchor, SegmentedControl, Select, Stack, Tabs, Text } from "@mantine/core";
 import { useMemo } from "react";
 import { Link } from "react-router";
 import { type KindName, pageOf } from "#/api/kinds";
@@ -6,9 +6,12 @@ import { done } from "#/components/notify";
 import type { Fields } from "#/documents/editing/yaml";
 import { Prose } from "#/forms/Prose";
 import { SchemaForm } from "#/forms/SchemaForm";
+import { addressOf } from "#/ingest/address";
+import { HttpAddress } from "#/ingest/HttpAddress";
+import { SendTab } from "#/ingest/SendTab";
 import { ConnectionTest } from "./ConnectionTest";
 import { beginning, type Component, entrySchema, type Role, retyped } from "./catalogue";
-import { columnsBefore } from "./check";
+import { columnsAfter, columnsBefore } from "./check";
 import { useBuilder } from "./context";
 import { IdField } from "./IdField";
 import { setPart } from "./model";
@@ -24,7 +27,33 @@ export function PartForm({ part }: { part: Part }) {
   const { place } = useBuilder();
   if (part.type === "task" || (place === "tasks" && part.group !== "step"))
     return <TaskPartForm part={part} />;
-  return <ComponentForm part={part} />;
+  const isHttp = part.group === "source" && part.type === "http";
+  return isHttp ? <HttpPart part={part} /> : <ComponentForm part={part} />;
+}
+
+/** A source that events are sent to: beside its form, its address and a way to send events. */
+function HttpPart({ part }: { part: Part }) {
+  const { id, check } = useBuilder();
+  const address = addressOf(part.value.path, id ?? check.id);
+  const given = { columns: columnsAfter(check, part) ?? [], isSaved: id !== null };
+  if (address === null) return <ComponentForm part={part} />;
+  return (
+    <Tabs defaultValue="settings" keepMounted={false}>
+      <Tabs.List mb="md" aria-label="Source">
+        <Tabs.Tab value="settings">Settings</Tabs.Tab>
+        <Tabs.Tab value="send">Send</Tabs.Tab>
+      </Tabs.List>
+      <Tabs.Panel value="settings">
+        <Stack gap="md">
+          <HttpAddress address={address} {...given} />
+          <ComponentForm part={part} />
+        </Stack>
+      </Tabs.Panel>
+      <Tabs.Panel value="send">
+        <SendTab address={address} {...given} />
+      </Tabs.Panel>
+    </Tabs>
+  );
 }
 
 function ComponentForm({ part }: { part: Part }) {

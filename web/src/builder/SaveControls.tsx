@@ -1,7 +1,9 @@
 import { ActionIcon, Button, Group, Select, Text, Tooltip } from "@mantine/core";
 import { IconAdjustments, IconArrowBackUp, IconArrowForwardUp, IconFlask } from "@tabler/icons-react";
+import { useCallback, useState } from "react";
 import { useBuilder } from "./context";
 import { setStatus } from "./model";
+import { NameDialog } from "./NameDialog";
 import { partOfPath } from "./parts";
 import type { Work } from "./useWorkshop";
 
@@ -16,12 +18,15 @@ interface Props {
 export function SaveControls({ work, onTest, onFault }: Props) {
   const { check, select, selected, id } = useBuilder();
   const { state, saving, isChanged } = work;
+  const [isNaming, setNaming] = useState(false);
   const save = () => {
     if (state.fault) onFault();
+    else if (id === null) setNaming(true);
     // What is known to be wrong has no plan: the server refuses it in place, or saves it as paused.
-    else if (id !== null && (check.isChecking || check.errors.length === 0)) saving.ask({ about: "plan" });
+    else if (check.isChecking || check.errors.length === 0) saving.ask({ about: "plan" });
     else void saving.apply();
   };
+  const closeNaming = useCallback(() => setNaming(false), []);
   const settings = check.errors.filter((each) => partOfPath(each.path) === "settings");
   return (
     <>
@@ -79,6 +84,7 @@ export function SaveControls({ work, onTest, onFault }: Props) {
           {id === null ? "Save" : "Review and save"}
         </Button>
       </Tooltip>
+      {isNaming && <NameDialog work={work} onClose={closeNaming} />}
     </>
   );
 }
@@ -96,7 +102,7 @@ function StatusChoice() {
   return (
     <Select
       aria-label="Status after saving"
-      w={168}
+      w={200}
       allowDeselect={false}
       disabled={isStale}
       data={data}

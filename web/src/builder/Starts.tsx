@@ -1,37 +1,37 @@
-import { Alert, Button, Group, SimpleGrid, Stack, Text, UnstyledButton } from "@mantine/core";
+import { Alert, Button, Group, Stack } from "@mantine/core";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { KINDS, type KindName, kindAt, type Place } from "#/api/kinds";
 import { read } from "#/documents/editing/yaml";
 import { LazyCodeEditor } from "#/editors/LazyCodeEditor";
-import classes from "./builder.module.css";
 import { keepDraft } from "./drafts";
-import { templatesOf } from "./templates";
+import { Gallery } from "./Gallery";
+import { NeededDialog } from "./NeededDialog";
+import type { Template } from "./templates";
 
-/** What a new pipeline or task can begin with. */
+/** Where a new pipeline or task begins: with a template, with pasted text, or empty. */
 export function Starts({ place, onStart }: { place: Place; onStart: (text: string) => void }) {
   const [isPasting, setPasting] = useState(false);
+  const [chosen, setChosen] = useState<Template | null>(null);
   if (isPasting) return <Paste place={place} onStart={onStart} onBack={() => setPasting(false)} />;
   return (
-    <Stack gap="md">
-      <Text c="dimmed">Begin with one of these; everything can be changed afterwards.</Text>
-      <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }}>
-        {templatesOf(place).map(({ title, about, text }) => (
-          <UnstyledButton key={title} className={classes.card} onClick={() => onStart(text)}>
-            <Text fw={650}>{title}</Text>
-            <Text size="sm" c="dimmed">
-              {about}
-            </Text>
-          </UnstyledButton>
-        ))}
-        <UnstyledButton className={classes.card} onClick={() => setPasting(true)}>
-          <Text fw={650}>From YAML</Text>
-          <Text size="sm" c="dimmed">
-            Paste a document as YAML or JSON. Comments are preserved while you edit.
-          </Text>
-        </UnstyledButton>
-      </SimpleGrid>
-    </Stack>
+    <>
+      <Gallery
+        place={place}
+        onEmpty={onStart}
+        onPaste={() => setPasting(true)}
+        onTemplate={(template) =>
+          template.needs.length === 0 ? onStart(template.text) : setChosen(template)
+        }
+      />
+      {chosen && (
+        <NeededDialog
+          template={chosen}
+          onReady={() => onStart(chosen.text)}
+          onClose={() => setChosen(null)}
+        />
+      )}
+    </>
   );
 }
 

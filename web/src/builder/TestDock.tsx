@@ -8,8 +8,9 @@ const SMALLEST = 200;
 const USUAL = 380;
 const STEP = 40;
 
-/** The most that fits on the screen beside the header of the page. */
-const largest = () => Math.max(SMALLEST, window.innerHeight - 160);
+/** Beside the test panel fit the headers (136 px), 120 px of the canvas, and some problems. */
+const OTHERS = 380;
+const largest = () => Math.max(SMALLEST, window.innerHeight - OTHERS);
 
 /** The tests below the canvas: as high as one likes, by the mouse or by the arrow keys. */
 export function TestDock({ onClose, children }: { onClose: () => void; children: ReactNode }) {

@@ -4,25 +4,33 @@ import { BaseEdge, EdgeLabelRenderer, type EdgeProps, getBezierPath } from "@xyf
 import { useContext } from "react";
 import classes from "./builder.module.css";
 import { useBuilder } from "./context";
+import { EdgeChip } from "./edges/EdgeChip";
 import type { CanvasEdge } from "./graph";
 import { VerticalContext } from "./Sides";
 
 /** How far behind a part a step is put before its ways fork. */
 const FORK = 20;
+/** How far the chip of an edge is from its line, and from the sink if the edge is one of several. */
+const BESIDE = 16;
+const BEFORE = 46;
 
-/** The way from one part to the next, where a step can be put. */
+/** The way from one part to the next: what passes there, and where a step can be put. */
 export function WayEdge(props: EdgeProps<CanvasEdge>) {
-  const { sourceX, sourceY, data } = props;
+  const { sourceX, sourceY, targetX, targetY, data } = props;
   const { add, isStale } = useBuilder();
   const isVertical = useContext(VerticalContext);
   const [path, middleX, middleY] = getBezierPath(props);
   const x = data?.isFork ? sourceX + (isVertical ? 0 : FORK) : middleX;
   const y = data?.isFork ? sourceY + (isVertical ? FORK : 0) : middleY;
+  const isOneOfMany = sourceX !== targetX && sourceY !== targetY;
+  const chip = isVertical
+    ? `translate(${BESIDE}px, -50%) translate(${isOneOfMany ? targetX : middleX}px, ${isOneOfMany ? targetY - BEFORE / 2 : middleY}px)`
+    : `translate(-50%, ${BESIDE}px) translate(${isOneOfMany ? targetX - BEFORE : middleX}px, ${isOneOfMany ? targetY - BESIDE : middleY}px)`;
   return (
     <>
       <BaseEdge path={path} className={data?.isDashed ? classes.dashed : classes.way} />
-      {data?.insertAt !== undefined && !isStale && (
-        <EdgeLabelRenderer>
+      <EdgeLabelRenderer>
+        {data?.insertAt !== undefined && !isStale && (
           <div
             className={classes.onEdge}
             style={{ transform: `translate(-50%, -50%) translate(${x}px, ${y}px)` }}
@@ -39,8 +47,13 @@ export function WayEdge(props: EdgeProps<CanvasEdge>) {
               </ActionIcon>
             </Tooltip>
           </div>
-        </EdgeLabelRenderer>
-      )}
+        )}
+        {data?.spot && !isStale && (
+          <div className={classes.onEdge} style={{ transform: chip }}>
+            <EdgeChip spot={data.spot} />
+          </div>
+        )}
+      </EdgeLabelRenderer>
     </>
   );
 }

@@ -1,6 +1,6 @@
 import { Drawer, SegmentedControl } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useState } from "react";
 import { useNavigate, useSearchParams } from "react-router";
 import { type Place, pageOf } from "#/api/kinds";
 import { done } from "#/components/notify";
@@ -14,6 +14,7 @@ import { Canvas } from "./Canvas";
 import { ComponentDrawer } from "./ComponentDrawer";
 import type { Catalogue } from "./catalogue";
 import { type Adding, BuilderContext } from "./context";
+import { LiveContext, useSamples } from "./edges/live";
 import { Issues } from "./Issues";
 import * as model from "./model";
 import { Notices } from "./Notices";
@@ -46,6 +47,7 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
   const [isTesting, setTesting] = useState(false);
   const [isWide, setWide] = useState(false);
   const isNarrow = useMediaQuery("(max-width: 62em)") ?? false;
+  const showTests = useCallback(() => setTesting(true), []);
   const work = useWorkshop({
     place,
     id,
@@ -53,11 +55,13 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
     catalogue,
     root,
     onAdd: setAdding,
+    onTests: showTests,
     onSaved: (saved) => {
       done(id === null ? `Saved ${saved.name}` : `Saved ${saved.name} as revision ${saved.revision}`);
       navigate(pageOf(saved.kind, saved.id));
     },
   });
+  const samples = useSamples(place, id);
   const { builder, state } = work;
   const { selected, view } = builder;
   const hasPanel = selected === "settings" || partAt(view, selected) !== null;
@@ -90,6 +94,7 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
         place={place}
         steps={builder.check.steps}
         selected={partAt(view, selected)?.id}
+        onTested={builder.setTested}
         onPick={(path) => {
           if (isNarrow) setTesting(false);
           pick(path);
@@ -105,90 +110,98 @@ export function Workshop({ title, place, id, opened, catalogue, root, onStartOve
 
   return (
     <BuilderContext value={builder}>
-      <Page
-        title={title}
-        actions={
-          <>
-            <SegmentedControl
-              aria-label="View"
-              value={mode}
-              data={[
-                { value: "canvas", label: "Canvas" },
-                { value: "yaml", label: "YAML" },
-              ]}
-              onChange={(next) => setMode(next as "canvas" | "yaml")}
-            />
-            <SaveControls work={work} onTest={() => setTesting(!isTesting)} onFault={() => setMode("yaml")} />
-          </>
-        }
-      >
-        <Notices
-          work={work}
-          mode={mode}
-          opened={opened}
-          onYaml={() => setMode("yaml")}
-          onStartOver={onStartOver}
-        />
-        <div
-          className={classes.work}
-          data-panel={(hasPanel && !isNarrow && mode === "canvas") || undefined}
-          data-dock={(isTesting && !isNarrow) || undefined}
-          style={{ "--panel-width": isWide ? "min(860px, 60vw)" : "460px" } as object}
+      <div className={classes.page}>
+        <Page
+          title={title}
+          actions={
+            <>
+              <SegmentedControl
+                aria-label="View"
+                value={mode}
+                data={[
+                  { value: "canvas", label: "Canvas" },
+                  { value: "yaml", label: "YAML" },
+                ]}
+                onChange={(next) => setMode(next as "canvas" | "yaml")}
+              />
+              <SaveControls
+                work={work}
+                onTest={() => setTesting(!isTesting)}
+                onFault={() => setMode("yaml")}
+              />
+            </>
+          }
         >
-          <div className={classes.main} data-text={mode === "yaml" || undefined}>
-            {mode === "canvas" ? (
-              <Canvas isVertical={isNarrow} />
-            ) : (
-              <YamlView text={state.history.text} fault={state.fault} onChange={work.type} />
+          <Notices
+            work={work}
+            mode={mode}
+            opened={opened}
+            onYaml={() => setMode("yaml")}
+            onStartOver={onStartOver}
+          />
+          <div
+            className={classes.work}
+            data-panel={(hasPanel && !isNarrow && mode === "canvas") || undefined}
+            data-dock={(isTesting && !isNarrow) || undefined}
+            style={{ "--panel-width": isWide ? "min(860px, 60vw)" : "460px" } as object}
+          >
+            <div className={classes.main} data-text={mode === "yaml" || undefined}>
+              {mode === "canvas" ? (
+                <LiveContext value={samples}>
+                  <Canvas isVertical={isNarrow} />
+                </LiveContext>
+              ) : (
+                <YamlView text={state.history.text} fault={state.fault} onChange={work.type} />
+              )}
+            </div>
+            <Issues text={state.goodText} onPick={(problem) => pick(problem.path)} />
+            {hasPanel && !isNarrow && mode === "canvas" && (
+              <aside className={classes.panel} aria-label="Form">
+                <Panel isWide={isWide} onWiden={() => setWide(!isWide)} />
+              </aside>
             )}
+            {isTesting && !isNarrow && <TestDock onClose={() => setTesting(false)}>{tests}</TestDock>}
           </div>
-          <Issues text={state.goodText} onPick={(problem) => pick(problem.path)} />
-          {hasPanel && !isNarrow && mode === "canvas" && (
-            <aside className={classes.panel} aria-label="Form">
-              <Panel isWide={isWide} onWiden={() => setWide(!isWide)} />
-            </aside>
+          {isNarrow && (
+            <Drawer.Root
+              opened={hasPanel && mode === "canvas"}
+              onClose={() => builder.select(null)}
+              position="bottom"
+              size="85%"
+            >
+              <Drawer.Overlay />
+              <Drawer.Content aria-label="Form">
+                <Panel />
+              </Drawer.Content>
+            </Drawer.Root>
           )}
-          {isTesting && !isNarrow && <TestDock onClose={() => setTesting(false)}>{tests}</TestDock>}
-        </div>
-        {isNarrow && (
-          <Drawer.Root
-            opened={hasPanel && mode === "canvas"}
-            onClose={() => builder.select(null)}
-            position="bottom"
-            size="85%"
+          <ComponentDrawer adding={adding} onPick={put} onClose={() => setAdding(null)} />
+          {isNarrow && (
+            <Drawer
+              opened={isTesting}
+              onClose={() => setTesting(false)}
+              position="bottom"
+              size="100%"
+              title="Test"
+              closeButtonProps={{ "aria-label": "Close the test panel" }}
+            >
+              {tests}
+            </Drawer>
+          )}
+          <SaveQuestions saving={work.saving} text={state.history.text} onRebase={work.rebase} />
+          <LeaveGuard
+            isChanged={work.isChanged}
+            isDone={work.isDone}
+            title="Unsaved changes"
+            ways={[
+              { label: "Discard draft", isDangerous: true, onLeave: work.discard },
+              { label: "Leave and keep draft" },
+            ]}
           >
-            <Drawer.Overlay />
-            <Drawer.Content aria-label="Form">
-              <Panel />
-            </Drawer.Content>
-          </Drawer.Root>
-        )}
-        <ComponentDrawer adding={adding} onPick={put} onClose={() => setAdding(null)} />
-        {isNarrow && (
-          <Drawer
-            opened={isTesting}
-            onClose={() => setTesting(false)}
-            position="bottom"
-            size="100%"
-            title="Test"
-            closeButtonProps={{ "aria-label": "Close the test panel" }}
-          >
-            {tests}
-          </Drawer>
-        )}
-        <SaveQuestions saving={work.saving} text={state.history.text} onRebase={work.rebase} />
-        <LeaveGuard
-          isChanged={work.isChanged}
-          isDone={work.isDone}
-          title="Unsaved changes"
-          ways={[
-            { label: "Discard draft", isDangerous: true, onLeave: work.discard },
-            { label: "Leave and keep draft" },
-          ]}
-        >
-          The draft stays in this browser tab until you close the tab. It is restored when you come back.
-        </LeaveGuard>
-      </Page>
+            The draft stays in this browser tab until you close the tab. It is restored when you come back.
+          </LeaveGuard>
+        </Page>
+      </div>
     </BuilderContext>
   );
 }

@@ -3,6 +3,7 @@ import type { Schemas } from "#/api/client";
 import type { Place } from "#/api/kinds";
 import type { Value } from "#/documents/editing/yaml";
 import type { JsonSchema } from "#/forms/SchemaForm";
+import type { Tested } from "#/testing/cases";
 import type { Catalogue } from "./catalogue";
 import type { Check } from "./check";
 import type { Edit } from "./model";
@@ -29,6 +30,10 @@ export interface Builder {
   edit: (edit: (text: string) => Edit, tag?: string) => void;
   select: (key: PartKey | null) => void;
   add: (adding: Adding) => void;
+  /** The last test run of the document as it is now. */
+  tested: Tested | null;
+  setTested: (tested: Tested) => void;
+  showTests: () => void;
   remove: (part: Part) => void;
   move: (group: Group, from: number, to: number) => void;
   duplicate: (part: Part) => void;

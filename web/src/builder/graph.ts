@@ -1,4 +1,5 @@
 import type { Edge, Node } from "@xyflow/react";
+import type { Spot } from "./edges/passing";
 import type { Part, View } from "./parts";
 import type { Way } from "./references";
 
@@ -9,13 +10,20 @@ export type CanvasNode = PartNode | BlankNode;
 
 /** An edge; with `insertAt`, a step can be put there. */
 export type CanvasEdge = Edge<
-  { insertAt?: number; after: string; isDashed?: boolean; isFork?: boolean },
+  {
+    insertAt?: number;
+    after: string;
+    isDashed?: boolean;
+    isFork?: boolean;
+    /** What events pass there; absent while there is no input. */
+    spot?: Spot;
+  },
   "way"
 >;
 
 export const WIDTH = 200;
 export const HEIGHT = 92;
-const GAP = 64;
+const GAP = 92;
 const BESIDE = 22;
 
 /** A step or a sink that is being dragged, and where it would stand if it were let go now. */
@@ -60,11 +68,20 @@ export function graphOf(
       data: { role: "sink", label: sinks.length === 0 ? "Choose an output" : "Add an output" },
     },
   ];
-  return { nodes, edges: edgesOf(first.id, steps, sinks, ways) };
+  return { nodes, edges: edgesOf(view.source, steps, sinks, ways) };
 }
 
-function edgesOf(first: string, steps: Part[], sinks: Part[], ways: ReadonlyMap<string, Way>): CanvasEdge[] {
-  const chain = [first, ...steps.map((part) => part.key)];
+function edgesOf(
+  source: Part | null,
+  steps: Part[],
+  sinks: Part[],
+  ways: ReadonlyMap<string, Way>,
+): CanvasEdge[] {
+  const chain = ["source", ...steps.map((part) => part.key)];
+  const spot = (place: number, sink: Part | null): Spot | undefined => {
+    const after = place === 0 ? source : steps[place - 1]!;
+    return after ? { after, sink } : undefined;
+  };
   const names = ["the input", ...steps.map((part) => part.id)];
   const end = chain.at(-1)!;
   const edges: CanvasEdge[] = chain.slice(1).map((key, i) => ({
@@ -72,7 +89,7 @@ function edgesOf(first: string, steps: Part[], sinks: Part[], ways: ReadonlyMap<
     type: "way",
     source: chain[i]!,
     target: key,
-    data: { insertAt: i, after: names[i]! },
+    data: { insertAt: i, after: names[i]!, spot: spot(i, null) },
   }));
   const targets = sinks.length > 0 ? sinks.map((part) => part.key as string) : ["another"];
   targets.forEach((key, i) => {
@@ -86,6 +103,7 @@ function edgesOf(first: string, steps: Part[], sinks: Part[], ways: ReadonlyMap<
         ...(i === 0 ? { insertAt: steps.length, isFork: targets.length > 1 } : {}),
         after: names.at(-1)!,
         isDashed: sinks.length === 0 || way?.chosen === false,
+        spot: spot(steps.length, sinks[i] ?? null),
       },
     });
   });

@@ -1,163 +1,79 @@
-import type { Place } from "#/api/kinds";
+import { KINDS, type KindName, type Place } from "#/api/kinds";
+import { type Fields, read, type Value } from "#/documents/editing/yaml";
+import { derivedId } from "./parts";
 
 /** A document to begin with. */
 export interface Template {
   title: string;
   about: string;
+  /** The types of its parts in order, such as `generate → window → file`. */
+  parts: string;
   text: string;
+  /** Documents that it refers to. */
+  needs: Needed[];
 }
 
-const PIPELINES: Template[] = [
-  {
-    title: "Generate → SQL → files",
-    about:
-      "Generates orders, keeps those over 20 and writes Parquet files. Needs no other system: a good first pipeline.",
-    text: `apiVersion: penstock/v1
-kind: Pipeline
-metadata:
-  name: my first pipeline
-spec:
-  source:
-    type: generate
-    rate: 10
-    row:
-      id: seq
-      customer: concat('c', seq % 50)
-      amount: round(rand() * 100, 2)
-      at: time
-  processors:
-    - id: taxed
-      type: sql
-      query: |
-        SELECT id, customer, amount, round(amount * 1.19, 2) AS gross, at
-        FROM input
-        WHERE amount > 20
-  sinks:
-    - id: lake
-      type: file
-      path: \${PENSTOCK_HOME}/out/orders
-      format: parquet
-  batch:
-    max_ms: 5000
-`,
-  },
-  {
-    title: "HTTP → JavaScript → stream",
-    about: "Accepts events at POST /ingest, transforms them with a script and publishes them to a stream.",
-    text: `apiVersion: penstock/v1
-kind: Pipeline
-metadata:
-  name: orders in
-spec:
-  source:
-    type: http
-    path: /orders
-    schema: id BIGINT, customer STRING, amount DOUBLE
-  processors:
-    - id: gross
-      type: javascript
-      inline: |
-        function processBatch(events) {
-          return events
-            .filter(event => event.amount > 0)
-            .map(event => ({...event, gross: event.amount * 1.19}))
-        }
-      schema: id BIGINT, customer STRING, amount DOUBLE, gross DOUBLE
-  sinks:
-    - id: orders
-      type: stream
-      stream: orders # a stream that exists: choose one, or make it first
-`,
-  },
-  {
-    title: "Stream → window → stream",
-    about: "Counts events per minute by event time and publishes one event per window.",
-    text: `apiVersion: penstock/v1
-kind: Pipeline
-metadata:
-  name: orders per minute
-spec:
-  source:
-    type: stream
-    stream: orders # a stream that exists
-    position: earliest
-  processors:
-    - id: per_minute
-      type: window
-      kind: tumbling
-      time: at
-      size: 1m
-      allowed_lateness: 10s
-      keys: [customer]
-      aggregates:
-        orders: count(*)
-        revenue: sum(amount)
-  sinks:
-    - id: minutes
-      type: stream
-      stream: orders_per_minute
-`,
-  },
-  {
-    title: "Empty",
-    about: "Start from an empty canvas.",
-    text: `apiVersion: penstock/v1
-kind: Pipeline
-metadata:
-  name: new pipeline
-spec:
-  processors: []
-  sinks: []
-`,
-  },
-];
+/** A document that another one refers to. */
+export interface Needed {
+  kind: KindName;
+  id: string;
+  document: Value;
+}
 
-const TASKS: Template[] = [
-  {
-    title: "Stream → SQL → stream",
-    about: "Reads one stream, transforms its events and publishes them to another.",
-    text: `apiVersion: penstock/v1
-kind: Task
-metadata:
-  name: large orders
-spec:
-  input: orders # a stream that exists
-  processors:
-    - id: large
-      type: filter
-      where: amount > 1000
-  outputs:
-    - stream: large_orders
-`,
-  },
-  {
-    title: "Shared steps",
-    about: "Processors only: pipelines that refer to the task run them.",
-    text: `apiVersion: penstock/v1
-kind: Task
-metadata:
-  name: shared steps
-spec:
-  processors:
-    - id: select
-      type: sql
-      query: |
-        SELECT *
-        FROM input
-`,
-  },
-  {
-    title: "Empty",
-    about: "Start from an empty canvas.",
-    text: `apiVersion: penstock/v1
-kind: Task
-metadata:
-  name: new task
-spec:
-  processors: []
-  outputs: []
-`,
-  },
-];
+// The files in examples/, which the test suite runs, are the templates.
+const FILES = import.meta.glob<string>("../../../examples/*.yaml", {
+  query: "?raw",
+  import: "default",
+  eager: true,
+});
 
-export const templatesOf = (place: Place): Template[] => (place === "tasks" ? TASKS : PIPELINES);
+const HEAD = /^(?:#.*\n)*/;
+
+/**
+ * The template in a file: comments at its beginning are the title and the description, the last document is the
+ * template, and the others are those it refers to.
+ */
+export function templateOf(file: string): Template & { kind: KindName } {
+  const [head] = HEAD.exec(file)!;
+  const [title = "", ...about] = head.split("\n").map((line) => line.replace(/^# ?/, ""));
+  const texts = file.slice(head.length).split(/^---\n/m);
+  const documents = texts.map((text) => read(text).value ?? {});
+  const main = documents.pop()!;
+  return {
+    kind: main.kind as KindName,
+    title,
+    about: about.join(" ").trim(),
+    parts: partsOf(main).join(" → "),
+    text: texts.at(-1)!,
+    needs: documents.map((document) => ({
+      kind: document.kind as KindName,
+      id: derivedId(String(document.metadata?.name)),
+      document,
+    })),
+  };
+}
+
+const TEMPLATES = Object.values(FILES)
+  .map(templateOf)
+  .sort((one, other) => one.title.localeCompare(other.title));
+
+export const templatesOf = (place: Place): Template[] =>
+  TEMPLATES.filter(({ kind }) => KINDS[kind].place === place);
+
+/** A document with no parts. */
+export const emptyOf = (place: Place): string =>
+  place === "tasks"
+    ? "kind: Task\nmetadata:\n  name: new task\nspec:\n  processors: []\n  outputs: []\n"
+    : "kind: Pipeline\nmetadata:\n  name: new pipeline\nspec:\n  processors: []\n  sinks: []\n";
+
+function partsOf({ spec = {} }: Value): string[] {
+  const list = (name: string) => (Array.isArray(spec[name]) ? (spec[name] as Fields[]) : []);
+  const type = (part: Fields) => String(part.type ?? part.ref ?? part.stream ?? "");
+  const sinks = new Set([...list("sinks"), ...list("outputs")].map(type));
+  return [
+    spec.source ? type(spec.source as Fields) : String(spec.input ?? ""),
+    ...list("processors").map(type),
+    ...list("tasks").map(String),
+    [...sinks].join(", "),
+  ].filter((each) => each !== "");
+}

@@ -3,7 +3,9 @@ import { useCallback, useEffect, useMemo, useReducer, useRef, useState } from "r
 import { type AnyDocument, kindAt, type Place } from "#/api/kinds";
 import { done } from "#/components/notify";
 import { type Conflict, useSaving } from "#/documents/editing/saving";
+import type { Value } from "#/documents/editing/yaml";
 import type { JsonSchema } from "#/forms/SchemaForm";
+import type { Tested } from "#/testing/cases";
 import type { Catalogue } from "./catalogue";
 import { type Check, useCheck } from "./check";
 import type { Adding, Builder } from "./context";
@@ -20,13 +22,15 @@ interface Given {
   catalogue: Catalogue;
   root: JsonSchema;
   onAdd: (adding: Adding) => void;
+  onTests: () => void;
   onSaved: (saved: AnyDocument) => void;
 }
 
 /** The state of the builder and what can be done to it. */
-export function useWorkshop({ place, id, opened, catalogue, root, onAdd, onSaved }: Given) {
+export function useWorkshop({ place, id, opened, catalogue, root, onAdd, onTests, onSaved }: Given) {
   const [state, act] = useReducer(reduce, opened, ({ text, goodText }) => start(text, goodText));
   const [tag, setTag] = useState(opened.tag);
+  const [run, setRun] = useState<{ value: Value; tested: Tested } | null>(null);
   const isDone = useRef(false);
   const { value, fault, selected, history } = state;
   const view = useMemo(() => viewOf(place, value), [place, value]);
@@ -87,6 +91,9 @@ export function useWorkshop({ place, id, opened, catalogue, root, onAdd, onSaved
       edit,
       select: (key) => act({ do: "select", key }),
       add: onAdd,
+      tested: run?.value === value ? run.tested : null,
+      setTested: (tested) => setRun({ value, tested }),
+      showTests: onTests,
       move: (group, from, to) => {
         const count = group === "step" ? view.steps.length : view.sinks.length;
         if (to >= 0 && to < count) edit((text) => model.move(text, place, group, from, to));
@@ -101,7 +108,22 @@ export function useWorkshop({ place, id, opened, catalogue, root, onAdd, onSaved
         done(`Removed ${part.id}`, undo);
       },
     };
-  }, [place, id, opened.saved, value, view, check, selected, fault, catalogue, root, onAdd, undo]);
+  }, [
+    place,
+    id,
+    opened.saved,
+    value,
+    view,
+    check,
+    selected,
+    fault,
+    catalogue,
+    root,
+    run,
+    onAdd,
+    onTests,
+    undo,
+  ]);
 
   return {
     state,

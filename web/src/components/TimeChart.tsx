@@ -2,11 +2,20 @@ import "uplot/dist/uPlot.min.css";
 import { Center, Group, Text, useComputedColorScheme, VisuallyHidden } from "@mantine/core";
 import { useEffect, useId, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
-import { type ChartSeries, type Look, looks, options, sentence, valueAt } from "./chart";
+import {
+  type ChartMark,
+  type ChartSeries,
+  type Look,
+  looks,
+  options,
+  type Span,
+  sentence,
+  valueAt,
+} from "./chart";
 import { moment } from "./format";
 import classes from "./TimeChart.module.css";
 
-export type { ChartSeries } from "./chart";
+export type { ChartMark, ChartSeries, Span } from "./chart";
 
 interface Props {
   title: string;
@@ -17,12 +26,19 @@ interface Props {
   height?: number;
   /** Minutes that the time axis spans; else just what there is. */
   minutes?: number;
+  /** The time axis, if it is not the last minutes. */
+  span?: Span;
+  /** Moments that are marked by a line. */
+  marks?: readonly ChartMark[];
+  /** Is given the time range that was dragged over. */
+  onZoom?: (span: Span) => void;
   /** Charts with the same key show the same moment under the pointer. */
   sync?: string;
   /** What is said while there is nothing to show. */
   empty?: string;
 }
 
+const UNMARKED: readonly ChartMark[] = [];
 const NOTHING = "No data yet. Charts appear a few seconds after the first events.";
 
 /** Numbers over time: lines with their values at the pointer, and the same in words. */
@@ -33,6 +49,9 @@ export function TimeChart({
   format,
   height = 180,
   minutes,
+  span,
+  marks = UNMARKED,
+  onZoom,
   sync,
   empty = NOTHING,
 }: Props) {
@@ -49,7 +68,7 @@ export function TimeChart({
           {title}
         </Text>
         <Text size="xs" c="dimmed" aria-hidden className={classes.numbers}>
-          {shown === null ? "now" : moment(at[shown])}
+          {shown === null ? (span ? moment(at.at(-1)) : "now") : moment(at[shown])}
         </Text>
       </Group>
       {isEmpty ? (
@@ -60,7 +79,10 @@ export function TimeChart({
         </Center>
       ) : (
         <>
-          <Lines {...{ at, series, styles, format, height, minutes, sync }} onCursor={setPlace} />
+          <Lines
+            {...{ at, series, styles, format, height, minutes, span, marks, onZoom, sync }}
+            onCursor={setPlace}
+          />
           <Group gap="md" mt={4} aria-hidden>
             {series.map((each, index) => (
               <Key
@@ -71,7 +93,10 @@ export function TimeChart({
               />
             ))}
           </Group>
-          <VisuallyHidden>{series.map((each) => sentence(each, format)).join(" ")}</VisuallyHidden>
+          <VisuallyHidden>
+            {series.map((each) => sentence(each, format)).join(" ")}
+            {marks.map(({ at, label }) => ` ${label}: ${moment(at)}.`).join("")}
+          </VisuallyHidden>
         </>
       )}
     </figure>
@@ -102,14 +127,28 @@ function Key({ look, value, format }: { look: Look; value: number | null; format
   );
 }
 
-interface LinesProps extends Pick<Props, "at" | "series" | "format" | "minutes" | "sync"> {
+interface LinesProps
+  extends Pick<Props, "at" | "series" | "format" | "minutes" | "span" | "sync" | "onZoom"> {
   styles: readonly Look[];
+  marks: readonly ChartMark[];
   height: number;
   onCursor: (place: number | null) => void;
 }
 
 /** The canvas. It is made anew only when the lines are other ones; new numbers and sizes are given to it. */
-function Lines({ at, series, styles, format, height, minutes, sync, onCursor }: LinesProps) {
+function Lines({
+  at,
+  series,
+  styles,
+  format,
+  height,
+  minutes,
+  span,
+  marks,
+  onZoom,
+  sync,
+  onCursor,
+}: LinesProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const width = useWidth(box);
@@ -117,23 +156,32 @@ function Lines({ at, series, styles, format, height, minutes, sync, onCursor }: 
     () => [at, ...series.map(({ values }) => values)] as unknown as uPlot.AlignedData,
     [at, series],
   );
-  const latest = useRef({ data, width });
-  latest.current = { data, width };
+  const latest = useRef({ data, width, marks, onZoom });
+  latest.current = { data, width, marks, onZoom };
+  const zooms = onZoom !== undefined;
+  const { from, to } = span ?? {};
   const shape = JSON.stringify(styles);
   const drawn = width > 0; // there is nothing to draw on before the box has a width
   // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` is what `styles` hold
   useEffect(() => {
     const element = box.current;
     if (element === null || !drawn) return;
-    const drawing = { width: latest.current.width, height, looks: styles, format, minutes, sync, onCursor };
+    const drawing = {
+      ...{ width: latest.current.width, height, looks: styles, format, minutes, sync, onCursor },
+      span: from === undefined || to === undefined ? undefined : { from, to },
+      marks: () => latest.current.marks,
+      onZoom: zooms ? (dragged: Span) => latest.current.onZoom?.(dragged) : undefined,
+    };
     const made = new uPlot(options(element, drawing), latest.current.data, element);
     plot.current = made;
     return () => {
       plot.current = null;
       made.destroy();
     };
-  }, [drawn, shape, height, format, minutes, sync, onCursor]);
+  }, [drawn, shape, height, format, minutes, from, to, zooms, sync, onCursor]);
   useEffect(() => plot.current?.setData(data), [data]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: other marks are another picture
+  useEffect(() => plot.current?.redraw(false), [marks]);
   useEffect(() => plot.current?.setSize({ width, height }), [width, height]);
   return <div ref={box} className={classes.plot} style={{ height }} aria-hidden />;
 }

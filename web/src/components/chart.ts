@@ -60,6 +60,21 @@ export function valueAt(values: readonly (number | null)[], place: number | null
   return place === null ? (extent(values)?.last ?? null) : (values[place] ?? null);
 }
 
+/** A moment that is marked by a line, such as the deployment of a revision. */
+export interface ChartMark {
+  at: number;
+  label: string;
+}
+
+/** A time range in milliseconds since 1970. */
+export interface Span {
+  from: number;
+  to: number;
+}
+
+/** The least time that can be zoomed into: a few samples. */
+const NARROWEST_MS = 5_000;
+
 interface Drawing {
   width: number;
   height: number;
@@ -67,8 +82,13 @@ interface Drawing {
   format: (value: number) => string;
   /** Minutes that the time axis spans; else just what there is. */
   minutes?: number;
+  /** The time axis, if it is not the last minutes. */
+  span?: Span;
   sync?: string;
+  marks: () => readonly ChartMark[];
   onCursor: (place: number | null) => void;
+  /** Is given the time range that was dragged over; without it nothing can be. */
+  onZoom?: (span: Span) => void;
 }
 
 /** The options of uPlot. `element` is where it will be: it has the colours of the theme. */
@@ -82,7 +102,8 @@ export function options(element: Element, drawing: Drawing): uPlot.Options {
     grid: { stroke: colour("var(--mantine-color-default-border)"), width: 1 },
     ticks: { show: false },
   };
-  const { minutes, format, sync } = drawing;
+  const { minutes, span, format, sync, onZoom } = drawing;
+  const marked = colour("var(--mantine-color-grape-6)");
   return {
     width: drawing.width,
     height: drawing.height,
@@ -91,12 +112,17 @@ export function options(element: Element, drawing: Drawing): uPlot.Options {
     padding: [8, 8, 0, 0],
     cursor: {
       y: false,
-      drag: { x: false, y: false },
+      drag: { x: onZoom !== undefined, y: false, setScale: false },
       points: { size: 6 },
       ...(sync === undefined ? {} : { sync: { key: sync, scales: ["x", null] } }),
     },
     scales: {
-      x: { range: (_, min, max) => [minutes ? max - minutes * 60_000 : min, max > min ? max : min + 1000] },
+      x: {
+        range: (_, min, max) =>
+          span
+            ? [span.from, span.to]
+            : [minutes ? max - minutes * 60_000 : min, max > min ? max : min + 1000],
+      },
       y: { range: (_, min, max) => [Math.min(0, min), max > 0 ? max * 1.1 : 1] },
     },
     axes: [
@@ -118,8 +144,54 @@ export function options(element: Element, drawing: Drawing): uPlot.Options {
         points: { show: false, filter: lonely, size: 5 },
       })),
     ],
-    hooks: { setCursor: [(plot) => drawing.onCursor(plot.cursor.idx ?? null)] },
+    hooks: {
+      setCursor: [(plot) => drawing.onCursor(plot.cursor.idx ?? null)],
+      setSelect: [
+        (plot) => {
+          const dragged = draggedSpan(plot);
+          if (dragged) onZoom?.(dragged);
+        },
+      ],
+      draw: [(plot) => drawMarks(plot, drawing.marks(), marked, axis.font)],
+    },
   };
+}
+
+/** The time range that was dragged over, which is then no longer marked; null if there is none. */
+function draggedSpan(plot: uPlot): Span | null {
+  const { left, width } = plot.select;
+  if (width <= 0) return null;
+  const from = plot.posToVal(left, "x");
+  const to = plot.posToVal(left + width, "x");
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  return to - from < NARROWEST_MS ? null : { from: Math.round(from), to: Math.round(to) };
+}
+
+/** Dashed lines across the chart with their labels at the top. A label that the next line would cross is left out. */
+function drawMarks(plot: uPlot, marks: readonly ChartMark[], color: string, font: string): void {
+  const { ctx, bbox } = plot;
+  const { min, max } = plot.scales.x!;
+  ctx.save();
+  ctx.strokeStyle = color;
+  ctx.fillStyle = color;
+  ctx.textAlign = "left";
+  ctx.font = font.replace(/^(\d+)px/, (_, size) => `${Number(size) * devicePixelRatio}px`);
+  ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+  let free = bbox.left + bbox.width;
+  for (const { at, label } of marks.toSorted((one, other) => other.at - one.at)) {
+    if (min == null || max == null || at < min || at > max) continue;
+    const x = plot.valToPos(at, "x", true);
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    const begin = x + 3 * devicePixelRatio;
+    if (begin + ctx.measureText(label).width <= free) {
+      ctx.fillText(label, begin, bbox.top + 10 * devicePixelRatio);
+    }
+    free = x;
+  }
+  ctx.restore();
 }
 
 /** Points are drawn only where a line would not show: a value between two gaps. */

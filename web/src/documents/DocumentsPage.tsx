@@ -1,7 +1,7 @@
 import { Button, Group } from "@mantine/core";
 import { useLocalStorage } from "@mantine/hooks";
 import { useMemo, useRef, useState } from "react";
-import { Link, useNavigate, useSearchParams } from "react-router";
+import { Link, useLocation, useNavigate, useNavigationType, useSearchParams } from "react-router";
 import { Allowed } from "#/access/Allowed";
 import { useDocuments } from "#/api/documents";
 import { type AnyDocument, type Kind, kindAt, type Place, pageOf } from "#/api/kinds";
@@ -9,8 +9,9 @@ import { useSchemas } from "#/api/openapi";
 import { useAllowed } from "#/api/session";
 import { Empty, Loading, Page } from "#/components/Page";
 import { Failure } from "#/components/Problems";
+import { TOGGLES, type Toggle, useToggles } from "./bulk";
 import type { RowAction } from "./cells";
-import { filterKinds } from "./columns";
+import { filterKinds, HIDDEN } from "./columns";
 import { DeleteDialog } from "./DeleteDialog";
 import { type FilterModel, modelOf, withModel } from "./filters";
 import { Grid } from "./Grid";
@@ -28,18 +29,30 @@ export default function DocumentsPage({ place }: { place: Place }) {
 function Documents({ kind }: { kind: Kind }) {
   const documents = useDocuments(kind);
   const rows = useRows(documents.data);
-  const { search, setSearch, filters, setFilters, clear } = useAddress(kind);
+  const { search, setSearch, filters, isOwn, setFilters, clear } = useAddress(kind);
   const [times, setTimes] = useLocalStorage({ key: "penstock.times", defaultValue: false });
-  const [selected, setSelected] = useState<AnyDocument[]>([]);
+  const [hidden, setHidden] = useLocalStorage({
+    key: `penstock.hidden.${kind.place}`,
+    defaultValue: [...HIDDEN],
+  });
+  const [chosen, setChosen] = useState<AnyDocument[]>([]);
+  // As they are now, not as they were when they were selected.
+  const selected = useMemo(() => {
+    const ids = new Set(chosen.map(({ id }) => id));
+    return documents.data?.filter(({ id }) => ids.has(id)) ?? [];
+  }, [chosen, documents.data]);
   const [doomed, setDoomed] = useState<readonly AnyDocument[] | null>(null);
   const [viewed, setViewed] = useState<AnyDocument | null>(null);
   const [uploading, setUploading] = useState(false);
   const mayEdit = useAllowed("editor");
+  const mayOperate = useAllowed("operator");
+  const { toggle } = useToggles(kind);
   const navigate = useNavigate();
   const open = ({ kind: name, id }: AnyDocument) => navigate(pageOf(name, id));
   const act = (action: RowAction, document: AnyDocument) => {
     if (action === "view") setViewed(document);
     else if (action === "delete") setDoomed([document]);
+    else if (TOGGLES.includes(action as Toggle)) void toggle(action as Toggle, [document]);
     else if (action === "edit") navigate(`${pageOf(document.kind, document.id)}/edit`);
     else navigate(`/${kind.place}/new?clone=${encodeURIComponent(document.id)}`);
   };
@@ -54,6 +67,8 @@ function Documents({ kind }: { kind: Kind }) {
         selected={selected}
         onDelete={() => setDoomed(selected)}
         onUpload={() => setUploading(true)}
+        hidden={hidden}
+        onHidden={setHidden}
       />
       <Failure error={documents.error} title={`Could not load ${kind.title.toLowerCase()}`} />
       {rows === undefined ? (
@@ -67,11 +82,14 @@ function Documents({ kind }: { kind: Kind }) {
           rows={rows}
           search={search}
           filters={filters}
+          areOwn={isOwn}
           onFilters={setFilters}
-          onSelected={setSelected}
+          onSelected={setChosen}
           onOpen={open}
           onAct={act}
           mayEdit={mayEdit}
+          mayOperate={mayOperate}
+          hidden={hidden}
           times={times}
           onTimes={setTimes}
         />
@@ -98,8 +116,12 @@ function useAddress(kind: Kind) {
   const filters = useMemo(() => modelOf(new URLSearchParams(text), kinds), [text, kinds]);
   const now = useRef(address);
   now.current = address;
-  const change = (next: URLSearchParams) => setAddress(next, { replace: true });
+  const { state } = useLocation();
+  const isReplaced = useNavigationType() === "REPLACE";
+  const change = (next: URLSearchParams, own = false) => setAddress(next, { replace: true, state: { own } });
   return {
+    /** Whether the grid itself has set these filters. It may have others by now: this page lags behind it. */
+    isOwn: isReplaced && state?.own === true,
     search: address.get("q") ?? "",
     filters,
     setSearch: (search: string) => {
@@ -108,7 +130,7 @@ function useAddress(kind: Kind) {
       else next.delete("q");
       change(next);
     },
-    setFilters: (model: FilterModel) => change(withModel(now.current, model, kinds)),
+    setFilters: (model: FilterModel) => change(withModel(now.current, model, kinds), true),
     clear: () => change(new URLSearchParams()),
   };
 }

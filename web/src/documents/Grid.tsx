@@ -9,12 +9,14 @@ import type {
   GetRowIdParams,
   GridApi,
   RowClickedEvent,
+  RowHeightParams,
   SelectionChangedEvent,
 } from "ag-grid-community";
 import { AgGridReact } from "ag-grid-react";
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { AnyDocument, Kind } from "#/api/kinds";
 import { subscribe } from "#/api/overview";
+import { toggleOf } from "./bulk";
 import type { GridContext, RowAction } from "./cells";
 import { columnsOf, LIVE } from "./columns";
 import type { FilterModel } from "./filters";
@@ -29,6 +31,8 @@ interface Props {
   isLoading: boolean;
   search: string;
   filters: FilterModel;
+  /** Whether they come from `onFilters`. */
+  areOwn: boolean;
   onFilters: (model: FilterModel) => void;
   onSelected: (documents: AnyDocument[]) => void;
   onOpen: (document: AnyDocument) => void;
@@ -37,6 +41,10 @@ interface Props {
   onTimes: (shown: boolean) => void;
   /** Whether rows can be edited, cloned and deleted, not only viewed. */
   mayEdit: boolean;
+  /** Whether flows can be paused, resumed and started. */
+  mayOperate: boolean;
+  /** The columns that are left out. */
+  hidden: readonly string[];
 }
 
 const KEYS: Record<string, RowAction> = { v: "view", e: "edit", c: "clone", Delete: "delete" };
@@ -45,25 +53,31 @@ const ALL: readonly RowAction[] = ["view", "edit", "clone", "delete"];
 
 /** The documents of a kind as rows, with filters under the headers and pages below. */
 export function Grid(props: Props) {
-  const { kind, rows, isLoading, search, filters, times, onTimes, mayEdit } = props;
+  const { kind, rows, isLoading, search, filters, times, onTimes, mayEdit, mayOperate } = props;
   const api = useRef<GridApi<Row> | null>(null);
   const small = useMediaQuery("(max-width: 48em)") ?? false;
-  const columns = useMemo(() => columnsOf(kind, { times, small }), [kind, times, small]);
+  // A filter that came with the address is never on a column that is not there.
+  const hidden = props.hidden.filter((column) => !(column in filters)).join();
+  const columns = useMemo(
+    () => columnsOf(kind, { times, small, hidden: hidden.split(",") }),
+    [kind, times, small, hidden],
+  );
   const latest = useRef(props);
   latest.current = props;
   const context = useMemo<GridContext>(
     () => ({
       actions: mayEdit ? ALL : VIEW,
+      mayOperate,
       act: (action, document) => latest.current.onAct(action, document),
       toggleTimes: () => latest.current.onTimes(!latest.current.times),
     }),
-    [mayEdit],
+    [mayEdit, mayOperate],
   );
   const [initial] = useState({ filter: { filterModel: filters } });
   useEffect(() => subscribe(() => refresh(api.current)), []);
   useEffect(() => {
     const grid = api.current;
-    if (grid && !same(grid.getFilterModel(), filters)) grid.setFilterModel(filters);
+    if (grid && !latest.current.areOwn && !same(grid.getFilterModel(), filters)) grid.setFilterModel(filters);
   }, [filters]);
   return (
     <div className={classes.frame} aria-busy={isLoading}>
@@ -86,7 +100,7 @@ export function Grid(props: Props) {
           pagination
           paginationPageSize={50}
           paginationPageSizeSelector={PAGE_SIZES}
-          rowHeight={38}
+          getRowHeight={heightOf}
           headerHeight={38}
           floatingFiltersHeight={40}
           animateRows={false}
@@ -131,6 +145,12 @@ export function Grid(props: Props) {
 const PAGE_SIZES = [20, 50, 100, 500];
 const UNPINNED = { width: 44, resizable: false } as const;
 const PINNED = { ...UNPINNED, pinned: "left" } as const;
+/** High enough for the whole name and id in the least width of their column. */
+const heightOf = ({ data }: RowHeightParams<Row>) => {
+  const lines = (text = "", width: number) => Math.max(1, Math.ceil(text.length / width));
+  return 12 + 18 * lines(data?.document.name, 28) + 16 * lines(data?.document.id, 36);
+};
+
 const idOf = ({ data }: GetRowIdParams<Row>) => data.document.id;
 
 const DEFAULTS = {
@@ -172,6 +192,8 @@ function key(event: CellKeyDownEvent<Row> | FullWidthCellKeyDownEvent<Row>, prop
   else if (pressed.key === "Enter") props.onOpen(document);
   const action = KEYS[pressed.key];
   if (action === "view" || (action && props.mayEdit)) props.onAct(action, document);
+  const verb = props.mayOperate ? toggleOf(document) : null;
+  if (pressed.key === "p" && verb) props.onAct(verb, document);
 }
 
 /** Whether a click means the row, not something in it or a text that was marked. */

@@ -12,6 +12,8 @@ import { useEffect, useRef, useState } from "react";
 import { Link } from "react-router";
 import type { AnyDocument, Kind } from "#/api/kinds";
 import { useAllowed } from "#/api/session";
+import { BulkActions } from "./BulkActions";
+import { ColumnsMenu } from "./ColumnsMenu";
 import { bundleOf, saveFile, yamlOf } from "./content";
 
 interface Props {
@@ -23,11 +25,15 @@ interface Props {
   selected: readonly AnyDocument[];
   onDelete: () => void;
   onUpload: () => void;
+  hidden: readonly string[];
+  onHidden: (hidden: string[]) => void;
 }
 
 /** Search, create, download and upload, and what can be done with the rows that are selected. */
-export function Toolbar({ kind, search, onSearch, filtered, onClear, selected, onDelete, onUpload }: Props) {
+export function Toolbar(props: Props) {
+  const { kind, search, onSearch, filtered, onClear, selected, onDelete, onUpload } = props;
   const mayEdit = useAllowed("editor");
+  const mayOperate = useAllowed("operator");
   return (
     <Group gap="xs" justify="space-between" role="toolbar" aria-label={kind.title}>
       <Group gap="xs" style={{ flex: "1 1 300px" }}>
@@ -37,6 +43,7 @@ export function Toolbar({ kind, search, onSearch, filtered, onClear, selected, o
             Clear filters
           </Button>
         )}
+        {mayOperate && kind.runs && <BulkActions kind={kind} selected={selected} />}
         {mayEdit && selected.length > 0 && (
           <Button variant="light" color="red" onClick={onDelete} leftSection={<IconTrash size={16} />}>
             Delete {selected.length}
@@ -44,6 +51,7 @@ export function Toolbar({ kind, search, onSearch, filtered, onClear, selected, o
         )}
       </Group>
       <Group gap="xs">
+        <ColumnsMenu kind={kind} hidden={props.hidden} onHidden={props.onHidden} />
         <Download kind={kind} selected={selected} />
         {mayEdit && (
           <>

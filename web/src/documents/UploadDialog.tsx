@@ -14,12 +14,16 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { IconFileUpload } from "@tabler/icons-react";
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type DragEvent, useState } from "react";
-import { ApiError } from "#/api/client";
-import { plural } from "#/components/format";
+import { ApiError, problemsOf } from "#/api/client";
+import { bytes, plural } from "#/components/format";
 import { done, failed } from "#/components/notify";
-import { Failure, Problems } from "#/components/Problems";
-import { byAction, type ImportResult, importBundle, type Mode, wouldReset } from "./bundle";
+import { Problems } from "#/components/Problems";
+import { byAction, type ImportResult, importBundle, type Mode, placed, wouldReset } from "./bundle";
 import { ImportPreview } from "./ImportPreview";
+import { ImportProgress } from "./ImportProgress";
+
+/** A longer text is not shown: to edit it in a page would be slow. */
+const SHOWN = 200_000;
 
 const EXAMPLE = `kind: Stream
 metadata: {name: Orders}
@@ -45,12 +49,19 @@ function Body({ onClose }: { onClose: () => void }) {
   const [file, setFile] = useState<string | null>(null);
   const [mode, setMode] = useState<Mode>("merge");
   const [settled] = useDebouncedValue(text, 400);
+  const [id, setId] = useState("");
   const preview = useQuery({
     queryKey: ["import", mode, settled],
-    queryFn: () => importBundle({ text: settled, mode, dryRun: true }),
+    queryFn: ({ signal }) => {
+      const number = crypto.randomUUID();
+      setId(number);
+      return importBundle({ text: settled, mode, dryRun: true, id: number, signal });
+    },
     enabled: settled.trim() !== "",
     placeholderData: keepPreviousData,
     gcTime: 0,
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: false, // a person waits: what went wrong is shown at once
   });
   const take = async (chosen: File | null | undefined) => {
     if (!chosen) return;
@@ -80,20 +91,38 @@ function Body({ onClose }: { onClose: () => void }) {
           {file ?? "or drop a file here, or paste text"}
         </Text>
       </Group>
-      <Textarea
-        label="Documents"
-        value={text}
-        placeholder={EXAMPLE}
-        onChange={({ currentTarget }) => setText(currentTarget.value)}
-        onDrop={drop}
-        onDragOver={(event) => event.preventDefault()}
-        autosize
-        minRows={6}
-        maxRows={12}
-        spellCheck={false}
-        data-autofocus
-        styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 13 } }}
-      />
+      {text.length > SHOWN ? (
+        <Group gap="xs">
+          <Text size="sm">
+            {file ?? "The text"} has {bytes(text.length)} and is not shown here.
+          </Text>
+          <Button
+            variant="subtle"
+            size="compact-sm"
+            onClick={() => {
+              setText("");
+              setFile(null);
+            }}
+          >
+            Remove
+          </Button>
+        </Group>
+      ) : (
+        <Textarea
+          label="Documents"
+          value={text}
+          placeholder={EXAMPLE}
+          onChange={({ currentTarget }) => setText(currentTarget.value)}
+          onDrop={drop}
+          onDragOver={(event) => event.preventDefault()}
+          autosize
+          minRows={6}
+          maxRows={12}
+          spellCheck={false}
+          data-autofocus
+          styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 13 } }}
+        />
+      )}
       <Stack gap={4}>
         <SegmentedControl
           aria-label="Documents that are not in the upload"
@@ -110,8 +139,16 @@ function Body({ onClose }: { onClose: () => void }) {
             : "Documents that are not in the upload are deleted, including streams and their events."}
         </Text>
       </Stack>
-      {settled.trim() !== "" && preview.error && (
-        <Failure error={preview.error} title="These documents can't be imported" />
+      {preview.isFetching && <ImportProgress id={id} what="Checking" />}
+      {settled.trim() !== "" && preview.error && !preview.isFetching && (
+        <>
+          <Problems problems={placed(problemsOf(preview.error))} title="These documents can't be imported" />
+          <Group>
+            <Button variant="default" onClick={() => void preview.refetch()}>
+              Check again
+            </Button>
+          </Group>
+        </>
       )}
       {preview.data && !preview.error && settled.trim() !== "" && (
         <Ready
@@ -137,32 +174,36 @@ function Ready({ text, mode, planned, isOld, onClose }: ReadyProps) {
   const [refusal, setRefusal] = useState<ApiError | null>(null);
   const [acceptReset, setAcceptReset] = useState(false);
   const [acceptDeletes, setAcceptDeletes] = useState(false);
-  const [busy, setBusy] = useState(false);
+  const [busy, setBusy] = useState<string | null>(null);
   const changes = byAction(planned.changes);
   const total = planned.changes.length - changes.unchanged.length;
   const needsReset = refusal !== null && wouldReset(refusal);
   const apply = async () => {
-    setBusy(true);
+    const id = crypto.randomUUID();
+    setBusy(id);
+    setRefusal(null);
     try {
-      await importBundle({ text, mode, dryRun: false, acceptReset });
+      await importBundle({ text, mode, dryRun: false, acceptReset, id });
       done(`Imported: ${sentence(planned)}.`);
       onClose();
     } catch (error) {
       if (error instanceof ApiError) setRefusal(error);
       else failed("Nothing was imported", error);
     } finally {
-      setBusy(false);
+      setBusy(null);
       void queries.invalidateQueries();
     }
   };
   return (
     <Stack aria-busy={isOld}>
       <ImportPreview changes={planned.changes} />
-      {refusal && !needsReset && <Problems problems={refusal.problems} title="Nothing was imported" />}
+      {refusal && !needsReset && (
+        <Problems problems={placed(refusal.problems)} title="Nothing was imported" />
+      )}
       {needsReset && (
         <>
           <Problems
-            problems={refusal.problems.map((problem) => ({ ...problem, hint: null }))}
+            problems={placed(refusal.problems).map((problem) => ({ ...problem, hint: null }))}
             level="warning"
             title="Running flows would lose state or their position"
           />
@@ -182,12 +223,13 @@ function Ready({ text, mode, planned, isOld, onClose }: ReadyProps) {
           />
         </Alert>
       )}
+      {busy !== null && <ImportProgress id={busy} what="Importing" />}
       <Group justify="flex-end">
         <Button variant="default" onClick={onClose}>
           Cancel
         </Button>
         <Button
-          loading={busy}
+          loading={busy !== null}
           disabled={
             total === 0 ||
             isOld ||

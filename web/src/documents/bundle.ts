@@ -1,4 +1,4 @@
-import { type ApiError, body, reach, type Schemas } from "#/api/client";
+import { type ApiError, api, body, type Problem, reach, type Schemas } from "#/api/client";
 
 export type ImportResult = Schemas["ImportResult"];
 export type Change = Schemas["Change"];
@@ -10,11 +10,16 @@ export interface Import {
   /** Only tell what would change. */
   dryRun: boolean;
   acceptReset?: boolean;
+  /** By which its progress can be asked for. */
+  id?: string;
+  signal?: AbortSignal;
 }
 
 /** Imports a bundle, or tells what that would change; the text goes as it is, JSON or YAML. */
-export async function importBundle({ text, mode, dryRun, acceptReset }: Import): Promise<ImportResult> {
+export async function importBundle(order: Import): Promise<ImportResult> {
+  const { text, mode, dryRun, acceptReset, id, signal } = order;
   const query = new URLSearchParams({
+    ...(id === undefined ? {} : { id }),
     mode,
     dry_run: String(dryRun),
     accept_reset: String(acceptReset ?? false),
@@ -23,6 +28,7 @@ export async function importBundle({ text, mode, dryRun, acceptReset }: Import):
     method: "POST",
     headers: { "Content-Type": "application/yaml" },
     body: text,
+    signal,
   }).then(async (response) => {
     const data = await response.json().catch(() => undefined);
     return { data: data as ImportResult, error: data, response };
@@ -39,3 +45,18 @@ export function byAction(changes: readonly Change[]): Record<Change["action"], C
   for (const change of changes) found[change.action].push(change);
   return found;
 }
+
+export type ImportProgress = Schemas["ImportProgress"];
+
+/** How far an import is; null if it has ended, or the server cannot tell. */
+export const importProgress = (id: string): Promise<ImportProgress | null> =>
+  body(api.GET("/bundle/progress/{id}", { params: { path: { id } } }))
+    .then((found) => found ?? null)
+    .catch(() => null);
+
+/** The problems of an import with their paths in the documents: messages name the document by kind and name. */
+export const placed = (problems: readonly Problem[]): Problem[] =>
+  problems.map((problem) => ({
+    ...problem,
+    path: problem.path?.replace(/^documents\[\d+\]\.?/, "") || null,
+  }));

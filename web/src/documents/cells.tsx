@@ -5,13 +5,18 @@ import {
   IconDotsVertical,
   IconEye,
   IconPencil,
+  IconPlayerPause,
+  IconPlayerPlay,
   IconTrash,
 } from "@tabler/icons-react";
 import type { CustomCellRendererProps, CustomFloatingFilterProps, CustomHeaderProps } from "ag-grid-react";
-import type { ComponentType } from "react";
+import { type ComponentType, useEffect, useRef, useState } from "react";
 import { Link } from "react-router";
 import { type AnyDocument, pageOf } from "#/api/kinds";
 import { StatusBadge } from "#/components/StatusBadge";
+import { VERBS } from "#/flows/useControls";
+import { toggleOf } from "./bulk";
+import { type NumberCondition, numberCondition, numberText } from "./filters";
 import classes from "./grid.module.css";
 import { type Row, stateOf } from "./rows";
 
@@ -19,27 +24,27 @@ import { type Row, stateOf } from "./rows";
 export interface GridContext {
   /** What may be done with a row. */
   actions: readonly RowAction[];
+  /** Whether flows may be paused, resumed and started. */
+  mayOperate: boolean;
   act: (action: RowAction, document: AnyDocument) => void;
   toggleTimes: () => void;
 }
 
-export type RowAction = "view" | "edit" | "clone" | "delete";
+export type RowAction = "view" | "edit" | "clone" | "delete" | "pause" | "resume" | "start";
 
 type CellProps<Value = unknown> = CustomCellRendererProps<Row, Value, GridContext>;
 
-/** The name of a document, as a link to its page. */
-export function LinkCell({ data, value }: CellProps<string>) {
+/** The name of a document, as a link to its page, with its id below. */
+export function NameCell({ data }: CellProps<string>) {
   if (!data) return null;
-  const { kind, id, metadata } = data.document;
+  const { kind, id, name, metadata } = data.document;
   return (
-    <Link
-      to={pageOf(kind, id)}
-      className={classes.link}
-      title={metadata.description || value || id}
-      tabIndex={-1}
-    >
-      {value}
-    </Link>
+    <div className={classes.named} title={[name, metadata.description].filter(Boolean).join(": ")}>
+      <Link to={pageOf(kind, id)} className={classes.link} tabIndex={-1}>
+        {name}
+      </Link>
+      <span className={classes.id}>{id}</span>
+    </div>
   );
 }
 
@@ -71,15 +76,21 @@ const ACTIONS: Action[] = [
   { action: "delete", label: "Delete", icon: IconTrash, color: "red" },
 ];
 
-const offered = ({ actions }: GridContext) => ACTIONS.filter(({ action }) => actions.includes(action));
+/** What can be done with a row: pausing or going on first, as far as it runs. */
+function offered({ actions, mayOperate }: GridContext, document: AnyDocument): Action[] {
+  const verb = mayOperate ? toggleOf(document) : null;
+  const icon = verb === "pause" ? IconPlayerPause : IconPlayerPlay;
+  const toggle = verb ? [{ action: verb, label: VERBS[verb].label, icon }] : [];
+  return [...toggle, ...ACTIONS.filter(({ action }) => actions.includes(action))];
+}
 
-/** View, edit, clone and delete. */
+/** Pause or resume, view, edit, clone and delete. */
 export function ActionsCell({ data, context }: CellProps) {
   if (!data) return null;
   const { document } = data;
   return (
     <div className={classes.actions}>
-      {offered(context).map(({ action, label, icon: Icon, color }) => (
+      {offered(context, document).map(({ action, label, icon: Icon, color }) => (
         // Plain buttons: a grid that is scrolled makes hundreds of them a second.
         <button
           key={action}
@@ -109,7 +120,7 @@ export function ActionsMenuCell({ data, context }: CellProps) {
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        {offered(context).map(({ action, label, icon: Icon, color }) => (
+        {offered(context, document).map(({ action, label, icon: Icon, color }) => (
           <Menu.Item
             key={action}
             color={color}
@@ -136,6 +147,39 @@ export function StripHeader({ displayName, context }: CustomHeaderProps<Row, Gri
     >
       <IconChevronLeft size={14} />
     </button>
+  );
+}
+
+/** A filter under a header: a number, after > or < if it is not the least one. */
+export function NumberFilter({
+  model,
+  onModelChange,
+  column,
+}: CustomFloatingFilterProps<never, Row, GridContext, NumberCondition>) {
+  const written = model ? numberText(model) : "";
+  const [text, setText] = useState(written);
+  const told = useRef(written);
+  useEffect(() => {
+    if (written !== told.current) setText(written); // the filters were cleared, or came with the address
+    told.current = written;
+  }, [written]);
+  const change = (next: string) => {
+    setText(next);
+    const condition = numberCondition(next);
+    if (condition === undefined) return; // not a number yet
+    told.current = condition ? numberText(condition) : "";
+    onModelChange(condition);
+  };
+  return (
+    <input
+      className={classes.choice}
+      aria-label={`${column.getColDef().headerName} filter`}
+      title="Such as 5 (at least 5), > 5, < 1k, = 0"
+      placeholder="> <"
+      value={text}
+      onChange={({ target }) => change(target.value)}
+      aria-invalid={numberCondition(text) === undefined || undefined}
+    />
   );
 }
 

@@ -6,7 +6,8 @@ import {
   ActionsMenuCell,
   ChoiceFilter,
   type Choices,
-  LinkCell,
+  NameCell,
+  NumberFilter,
   StatusCell,
   StreamCell,
   StripHeader,
@@ -21,20 +22,28 @@ type Column = ColDef<Row> & { colId: string };
 export interface Look {
   times: boolean;
   small: boolean;
+  /** The columns that are left out. */
+  hidden?: readonly string[];
 }
 
+/** Columns that are left out until somebody wants them: names need the room. */
+export const HIDDEN: readonly string[] = ["labels", "revision", "max_segments"];
+
+/** The columns of a kind that can be shown or left out, with their names. */
+export const choosable = (kind: Kind): { id: string; label: string }[] =>
+  columnsOf(kind, { times: true, small: false })
+    .filter(({ colId }) => !["name", "actions", "created", "updated"].includes(colId))
+    .map(({ colId, headerName }) => ({ id: colId, label: headerName ?? colId }));
+
 /** The columns of the grid of a kind. */
-export function columnsOf(kind: Kind, { times, small }: Look): Column[] {
-  return [
-    text("id", "ID", ({ document }) => document.id, {
-      flex: 1,
-      minWidth: 120,
-    }),
+export function columnsOf(kind: Kind, { times, small, hidden = [] }: Look): Column[] {
+  const columns: Column[] = [
     text("name", "Name", ({ document }) => document.name, {
-      cellRenderer: LinkCell,
-      cellClass: classes.name,
-      flex: 1.3,
-      minWidth: 140,
+      cellRenderer: NameCell,
+      flex: 3,
+      minWidth: small ? 180 : 260,
+      filterValueGetter: ({ data }) => (data ? `${data.document.name} ${data.document.id}` : ""),
+      getQuickFilterText: ({ data }) => `${data.document.name} ${data.document.id}`,
     }),
     ...OF_KIND[kind.place],
     text("labels", "Labels", ({ labels }) => labels, { width: 130 }),
@@ -46,7 +55,9 @@ export function columnsOf(kind: Kind, { times, small }: Look): Column[] {
       headerName: small ? "" : "Actions",
       cellRenderer: small ? ActionsMenuCell : ActionsCell,
       pinned: "right",
-      width: small ? 52 : 138,
+      width: small ? 52 : kind.runs ? 166 : 138,
+      // A row whose status changes offers something else.
+      valueGetter: ({ data }) => (data ? (stateOf(data).status ?? "") : ""),
       resizable: false,
       sortable: false,
       suppressMovable: true,
@@ -55,6 +66,7 @@ export function columnsOf(kind: Kind, { times, small }: Look): Column[] {
       getQuickFilterText: () => "",
     },
   ];
+  return columns.filter(({ colId }) => !hidden.includes(colId));
 }
 
 /** How each column that has a filter is filtered. */
@@ -68,7 +80,7 @@ export function filterKinds(kind: Kind): FilterKinds {
 }
 
 /** The columns whose values come with the pulse. */
-export const LIVE = ["status", "in_rate", "out_rate", "lag", "letters", "size", "events"];
+export const LIVE = ["status", "actions", "in_rate", "out_rate", "lag", "letters", "size", "events"];
 
 const ON_OFF = [
   ["on", "on"],
@@ -77,6 +89,7 @@ const ON_OFF = [
 
 const STATUSES = ["active", "paused", "completed", "failed", "stopped"].map((each) => [each, each] as const);
 const PHASES = [
+  ["stalled", "stalled"],
   ["backing_off", "backing off"],
   ["waiting", "waiting"],
 ] as const;
@@ -92,7 +105,7 @@ const inRate = number("in_rate", "In", (row) => flowOf(row)?.in_rate, rate);
 const outRate = number("out_rate", "Out", (row) => flowOf(row)?.out_rate, rate);
 const lag = number("lag", "Lag", (row) => flowOf(row)?.lag_events, count);
 const letters = number("letters", "Dead letters", (row) => flowOf(row)?.dead_letters, count, { width: 90 });
-const type = text("type", "Type", ({ work }) => work, { minWidth: 120, flex: 1 });
+const type = text("type", "Type", ({ work }) => work, { minWidth: 140, flex: 1.5 });
 const stream = text("stream", "Stream", ({ spec }) => spec.stream, { cellRenderer: StreamCell, width: 150 });
 
 const OF_KIND: Record<Place, Column[]> = {
@@ -104,14 +117,14 @@ const OF_KIND: Record<Place, Column[]> = {
     }),
     choice(
       "compression",
-      "Compression / Algorithm",
+      "Compression",
       ({ spec }) => spec.wal?.compression,
       [
         ["zstd", "zstd"],
         ["lz4", "lz4"],
         ["none", "none"],
       ],
-      { width: 142 },
+      { width: 128 },
     ),
     number("max_segments", "Max segments", ({ spec }) => spec.wal?.max_segments, String, { width: 108 }),
     choice("sync", "Sync", ({ spec }) => (spec.wal?.sync ? "on" : "off"), ON_OFF, { width: 76 }),
@@ -183,11 +196,10 @@ function number(
     valueFormatter: ({ value }) => (value === null ? "–" : format(value)),
     filter: "agNumberColumnFilter",
     filterParams: {
-      filterOptions: ["greaterThanOrEqual", "lessThanOrEqual", "equals"],
+      filterOptions: ["greaterThanOrEqual", "greaterThan", "lessThan", "lessThanOrEqual", "equals"],
       maxNumConditions: 1,
-      debounceMs: 150,
-      filterPlaceholder: "≥",
     },
+    floatingFilterComponent: NumberFilter,
     suppressFloatingFilterButton: true,
     getQuickFilterText: () => "",
     ...more,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { KINDS } from "#/api/kinds";
 import { filterKinds } from "./columns";
-import { modelOf, withModel } from "./filters";
+import { modelOf, numberCondition, numberText, withModel } from "./filters";
 
 const kinds = filterKinds(KINDS.Pipeline);
 
@@ -27,5 +27,26 @@ describe("filters in the address", () => {
 
   it("do without what is no number", () => {
     expect(modelOf(new URLSearchParams("lag=much"), kinds)).toEqual({});
+  });
+});
+
+describe("a filter of numbers", () => {
+  const number = (type: string, filter: number) => ({ filterType: "number", type, filter });
+
+  it("is read as people type it", () => {
+    expect(numberCondition("5")).toEqual(number("greaterThanOrEqual", 5));
+    expect(numberCondition("> 5")).toEqual(number("greaterThan", 5));
+    expect(numberCondition("<1.5k")).toEqual(number("lessThan", 1500));
+    expect(numberCondition("<= 2M")).toEqual(number("lessThanOrEqual", 2_000_000));
+    expect(numberCondition("=0")).toEqual(number("equals", 0));
+    expect(numberCondition(" ")).toBeNull();
+    expect(numberCondition(">")).toBeUndefined();
+    expect(numberCondition("much")).toBeUndefined();
+  });
+
+  it("is written so that it reads the same", () => {
+    for (const text of ["5", "> 5", "< 0.5", "<= 7", "= 0"]) {
+      expect(numberText(numberCondition(text)!)).toBe(text);
+    }
   });
 });

@@ -45,3 +45,38 @@ function parse(text: string | null, kind: Condition["filterType"]): Condition | 
   const filter = Number(number);
   return Number.isFinite(filter) ? { filterType: "number", type, filter } : null;
 }
+
+/** A condition on a number. */
+export interface NumberCondition {
+  filterType: "number";
+  type: string;
+  filter: number;
+}
+
+const SIGNS: Record<string, string> = {
+  "": "greaterThanOrEqual",
+  ">=": "greaterThanOrEqual",
+  "≥": "greaterThanOrEqual",
+  ">": "greaterThan",
+  "<": "lessThan",
+  "<=": "lessThanOrEqual",
+  "≤": "lessThanOrEqual",
+  "=": "equals",
+};
+
+const UNITS: Record<string, number> = { "": 1, k: 1e3, m: 1e6, g: 1e9 };
+
+/** What a person typed, such as `> 5` or `<1k`; null for nothing, undefined if it is no condition (yet). */
+export function numberCondition(text: string): NumberCondition | null | undefined {
+  if (text.trim() === "") return null;
+  const found = /^\s*(>=|<=|[<>=≥≤]?)\s*(-?\d+(?:\.\d+)?)\s*([kmg]?)\s*$/i.exec(text);
+  if (!found) return undefined;
+  const [, sign = "", number, unit = ""] = found;
+  return { filterType: "number", type: SIGNS[sign]!, filter: Number(number) * UNITS[unit.toLowerCase()]! };
+}
+
+/** A condition as a person would type it. */
+export function numberText({ type, filter }: Pick<NumberCondition, "type" | "filter">): string {
+  const sign = Object.entries(SIGNS).find(([, name]) => name === type)?.[0] ?? "";
+  return sign === "" ? String(filter) : `${sign} ${filter}`;
+}

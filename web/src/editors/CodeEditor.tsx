@@ -23,6 +23,7 @@ const LEAVE = "Tab indents; press Escape and then Tab to leave the editor.";
 export default function CodeEditor(props: EditorProps) {
   const { language, value, readOnly, label, minHeight = 36, maxHeight } = props;
   const columns = useSame(props.columns);
+  const tables = useSame(props.tables);
   const problems = useSame(props.problems);
   const isLarge = minHeight >= LARGE || language === "yaml";
   const parent = useRef<HTMLDivElement>(null);
@@ -75,9 +76,9 @@ export default function CodeEditor(props: EditorProps) {
 
   useEffect(() => {
     view.current!.dispatch({
-      effects: parts.current.language.reconfigure(support(language, columns ?? [], functions)),
+      effects: parts.current.language.reconfigure(support(language, columns ?? [], functions, tables)),
     });
-  }, [language, columns, functions]);
+  }, [language, columns, functions, tables]);
 
   useEffect(() => {
     const indents = !readOnly && (language === "javascript" || language === "yaml");

@@ -2,6 +2,7 @@ import {
   type Completion,
   type CompletionContext,
   type CompletionResult,
+  type CompletionSource,
   snippetCompletion,
 } from "@codemirror/autocomplete";
 import type { SqlFunction } from "./functions";
@@ -53,6 +54,11 @@ const GLOBALS: Completion[] = [
     info: "Returns the exports of a file listed under `modules`.",
   }),
 ];
+
+/** A source of completions that has none inside of a number: `log10` is no help to someone who types `10`. */
+export function notInNumbers(source: CompletionSource): CompletionSource {
+  return (context) => (context.matchBefore(/(?<![\w$])\d[\w.]*/) ? null : source(context));
+}
 
 /** Completion in a script: the columns of an event, its `$meta`, and what is around it. */
 export function scriptSource(columns: Column[]) {

@@ -23,6 +23,8 @@ export interface EditorProps {
   label: string;
   /** Columns of the events that come in: completed in SQL and JavaScript. */
   columns?: Column[];
+  /** Tables that a query may name, with their columns; without them SQL sees the columns as the table `input`. */
+  tables?: Record<string, Column[]>;
   problems?: Mark[];
   minHeight?: number;
   maxHeight?: number;

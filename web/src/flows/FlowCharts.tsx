@@ -1,9 +1,12 @@
-import { Group, Paper, SegmentedControl, SimpleGrid, Stack, Title } from "@mantine/core";
+import { Group, Paper, SimpleGrid, Stack, Title } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { column, type History, useHistory } from "#/api/history";
-import type { Kind } from "#/api/kinds";
+import type { AnyDocument, Kind } from "#/api/kinds";
 import { count, duration, rate } from "#/components/format";
-import { type ChartSeries, TimeChart } from "#/components/TimeChart";
+import { RangePicker } from "#/components/RangePicker";
+import { type ChartMark, type ChartSeries, TimeChart } from "#/components/TimeChart";
+import { axisOf, isSpan, type TimeRange } from "#/components/timeRange";
+import { useRevisions } from "./revisions/api";
 
 type Line = Omit<ChartSeries, "values">;
 
@@ -33,28 +36,34 @@ const CHARTS: Chart[] = [
   },
 ];
 
-const SPANS = [
-  { value: "15", label: "15 min" },
-  { value: "60", label: "1 h" },
-  { value: "1440", label: "24 h" },
-];
-
-/** The numbers of a flow over time. */
-export function FlowCharts({ kind, id }: { kind: Kind; id: string }) {
-  const [span, setSpan] = useState("15");
-  const history = useHistory(kind.place, id, Number(span));
+/** The numbers of a flow over time; lines mark when revisions were deployed. */
+export function FlowCharts({ kind, document }: { kind: Kind; document: AnyDocument }) {
+  const [range, setRange] = useState<TimeRange>({ minutes: 15 });
+  const history = useHistory(kind.place, document.id, range);
+  const { data: revisions } = useRevisions(kind, document);
+  const begin = isSpan(range) ? range.from : (history.at.at(-1) ?? 0) - range.minutes * 60_000;
+  const marks = useMemo(
+    () =>
+      (revisions ?? [])
+        .map(({ revision, created_at }) => ({
+          at: new Date(created_at).getTime(),
+          label: `Revision ${revision}`,
+        }))
+        .filter(({ at }) => at >= begin),
+    [revisions, begin],
+  );
   return (
     <Stack gap="xs" component="section" aria-label="Over time">
       <Group justify="space-between">
         <Title order={2} size="h4">
           Over time
         </Title>
-        <SegmentedControl size="xs" aria-label="Time range" data={SPANS} value={span} onChange={setSpan} />
+        <RangePicker range={range} onChange={setRange} />
       </Group>
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         {CHARTS.map((chart) => (
           <Paper key={chart.title} withBorder p="sm" miw={0}>
-            <OneChart chart={chart} history={history} minutes={Number(span)} />
+            <OneChart {...{ chart, history, range, marks }} onRange={setRange} />
           </Paper>
         ))}
       </SimpleGrid>
@@ -62,7 +71,15 @@ export function FlowCharts({ kind, id }: { kind: Kind; id: string }) {
   );
 }
 
-function OneChart({ chart, history, minutes }: { chart: Chart; history: History; minutes: number }) {
+interface OneChartProps {
+  chart: Chart;
+  history: History;
+  range: TimeRange;
+  marks: readonly ChartMark[];
+  onRange: (range: TimeRange) => void;
+}
+
+function OneChart({ chart, history, range, marks, onRange }: OneChartProps) {
   const { title, lines, format, empty } = chart;
   const series = useMemo(
     () => lines.map((line) => ({ ...line, values: column(history, line.name) })),
@@ -75,7 +92,9 @@ function OneChart({ chart, history, minutes }: { chart: Chart; history: History;
       series={series}
       format={format}
       height={140}
-      minutes={minutes}
+      {...axisOf(range)}
+      marks={marks}
+      onZoom={onRange}
       sync="flow"
       empty={history.at.length > 0 ? empty : undefined}
     />

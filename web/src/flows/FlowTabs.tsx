@@ -4,13 +4,16 @@ import { useSearchParams } from "react-router";
 import type { AnyDocument, Kind } from "#/api/kinds";
 import { useAllowed } from "#/api/session";
 import { Loading } from "#/components/Page";
+import { entranceOf } from "#/ingest/address";
 import { canReplay } from "./api";
 import { DefinitionTab } from "./DefinitionTab";
 import { LetterBadge } from "./letters/LetterBadge";
 import { OverviewTab } from "./OverviewTab";
 
 const LettersTab = lazy(() => import("./letters/LettersTab"));
+const BatchesTab = lazy(() => import("./batches/BatchesTab"));
 const LogsTab = lazy(() => import("./logs/LogsTab"));
+const SendPanel = lazy(() => import("#/ingest/SendPanel"));
 const RevisionsTab = lazy(() => import("./revisions/RevisionsTab"));
 const StoryTab = lazy(() => import("./StoryTab"));
 const TestTab = lazy(() => import("./TestTab"));
@@ -71,8 +74,13 @@ function tabsOf(kind: Kind, document: AnyDocument, mayTest: boolean): Tab[] {
     { value: "story", label: "Trace", content: <StoryTab {...given} /> },
     ...(mayTest ? [{ value: "test", label: "Test", content: <TestTab {...given} /> }] : []),
   ];
+  const entrance = mayTest ? entranceOf(document) : null;
+  const send: Tab[] = entrance
+    ? [{ value: "send", label: "Send", content: <SendPanel {...entrance} /> }]
+    : [];
   if (!document.status) {
-    return [{ value: "overview", label: "Overview", content: <DefinitionTab {...given} /> }, ...history];
+    const overview = { value: "overview", label: "Overview", content: <DefinitionTab {...given} /> };
+    return [overview, ...send, ...history];
   }
   return [
     { value: "overview", label: "Overview", content: <OverviewTab {...given} /> },
@@ -82,7 +90,9 @@ function tabsOf(kind: Kind, document: AnyDocument, mayTest: boolean): Tab[] {
       beside: <LetterBadge {...given} />,
       content: <LettersTab {...given} />,
     },
+    { value: "batches", label: "Batches", content: <BatchesTab {...given} /> },
     { value: "logs", label: "Logs", content: <LogsTab {...given} /> },
+    ...send,
     ...(canReplay(kind) ? steps : []),
     ...history,
   ];

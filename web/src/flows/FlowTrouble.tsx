@@ -2,9 +2,10 @@ import { Alert, Button, Group, Loader, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { problemsOf } from "#/api/client";
-import { type AnyDocument, pageOf } from "#/api/kinds";
+import { type AnyDocument, keyOf, pageOf } from "#/api/kinds";
+import { useFlowPulse } from "#/api/overview";
 import { useAllowed } from "#/api/session";
-import { moment } from "#/components/format";
+import { ago, capital, moment, plural } from "#/components/format";
 import { Problems } from "#/components/Problems";
 import { type Controls, VERBS } from "./useControls";
 
@@ -21,7 +22,8 @@ export function FlowTrouble({ document, controls }: Props) {
     navigate(`${pageOf(document.kind, document.id)}/edit?at=${encodeURIComponent(path)}`);
   const pick = useAllowed("editor") ? edit : undefined;
   const error = isTroubled(document) ? document.error : null;
-  if (!pending && !refused && !error) return null;
+  const stalled = document.status === "active" && document.phase === "stalled";
+  if (!pending && !refused && !error && !stalled) return null;
   return (
     <Stack gap="sm">
       {pending && (
@@ -42,6 +44,7 @@ export function FlowTrouble({ document, controls }: Props) {
           <Problems problems={problemsOf(refused.error)} onPick={pick} />
         </Alert>
       )}
+      {stalled && <Standstill document={document} />}
       {error && !refused && (
         <Problems
           problems={error.problems?.length ? error.problems : [error]}
@@ -54,17 +57,37 @@ export function FlowTrouble({ document, controls }: Props) {
   );
 }
 
-/** Whether the last error is of now, and not one that the flow has got over. */
-export function isTroubled({ status, phase, error }: AnyDocument): boolean {
-  return Boolean(error) && !(status === "active" && (phase === "running" || phase === "draining"));
+/** Whether the last error is of now: the flow has not processed a batch since. */
+export function isTroubled({ error }: AnyDocument): boolean {
+  return Boolean(error) && !error?.recovered;
 }
 
 function titleOf({ status, phase, error }: AnyDocument): string {
   const at = error?.at ? ` (${moment(error.at)})` : "";
   if (status === "failed") return `Failed${at}. Fix the error, then start it again`;
+  if (phase === "stalled") return `Stalled${at}. Retrying automatically`;
   if (phase === "backing_off") return `Failed${at}. Retrying automatically`;
   if (status === "paused") return `Can't run${at}. Fix the errors, then resume`;
   return `Last error${at}`;
+}
+
+/** What a stalled flow has not done: how often it failed, since when, and what waits for it. */
+function Standstill({ document }: { document: AnyDocument }) {
+  const flow = useFlowPulse(keyOf(document));
+  const failed = flow?.failed_attempts ?? document.failed_attempts ?? 0;
+  const goodAt = flow?.good_at ?? document.ops?.good_at;
+  const facts = [
+    failed > 0 ? `${plural(failed, "failed attempt")} since its last good batch` : null,
+    `last good batch: ${goodAt ? ago(goodAt) : "none yet"}`,
+    flow?.lag_events
+      ? `backlog: ${plural(flow.lag_events, "event")}${flow.lag_growing ? " and growing" : ""}`
+      : null,
+  ];
+  return (
+    <Alert color="red" variant="light" title="Stalled: this flow should process events and does not">
+      {capital(facts.filter(Boolean).join("; "))}.
+    </Alert>
+  );
 }
 
 const SHOWN = 3;

@@ -13,7 +13,7 @@ export function OverviewTab({ kind, document }: { kind: Kind; document: AnyDocum
   return (
     <Stack gap="lg">
       <FlowNumbers document={document} />
-      <FlowCharts kind={kind} id={document.id} />
+      <FlowCharts kind={kind} document={document} />
       <Section title="Steps" about="Totals over all runs.">
         <FlowStrip kind={kind} document={document} />
       </Section>

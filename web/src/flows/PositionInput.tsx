@@ -1,11 +1,12 @@
 import { Group, NumberInput, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 
-type Way = "earliest" | "latest" | "end" | "offset" | "time";
+type Way = "earliest" | "latest" | "newest" | "end" | "offset" | "time";
 
 const WAYS: Record<Way, string> = {
   earliest: "the first event",
   latest: "the end",
+  newest: "the newest events",
   end: "the current end",
   offset: "an offset",
   time: "a time",
@@ -17,7 +18,7 @@ interface Props {
   /** A position as the server reads it (`earliest`, `offset:42`, `time:…`); empty while it is not complete. */
   value: string;
   onChange: (position: string) => void;
-  /** The ways to say it; `end` is an empty position. */
+  /** The ways to say it; `newest` and `end` are empty positions. */
   ways: readonly Way[];
   error?: string;
 }

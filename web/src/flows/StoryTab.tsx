@@ -3,10 +3,12 @@ import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { useSearchParams } from "react-router";
 import { api, body } from "#/api/client";
-import type { AnyDocument, Kind } from "#/api/kinds";
+import { type AnyDocument, type Kind, keyOf } from "#/api/kinds";
+import { useInputStream } from "#/api/topology";
 import { Empty, Loading } from "#/components/Page";
 import { Failure } from "#/components/Problems";
 import { below, belowKey } from "./api";
+import { RecentEvents } from "./RecentEvents";
 import { StoryView } from "./StoryView";
 
 /** What becomes of one event: chosen by its offset, also by `?offset=` in the address. */
@@ -14,6 +16,7 @@ export default function StoryTab({ kind, document }: { kind: Kind; document: Any
   const [search, setSearch] = useSearchParams();
   const given = search.get("offset");
   const offset = given !== null && /^\d+$/.test(given) ? Number(given) : null;
+  const stream = useInputStream(keyOf(document));
   const [typed, setTyped] = useState<string | number>(offset ?? "");
   const go = (to: number) => {
     setTyped(to);
@@ -51,13 +54,22 @@ export default function StoryTab({ kind, document }: { kind: Kind; document: Any
           )}
         </Group>
       </form>
-      {offset === null ? (
-        <Empty title="Trace one event, step by step">
-          Enter an offset to see the output of each step for that event and its delivery status at each sink.
-          Dead letters and stream pages link here too.
+      {offset !== null && <Told kind={kind} document={document} offset={offset} />}
+      {stream === null && (
+        <Empty title="This flow reads no stream">
+          Its events can't be read again, so they can't be traced. Run a similar event in a test run.
         </Empty>
-      ) : (
-        <Told kind={kind} document={document} offset={offset} />
+      )}
+      {stream && (
+        <>
+          {offset === null && (
+            <Text size="sm" c="dimmed">
+              Pick an event, or enter its offset, to see the output of each step for it and its delivery
+              status at each sink. Nothing is written.
+            </Text>
+          )}
+          <RecentEvents stream={stream} onPick={go} />
+        </>
       )}
     </Stack>
   );

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "react";
 import { Problems } from "#/components/Problems";
+import { Effective } from "./Effective";
 import { FieldView } from "./FieldView";
 import classes from "./forms.module.css";
 import { arrange, isWide, type Placed } from "./layout";
@@ -18,8 +19,8 @@ interface Props {
 
 /** The fields of an object: the important ones, and the others folded away. */
 export function Fields({ schema, value, path, hide, first, onChange }: Props) {
-  const { root, problems } = useForm();
-  const { main, advanced } = arrange(schema, root, value, hide, first);
+  const { root, whole, problems } = useForm();
+  const { main, advanced } = arrange(schema, root, value, hide, first, whole);
   const shown = [...main, ...advanced].map(({ name }) => below(path, name));
   const left = problemsLeft(problems, path, [...shown, ...(hide ?? []).map((name) => below(path, name))]);
   const set = (name: string, next: unknown) => {
@@ -28,18 +29,20 @@ export function Fields({ schema, value, path, hide, first, onChange }: Props) {
   };
   const list = (fields: Placed[]) => (
     <div className={classes.fields}>
-      {fields.map(({ name, label, field, required }) => (
+      {fields.map(({ name, label, field, required, unmet }) => (
         <div key={name} className={isWide(name, field, value[name]) ? classes.wide : undefined}>
-          <FieldView
-            name={name}
-            label={label}
-            field={field}
-            value={value[name]}
-            path={below(path, name)}
-            required={required}
-            parent={typeof value.type === "string" ? value.type : undefined}
-            onChange={(next) => set(name, next)}
-          />
+          <Effective label={label} unmet={unmet} onRemove={() => set(name, undefined)}>
+            <FieldView
+              name={name}
+              label={label}
+              field={field}
+              value={value[name]}
+              path={below(path, name)}
+              required={required}
+              parent={typeof value.type === "string" ? value.type : undefined}
+              onChange={(next) => set(name, next)}
+            />
+          </Effective>
         </div>
       ))}
     </div>

@@ -94,6 +94,35 @@ describe("a form", () => {
     expect(seen).toHaveBeenLastCalledWith({ type: "http", max_body_bytes: 1024 ** 2 });
   });
 
+  it("reads durations as people write them and tells how it understood them", async () => {
+    const user = userEvent.setup();
+    const seen = open(schemaOf("processor", "window"), { type: "window", kind: "tumbling" });
+    const size = screen.getByLabelText("Size");
+    await user.type(size, "90 s");
+    expect(seen).toHaveBeenLastCalledWith({ type: "window", kind: "tumbling", size: "90s" });
+    expect(size).toHaveAccessibleDescription(/= 1 min 30 s \(90,000 ms\)/);
+    await user.clear(size);
+    await user.type(size, "1500");
+    expect(seen).toHaveBeenLastCalledWith({ type: "window", kind: "tumbling", size: "1500ms" });
+    await user.clear(size);
+    await user.type(size, "soon");
+    expect(size).toHaveAccessibleDescription(/Enter a value such as/);
+  });
+
+  it("hides a field without effect, and shows the reason if it is set", async () => {
+    const user = userEvent.setup();
+    const seen = open(schemaOf("processor", "window"), { type: "window", kind: "session", size: "1m" });
+    expect(screen.queryByLabelText("Slide")).not.toBeInTheDocument();
+    expect(screen.getByLabelText("Gap")).toBeInTheDocument();
+    expect(screen.getByLabelText("Size")).toHaveAttribute("readonly");
+    expect(screen.getByText(/No effect: only with/)).toHaveTextContent(
+      "kind: tumbling or hopping or sliding",
+    );
+    await user.click(screen.getByRole("button", { name: "Remove Size" }));
+    expect(seen).toHaveBeenLastCalledWith({ type: "window", kind: "session" });
+    expect(screen.queryByLabelText("Size")).not.toBeInTheDocument();
+  });
+
   it("keeps what is no number as it was written", async () => {
     const user = userEvent.setup();
     const seen = open(schemaOf("source", "http"), { type: "http", max_body_bytes: VARIABLE });

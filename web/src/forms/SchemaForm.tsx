@@ -35,10 +35,15 @@ const NONE: readonly Problem[] = [];
  * problems with a path.
  */
 export function SchemaForm({ schema, root, value, onChange, path, problems, hide, first, context }: Props) {
-  const state = useMemo(
-    () => ({ root: root ?? schema, problems: problems ?? NONE, context: context ?? {} }),
-    [root, schema, problems, context],
-  );
+  const state = useMemo(() => {
+    const from = root ?? schema;
+    return {
+      root: from,
+      whole: path === "spec" ? { schema: resolve(schema, from), value } : undefined,
+      problems: problems ?? NONE,
+      context: context ?? {},
+    };
+  }, [root, schema, value, path, problems, context]);
   const visible = problemsLeft(
     state.problems,
     path,

@@ -1,13 +1,19 @@
-import { Autocomplete, Input, Textarea, TextInput } from "@mantine/core";
+import { Autocomplete, Button, Input, Textarea, TextInput } from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
+import { useState } from "react";
 import { useDocuments } from "#/api/documents";
 import type { Kind } from "#/api/kinds";
+import { useAllowed } from "#/api/session";
+import { derivedId } from "#/builder/parts";
 import { LazyCodeEditor } from "#/editors/LazyCodeEditor";
 import type { Language } from "#/editors/language";
 import { problemsIn } from "#/editors/places";
 import { ORDER, useShown } from "./inputs";
+import { NewStream } from "./NewStream";
 import { problemsBelow } from "./paths";
+import { DurationField } from "./scalars";
 import { type FieldProps, useForm } from "./state";
-import { isColumns, isPosition, languageOf, namesColumns, referenceOf } from "./widgets";
+import { isColumns, isDuration, isPosition, languageOf, namesColumns, referenceOf } from "./widgets";
 
 const POSITIONS = ["earliest", "latest", "offset:0", "time:2026-01-01T00:00:00Z"];
 
@@ -21,6 +27,7 @@ export function TextField(props: FieldProps) {
   if (language) return <CodeField {...props} language={language} />;
   const kind = referenceOf(field.schema);
   if (kind) return <ReferenceField {...props} kind={kind} />;
+  if (isDuration(field.schema)) return <DurationField {...props} />;
   if (isPosition(field.schema)) return <Suggested {...props} suggestions={POSITIONS} />;
   if (namesColumns(name) && context.columns?.length) {
     const columns = context.columns.map((column) => column.name);
@@ -69,7 +76,38 @@ function Suggested({ suggestions, ...props }: FieldProps & { suggestions: string
 
 function ReferenceField({ kind, ...props }: FieldProps & { kind: Kind }) {
   const { data } = useDocuments(kind);
-  return <Suggested {...props} suggestions={data?.map((each) => each.id) ?? []} />;
+  const { context } = useForm();
+  const mayCreate = useAllowed("editor") && kind.name === "Stream" && !context.readOnly;
+  const [isCreating, setCreating] = useState(false);
+  const typed = textOf(props.value);
+  const isUnknown = typed !== "" && data !== undefined && !data.some((each) => each.id === derivedId(typed));
+  return (
+    <>
+      <Suggested {...props} suggestions={data?.map((each) => each.id) ?? []} />
+      {mayCreate && (
+        <Button
+          variant="subtle"
+          size="compact-xs"
+          mt={4}
+          leftSection={<IconPlus size={12} />}
+          onClick={() => setCreating(true)}
+        >
+          {isUnknown ? `Create stream ${typed}` : "New stream"}
+        </Button>
+      )}
+      {isCreating && (
+        <NewStream
+          name={isUnknown ? typed : ""}
+          columns={context.columns ?? []}
+          onCreated={(id) => {
+            props.onChange(id);
+            setCreating(false);
+          }}
+          onClose={() => setCreating(false)}
+        />
+      )}
+    </>
+  );
 }
 
 function CodeField({ language, ...props }: FieldProps & { language: Language }) {

@@ -1,20 +1,27 @@
+import { isChosen, type Unmet, unmet, type Whole } from "./conditions";
 import { type Field, fieldOf, type JsonSchema, words } from "./schema";
-import { isColumns, isRare, isRelevant, languageOf } from "./widgets";
+import { isColumns, isRare, languageOf } from "./widgets";
 
 export interface Placed {
   name: string;
   label: string;
   field: Field;
   required: boolean;
+  /** Why it has no effect, though it is set. */
+  unmet?: Unmet;
 }
 
-/** Which fields of an object come first, and which are folded away. */
+/**
+ * Which fields of an object come first, and which are folded away. A field that has no effect is left out, unless it
+ * is set.
+ */
 export function arrange(
   schema: JsonSchema,
   root: JsonSchema,
   value: Record<string, unknown>,
   hide: string[] = [],
   first: string[] = [],
+  whole: Whole = { schema, value },
 ): { main: Placed[]; advanced: Placed[] } {
   const properties = Object.entries(schema.properties ?? {}).filter(([name]) => !hide.includes(name));
   const names = properties.map(([name]) => name);
@@ -24,11 +31,10 @@ export function arrange(
     const field = fieldOf(given, root);
     if (field.shape === "constant") continue;
     const required = schema.required?.includes(name) ?? false;
-    const placed = { name, label: words(name), field, required };
-    const isFolded =
-      !first.includes(name) &&
-      isRare(name, field.schema, required, names) &&
-      !isRelevant(field.schema, value);
+    const vain = unmet(field.schema, { schema, value }, whole, root);
+    if (vain && value[name] === undefined) continue;
+    const placed = { name, label: words(name), field, required, unmet: vain };
+    const isFolded = !first.includes(name) && isRare(name, required, names) && !isChosen(field.schema, value);
     (isFolded ? advanced : main).push(placed);
   }
   const rank = ({ name, required }: Placed) =>

@@ -1,8 +1,8 @@
-import { Checkbox, Select, Switch, TextInput } from "@mantine/core";
-import { useState } from "react";
+import { Checkbox, Select, Switch, Text, TextInput } from "@mantine/core";
+import { type ReactNode, useState } from "react";
 import { useShown } from "./inputs";
 import { type FieldProps, useForm } from "./state";
-import { EXAMPLES, fromUnit, type Unit, unitOf, withUnit } from "./units";
+import { durationText, EXAMPLES, fromUnit, type Unit, understood, unitOf, withUnit } from "./units";
 
 /** Yes or no. What is the default is not written down. */
 export function SwitchField(props: FieldProps) {
@@ -55,6 +55,9 @@ export function NumberField(props: FieldProps) {
   return (
     <TextInput
       {...shown}
+      description={
+        unit ? <Understood text={text} unit={unit} about={shown.description} /> : shown.description
+      }
       placeholder={shown.placeholder ?? (unit && EXAMPLES[unit])}
       error={shown.error ?? (unit && unreadable(text, unit))}
       inputMode={unit ? "text" : "decimal"}
@@ -65,6 +68,42 @@ export function NumberField(props: FieldProps) {
       }}
       onBlur={() => setDraft(undefined)}
     />
+  );
+}
+
+/** A duration that the document has as text: `90s`. What is typed in another way is written so. */
+export function DurationField(props: FieldProps) {
+  const shown = useShown(props);
+  const [draft, setDraft] = useState<string>();
+  const text = draft ?? written(props.value, undefined);
+  return (
+    <TextInput
+      {...shown}
+      description={<Understood text={text} unit="ms" about={shown.description} />}
+      placeholder={shown.placeholder ?? EXAMPLES.ms}
+      error={shown.error ?? unreadable(text, "ms")}
+      value={text}
+      onChange={({ currentTarget: { value } }) => {
+        setDraft(value);
+        const ms = fromUnit(value, "ms");
+        props.onChange(ms === undefined ? value.trim() || undefined : durationText(ms));
+      }}
+      onBlur={() => setDraft(undefined)}
+    />
+  );
+}
+
+function Understood({ text, unit, about }: { text: string; unit: Unit; about: ReactNode }) {
+  const value = fromUnit(text, unit);
+  if (value === undefined) return about;
+  return (
+    <>
+      <Text span size="xs" fw={600} c="var(--mantine-color-text)">
+        = {understood(value, unit)}
+      </Text>
+      {about && <br />}
+      {about}
+    </>
   );
 }
 

@@ -1,5 +1,6 @@
 import { createContext, useContext } from "react";
 import type { Problem } from "#/api/client";
+import type { Whole } from "./conditions";
 import type { Field, JsonSchema } from "./schema";
 
 /** What a form may know about where its fields stand. */
@@ -13,6 +14,8 @@ export interface FormContext {
 
 interface FormState {
   root: JsonSchema;
+  /** The spec that the form is about, if it is about a whole one. */
+  whole?: Whole;
   problems: readonly Problem[];
   context: FormContext;
 }

@@ -24,13 +24,16 @@ const WORDS: Record<Unit, Record<string, number>> = {
     ms: 1,
     s: 1000,
     sec: 1000,
+    second: 1000,
     m: 60_000,
     min: 60_000,
+    minute: 60_000,
     h: 3_600_000,
+    hour: 3_600_000,
     d: 86_400_000,
     day: 86_400_000,
-    days: 86_400_000,
     w: 604_800_000,
+    week: 604_800_000,
   },
   bytes: {
     b: 1,
@@ -71,14 +74,44 @@ export function fromUnit(text: string, unit: Unit): number | undefined {
   if (!/^(\d+(\.\d+)?\s*[a-z]+\s*)+$/.test(compact)) return undefined;
   let sum = 0;
   for (const [, amount, word] of compact.matchAll(/(\d+(?:\.\d+)?)\s*([a-z]+)/g)) {
-    const size = WORDS[unit][word!];
+    const size = WORDS[unit][word!] ?? WORDS[unit][word!.replace(/s$/, "")];
     if (size === undefined) return undefined;
     sum += Number(amount) * size;
   }
   return Math.round(sum);
 }
 
+/** How a value is understood: 5400000 → `1 h 30 min (5,400,000 ms)`. */
+export function understood(value: number, unit: Unit): string {
+  const exact = `${value.toLocaleString("en-US")} ${unit}`;
+  const parts = [];
+  let left = value;
+  for (const [word, size] of SIZES[unit]) {
+    const count = Math.floor(left / size);
+    if (count > 0) parts.push(`${count} ${word}`);
+    left -= count * size;
+  }
+  // Many parts say less than the number.
+  return parts.length === 0 || parts.length > (unit === "ms" ? 2 : 1) || value < SIZES[unit].at(-2)![1]
+    ? exact
+    : `${parts.join(" ")} (${exact})`;
+}
+
+const DURATIONS: [string, number][] = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["m", 60_000],
+  ["s", 1000],
+  ["ms", 1],
+];
+
+/** A duration as documents write it: 7200000 → `2h`. */
+export function durationText(ms: number): string {
+  const [word, size] = DURATIONS.find(([, each]) => ms > 0 && ms % each === 0) ?? ["s", 1000];
+  return `${ms / size}${word}`;
+}
+
 export const EXAMPLES: Record<Unit, string> = {
-  ms: "such as 500 ms, 90 s, 12 h or 7 d",
+  ms: "such as 500 ms, 90 s, 1 h 30 min or 7 d; a number alone is milliseconds",
   bytes: "such as 512 KiB, 64 MiB or 10 GiB",
 };

@@ -101,26 +101,12 @@ export const namesColumns = (name: string): boolean => COLUMN_FIELDS.has(name);
 /** Where reading begins: one of two words, or a prefix with a value. */
 export const isPosition = (schema: JsonSchema): boolean => schema.pattern?.startsWith("^(earliest|") ?? false;
 
+/** Whether a text is a duration, such as 90s. */
+export const isDuration = (schema: JsonSchema): boolean => schema.pattern === "^[0-9]+(ms|s|m|h|d)$";
+
 /** Whether a field is folded away at first. */
-export function isRare(name: string, schema: JsonSchema, required: boolean, siblings: string[]): boolean {
+export function isRare(name: string, required: boolean, siblings: string[]): boolean {
   if (required) return false;
   if (name === "file" && siblings.includes("database")) return false;
-  const told = relevance(schema);
-  return told.length > 0 || RARE.has(name);
-}
-
-/**
- * The choices that a field belongs to, where its description begins with them: "`csv`: what stands
- * between two fields". None: it always counts.
- */
-export function relevance(schema: JsonSchema): string[] {
-  const found = /^((?:`?[a-z_]+`?(?:, )?)+):\s/.exec(schema.description ?? "");
-  const words = found ? found[1]!.split(", ").map((word) => word.replaceAll("`", "")) : [];
-  return words.filter((word) => word !== "true" && word !== "false");
-}
-
-/** Whether one of the values is among the choices that a field belongs to. */
-export function isRelevant(schema: JsonSchema, value: Record<string, unknown>): boolean {
-  const told = relevance(schema);
-  return told.some((word) => Object.values(value).includes(word));
+  return RARE.has(name);
 }

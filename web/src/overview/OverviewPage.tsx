@@ -1,9 +1,11 @@
-import { Paper, SimpleGrid, Stack } from "@mantine/core";
+import { Group, Paper, SimpleGrid, Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useDeferredValue } from "react";
+import { useDeferredValue, useState } from "react";
 import { type Pulse, usePulse } from "#/api/overview";
 import { fetchTopology } from "#/api/topology";
 import { Loading, Page } from "#/components/Page";
+import { RangePicker } from "#/components/RangePicker";
+import type { TimeRange } from "#/components/timeRange";
 import { AttentionList } from "./AttentionList";
 import { FirstSteps } from "./FirstSteps";
 import classes from "./overview.module.css";
@@ -31,11 +33,16 @@ export default function OverviewPage() {
 }
 
 function Numbers({ pulse }: { pulse: Pulse }) {
+  const [range, setRange] = useState<TimeRange>({ minutes: 15 });
+  const times = { range, onRange: setRange };
   return (
     <>
+      <Group justify="flex-end">
+        <RangePicker range={range} onChange={setRange} />
+      </Group>
       <div className={classes.wide}>
         <Paper withBorder p="md">
-          <RateTrend />
+          <RateTrend {...times} />
         </Paper>
         <Paper withBorder p="md">
           <StatusTable flows={pulse.flows} />
@@ -43,10 +50,10 @@ function Numbers({ pulse }: { pulse: Pulse }) {
       </div>
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Paper withBorder p="md">
-          <LagTrend />
+          <LagTrend {...times} />
         </Paper>
         <Paper withBorder p="md">
-          <LettersTrend />
+          <LettersTrend {...times} />
         </Paper>
       </SimpleGrid>
     </>

@@ -38,7 +38,11 @@ export function StatusTable({ flows }: { flows: ReadonlyMap<string, FlowPulse> }
           {STATUSES.map((status) => (
             <Table.Tr key={status}>
               <Table.Th scope="row" fw={400}>
-                <StatusBadge status={status} />
+                {status === "stalled" ? (
+                  <StatusBadge status="active" phase="stalled" />
+                ) : (
+                  <StatusBadge status={status} />
+                )}
               </Table.Th>
               {kinds.map((kind) => {
                 const number = counts[kind.name]?.[status] ?? 0;

@@ -21,8 +21,8 @@ const of = (
 const pulseWith = (attention: Attention[]) =>
   ({ overview: { attention }, flows: new Map(), streams: new Map() }) as unknown as Pulse;
 
-const flow = (kind: string, id: string, status: string) =>
-  [`${kind}/${id}`, { kind, id, status } as FlowPulse] as const;
+const flow = (kind: string, id: string, status: string, phase = "running") =>
+  [`${kind}/${id}`, { kind, id, status, phase } as FlowPulse] as const;
 
 describe("what needs attention", () => {
   it("leads to where it can be repaired", () => {
@@ -66,11 +66,13 @@ describe("flows by status", () => {
       flow("Pipeline", "b", "active"),
       flow("Pipeline", "c", "active"),
       flow("Task", "d", "paused"),
+      flow("Pipeline", "e", "active", "stalled"),
     ]);
     render(<StatusTable flows={flows} />);
     const to = (name: string) => screen.getByRole("link", { name }).getAttribute("href");
     expect(to("1 failed pipelines")).toBe("/pipelines?status=failed");
     expect(to("2 active pipelines")).toBe("/pipelines?status=active");
+    expect(to("1 stalled pipelines")).toBe("/pipelines?status=stalled");
     expect(to("1 paused tasks")).toBe("/tasks?status=paused");
     expect(screen.queryByRole("link", { name: "Sinks" })).toBeNull();
   });

@@ -1,135 +1,165 @@
-import { ActionIcon, Button, Group, Select, Stack, Text, Tooltip } from "@mantine/core";
-import { IconChevronLeft, IconChevronRight, IconChevronsLeft, IconChevronsRight } from "@tabler/icons-react";
-import { type ComponentType, type FormEvent, useState } from "react";
+import { Button, Group, MultiSelect, Select, Stack } from "@mantine/core";
+import { useLocalStorage } from "@mantine/hooks";
+import { type FormEvent, useMemo, useState } from "react";
 import { useSearchParams } from "react-router";
-import { moment } from "#/components/format";
-import { Empty, Loading } from "#/components/Page";
-import { Failure } from "#/components/Problems";
+import { problemsOf } from "#/api/client";
+import { Loading } from "#/components/Page";
+import { Problems } from "#/components/Problems";
 import { PositionInput } from "#/flows/PositionInput";
-import { type EventPage, type Stats, type StreamEvent, useEvents } from "./api";
-import { EventList } from "./EventList";
-import type { Line } from "./tailing";
+import { type Stats, type StreamEvent, useEvents, type Where } from "./api";
+import { DownloadMenu } from "./DownloadMenu";
+import { EventPageView } from "./EventPageView";
+import { FilterBar } from "./FilterBar";
+import { contentFields, filterFields } from "./fields";
+import { Paging } from "./Paging";
 import type { User } from "./users";
 
 const SIZES = ["20", "50", "200", "1000"];
 
-/** Events page by page, from an offset or a moment on. */
-export function BrowseTab({ id, stats, readers }: { id: string; stats: Stats; readers: readonly User[] }) {
+interface Props {
+  id: string;
+  stats: Stats;
+  readers: readonly User[];
+  schema: string | null;
+}
+
+/** What the address asks for. */
+interface Asked {
+  from: string | null;
+  to: string | null;
+  where: string;
+  limit: number;
+}
+
+/** Events page by page: of a range of offsets or times, and those that meet a filter. */
+export function BrowseTab({ id, stats, readers, schema }: Props) {
   const [address, setAddress] = useSearchParams();
-  const limit = Number(address.get("limit")) || 50;
-  const position = address.get("from");
-  const page = useEvents(id, position === null ? { last: limit, limit } : { position, limit });
-  const go = (from: string | null, size = limit) => {
-    const next = new URLSearchParams({ tab: "browse" });
-    if (from !== null) next.set("from", from);
-    if (size !== 50) next.set("limit", String(size));
-    setAddress(next, { replace: true });
+  const asked: Asked = {
+    from: address.get("from"),
+    to: address.get("to"),
+    where: address.get("where") ?? "",
+    limit: Number(address.get("limit")) || 50,
   };
-  const first = page.data?.events[0]?.offset ?? page.data?.next ?? stats.next;
+  const { from, to, where, limit } = asked;
+  const go = (change: Partial<Asked>) => {
+    const next = { ...asked, ...change };
+    const written = new URLSearchParams({ tab: "browse" });
+    if (next.from !== null) written.set("from", next.from);
+    if (next.to !== null) written.set("to", next.to);
+    if (next.where !== "") written.set("where", next.where);
+    if (next.limit !== 50) written.set("limit", String(next.limit));
+    setAddress(written, { replace: true });
+  };
+  const range: Pick<Where, "to" | "where"> = { to: to ?? undefined, where: where || undefined };
+  const page = useEvents(
+    id,
+    from === null ? { ...range, last: limit, limit } : { ...range, position: from, limit },
+  );
+  const events = useMemo(() => (page.data?.events ?? []) as StreamEvent[], [page.data]);
+  const [columns, setColumns] = useLocalStorage<string[]>({
+    key: `penstock.columns.${id}`,
+    defaultValue: [],
+  });
+  const choices = useMemo(
+    () => [...new Set([...contentFields(schema, events), ...columns])],
+    [schema, events, columns],
+  );
+  const problems = page.error ? problemsOf(page.error) : [];
+  const inFilter = problems.find(({ path }) => path === "where");
   return (
     <Stack gap="sm">
       <Group align="flex-end" justify="space-between">
-        <From key={position} position={position} go={go} />
+        <Range key={`${from} ${to}`} from={from} to={to} onRange={go} />
         <Group gap={4} align="flex-end">
           <Select
             label="Events per page"
             data={SIZES}
             value={String(limit)}
-            onChange={(next) => go(position, Number(next ?? 50))}
+            onChange={(next) => go({ limit: Number(next ?? 50) })}
             allowDeselect={false}
-            w={120}
+            w={140}
             mr="xs"
           />
-          <Step
-            label="First events"
-            icon={IconChevronsLeft}
-            off={first <= stats.first}
-            go={() => go("earliest")}
+          <Paging
+            page={page.data}
+            stats={stats}
+            limit={limit}
+            from={from}
+            to={to}
+            go={go}
+            filtered={where !== ""}
           />
-          <Step
-            label="Older events"
-            icon={IconChevronLeft}
-            off={first <= stats.first}
-            go={() => go(`offset:${Math.max(stats.first, first - limit)}`)}
-          />
-          <Step
-            label="Newer events"
-            icon={IconChevronRight}
-            off={(page.data?.next ?? stats.next) >= stats.next}
-            go={() => go(`offset:${page.data?.next}`)}
-          />
-          <Step label="Last events" icon={IconChevronsRight} off={position === null} go={() => go(null)} />
         </Group>
       </Group>
-      <Failure error={page.error} />
+      <Group align="flex-start" justify="space-between" gap="xs">
+        <FilterBar
+          where={where}
+          onWhere={(next) => go({ where: next })}
+          fields={filterFields(schema, events)}
+          error={inFilter && [inFilter.message, inFilter.hint].filter(Boolean).join(": ")}
+        />
+        <MultiSelect
+          aria-label="Columns"
+          placeholder={columns.length === 0 ? "Columns: the whole event" : undefined}
+          data={choices}
+          value={columns}
+          onChange={setColumns}
+          searchable
+          clearable
+          style={{ flex: "0 1 300px" }}
+        />
+        <DownloadMenu
+          id={id}
+          range={{ ...range, position: from ?? undefined }}
+          fields={columns.length > 0 ? columns : contentFields(schema, [])}
+        />
+      </Group>
+      {!inFilter && <Problems problems={problems} title="Could not read the events" />}
       {page.isPending && <Loading />}
-      {page.data && <Shown page={page.data} readers={readers} />}
+      {page.data && !page.error && (
+        <EventPageView
+          page={page.data}
+          events={events}
+          readers={readers}
+          columns={columns}
+          limit={limit}
+          stats={stats}
+          backward={from === null}
+          filtered={where !== ""}
+          go={go}
+        />
+      )}
     </Stack>
   );
 }
 
-/** Where to begin, as a person says it. */
-function From({ position, go }: { position: string | null; go: (from: string | null) => void }) {
-  const [draft, setDraft] = useState(position ?? "end");
+interface RangeProps {
+  from: string | null;
+  to: string | null;
+  onRange: (change: Pick<Asked, "from" | "to">) => void;
+}
+
+/** Where to begin and to end, as a person says it. */
+function Range({ from, to, onRange }: RangeProps) {
+  const [begin, setBegin] = useState(from ?? "newest");
+  const [end, setEnd] = useState(to ?? "end");
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    go(draft === "" || draft === "end" ? null : draft);
+    const position = (text: string) => (text === "" || text === "newest" || text === "end" ? null : text);
+    onRange({ from: position(begin), to: position(end) });
   };
   return (
     <Group component="form" align="flex-end" gap="xs" onSubmit={submit}>
       <PositionInput
         label="From"
-        value={draft}
-        ways={["end", "earliest", "offset", "time"]}
-        onChange={setDraft}
+        value={begin}
+        ways={["newest", "earliest", "offset", "time"]}
+        onChange={setBegin}
       />
+      <PositionInput label="To" value={end} ways={["end", "offset", "time"]} onChange={setEnd} />
       <Button type="submit" variant="default">
         Go
       </Button>
     </Group>
-  );
-}
-
-interface StepProps {
-  label: string;
-  icon: ComponentType<{ size?: number }>;
-  off: boolean;
-  go: () => void;
-}
-
-function Step({ label, icon: Icon, off, go }: StepProps) {
-  return (
-    <Tooltip label={label}>
-      <ActionIcon variant="default" size={36} aria-label={label} disabled={off} onClick={go}>
-        <Icon size={18} />
-      </ActionIcon>
-    </Tooltip>
-  );
-}
-
-function Shown({ page, readers }: { page: EventPage; readers: readonly User[] }) {
-  const events = page.events as StreamEvent[];
-  const lines: Line[] = [
-    ...(page.gap ? [{ at: page.gap.first, gap: page.gap }] : []),
-    ...events.map((event) => ({ at: event.offset, event })),
-  ];
-  if (lines.length === 0) {
-    return (
-      <Empty title="No events here">
-        The stream has no events from this position on. Choose an earlier position, or watch for new events
-        under Live.
-      </Empty>
-    );
-  }
-  const [oldest, newest] = [events[0], events.at(-1)];
-  return (
-    <>
-      {oldest && newest && (
-        <Text size="sm" c="dimmed" role="status">
-          Offsets {oldest.offset} to {newest.offset}, appended {moment(oldest.time)} to {moment(newest.time)}
-        </Text>
-      )}
-      <EventList lines={lines} readers={readers} label="Events, oldest first" />
-    </>
   );
 }

@@ -1,15 +1,4 @@
-import {
-  Alert,
-  Anchor,
-  List,
-  Paper,
-  SegmentedControl,
-  SimpleGrid,
-  Stack,
-  Table,
-  Text,
-  Title,
-} from "@mantine/core";
+import { Alert, Anchor, Group, List, Paper, SimpleGrid, Stack, Table, Text, Title } from "@mantine/core";
 import { IconAlertTriangle, IconCheck } from "@tabler/icons-react";
 import { useState } from "react";
 import { Link } from "react-router";
@@ -17,7 +6,9 @@ import { column, useHistory } from "#/api/history";
 import { KINDS } from "#/api/kinds";
 import type { StreamPulse } from "#/api/overview";
 import { ago, bytes, count, duration, plural, rate } from "#/components/format";
+import { RangePicker } from "#/components/RangePicker";
 import { TimeChart } from "#/components/TimeChart";
+import { axisOf, type TimeRange } from "#/components/timeRange";
 import type { Stats } from "./api";
 import { dropsOf, dropTitle } from "./drops";
 import type { User } from "./users";
@@ -92,16 +83,9 @@ function Figure({ label, value, about }: { label: string; value: string; about?:
   );
 }
 
-const SPANS = [
-  { value: "15", label: "15 min" },
-  { value: "60", label: "1 h" },
-  { value: "1440", label: "24 h" },
-];
-
 function Charts({ id }: { id: string }) {
-  const [span, setSpan] = useState("15");
-  const minutes = Number.parseInt(span, 10);
-  const history = useHistory("streams", id, minutes);
+  const [range, setRange] = useState<TimeRange>({ minutes: 15 });
+  const history = useHistory("streams", id, range);
   const drops = Object.keys(history.series)
     .filter((name) => name.startsWith("drop:") && history.series[name]!.some(Boolean))
     .map((name) => ({ name, label: dropTitle(name.slice(5)), values: history.series[name]! }));
@@ -111,21 +95,17 @@ function Charts({ id }: { id: string }) {
       at={history.at}
       series={[{ name, label, values: column(history, name) }]}
       format={format}
-      minutes={minutes}
+      {...axisOf(range)}
+      onZoom={setRange}
       sync={`stream ${id}`}
       height={140}
     />
   );
   return (
     <Stack gap="xs">
-      <SegmentedControl
-        aria-label="Time range"
-        data={SPANS}
-        value={span}
-        onChange={setSpan}
-        size="xs"
-        style={{ alignSelf: "flex-end" }}
-      />
+      <Group justify="flex-end">
+        <RangePicker range={range} onChange={setRange} />
+      </Group>
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         {chart("Events appended", "in_rate", "in", rate)}
         {chart("Lag of the slowest reader", "lag_events", "events", count)}
@@ -137,7 +117,8 @@ function Charts({ id }: { id: string }) {
             at={history.at}
             series={drops}
             format={rate}
-            minutes={minutes}
+            {...axisOf(range)}
+            onZoom={setRange}
             sync={`stream ${id}`}
             height={140}
           />

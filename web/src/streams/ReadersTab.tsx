@@ -1,5 +1,6 @@
 import { Anchor, Button, Code, Stack, Table, Text } from "@mantine/core";
 import { modals } from "@mantine/modals";
+import { useState } from "react";
 import { Link } from "react-router";
 import { pageOfKey } from "#/api/kinds";
 import type { StreamPulse } from "#/api/overview";
@@ -8,6 +9,7 @@ import { ago, count, duration, plural, rate } from "#/components/format";
 import { done, failed } from "#/components/notify";
 import { Empty } from "#/components/Page";
 import { type Reader, type Stats, useForget } from "./api";
+import { MoveReader } from "./MoveReader";
 
 interface Props {
   id: string;
@@ -18,6 +20,7 @@ interface Props {
 /** Who reads the stream, and how far each is. */
 export function ReadersTab({ id, stats, pulse }: Props) {
   const mayForget = useAllowed("operator");
+  const [moved, setMoved] = useState<string | null>(null);
   const live = new Map(pulse?.readers.map((each) => [each.reader, each]));
   if (stats.readers.length === 0) {
     return (
@@ -29,6 +32,7 @@ export function ReadersTab({ id, stats, pulse }: Props) {
   }
   return (
     <Table.ScrollContainer minWidth={720}>
+      {moved !== null && <MoveReader id={id} owner={moved} onClose={() => setMoved(null)} />}
       <Table>
         <Table.Thead>
           <Table.Tr>
@@ -56,7 +60,14 @@ export function ReadersTab({ id, stats, pulse }: Props) {
                 <Table.Td ta="right">{rate(found?.rate)}</Table.Td>
                 <Table.Td ta="right">{count(reader.skipped)}</Table.Td>
                 <Table.Td>{ago(reader.updated)}</Table.Td>
-                <Table.Td>{mayForget && !found?.key && <Forget id={id} reader={reader} />}</Table.Td>
+                <Table.Td>
+                  {mayForget && !found?.key && <Forget id={id} reader={reader} />}
+                  {mayForget && found?.key && (
+                    <Button size="compact-sm" variant="subtle" onClick={() => setMoved(found.key)}>
+                      Move position
+                    </Button>
+                  )}
+                </Table.Td>
               </Table.Tr>
             );
           })}

@@ -1,9 +1,10 @@
 import { Button, Menu } from "@mantine/core";
-import { IconCopy, IconHistory, IconPencil, IconTrash } from "@tabler/icons-react";
+import { IconCopy, IconHistory, IconPencil, IconTerminal2, IconTrash } from "@tabler/icons-react";
 import { useState } from "react";
 import { Link, useNavigate } from "react-router";
 import { type AnyDocument, KINDS, pageOf } from "#/api/kinds";
 import { useAllowed } from "#/api/session";
+import { lastEvents } from "#/console/tables";
 import { DeleteDialog } from "#/documents/DeleteDialog";
 import { ReplayDialog } from "#/flows/ReplayDialog";
 import { replayable, type User } from "./users";
@@ -19,6 +20,16 @@ export function StreamActions({ document, readers }: { document: AnyDocument; re
   const page = pageOf("Stream", document.id);
   return (
     <>
+      {mayOperate && (
+        <Button
+          component={Link}
+          to={`/sql?query=${encodeURIComponent(lastEvents(document.id))}`}
+          variant="default"
+          leftSection={<IconTerminal2 size={16} />}
+        >
+          Query
+        </Button>
+      )}
       {mayOperate && (
         <Menu position="bottom-end" disabled={able.length === 0}>
           <Menu.Target>

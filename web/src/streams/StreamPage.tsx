@@ -70,7 +70,7 @@ function Stream({ id, title, stats, document, failure }: Props) {
       label: "Live",
       content: <TailTab {...{ id, stats, readers }} inRate={pulse?.in_rate} />,
     },
-    { value: "browse", label: "Browse", content: <BrowseTab {...{ id, stats, readers }} /> },
+    { value: "browse", label: "Browse", content: <BrowseTab {...{ id, stats, readers, schema }} /> },
     { value: "readers", label: "Readers", content: <ReadersTab {...{ id, stats, pulse }} /> },
   ];
   if (document && mayProduce) {

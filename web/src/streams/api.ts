@@ -1,5 +1,6 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, body, reach, type Schemas } from "#/api/client";
+import type { Kind } from "#/api/kinds";
 
 export type Stats = Schemas["StatsView"];
 export type Reader = Schemas["ReaderView"];
@@ -27,10 +28,13 @@ export function useStats(id: string) {
   });
 }
 
-/** Where a page of events begins: a position such as `offset:42`, or the last so many. */
+/** Which events a page has: from a position such as `offset:42` on, or the last so many before `to`. */
 export interface Where {
   position?: string;
   last?: number;
+  to?: string;
+  /** A condition, such as `amount > 100`. */
+  where?: string;
   limit: number;
 }
 
@@ -50,6 +54,36 @@ export function useForget(id: string) {
     mutationFn: (reader: string) =>
       body(api.DELETE("/streams/{name}/readers/{reader}", { params: { path: { name: id, reader } } })),
     onSuccess: () => queries.invalidateQueries({ queryKey: below(id) }),
+  });
+}
+
+export type Move = Schemas["PositionView"];
+
+/** Moves the position of a flow in its stream, or tells what that would do. */
+export function movePosition(kind: Kind, name: string, to: string, dryRun: boolean): Promise<Move> {
+  const path = `/${kind.place}/{name}/position` as "/pipelines/{name}/position";
+  return body(api.POST(path, { params: { path: { name } }, body: { to, dry_run: dryRun } as never }));
+}
+
+/** What a move of the position of a flow would do. Nothing is changed by asking. */
+export function useMovePlan(kind: Kind, name: string, to: string) {
+  return useQuery({
+    queryKey: ["move", kind.place, name, to],
+    queryFn: () => movePosition(kind, name, to, true),
+    enabled: to !== "",
+    retry: false,
+    staleTime: 0,
+    refetchInterval: 5_000, // a flow that runs moves on
+  });
+}
+
+/** Moves the position of a flow that reads the stream. */
+export function useMove(id: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: ({ kind, name, to }: { kind: Kind; name: string; to: string }) =>
+      movePosition(kind, name, to, false),
+    onSettled: () => queries.invalidateQueries({ queryKey: below(id) }),
   });
 }
 

@@ -11,6 +11,10 @@ describe("the columns of a schema", () => {
       { name: "m", type: "MAP<STRING, ARRAY<INT>>", required: false },
       { name: "a b", type: "string", required: false },
     ]);
+    expect(columnsOf("tier INT, `a b` ARRAY<STRUCT<x: INT, y: DECIMAL(3, 1)>> NOT NULL")).toEqual([
+      { name: "tier", type: "INT", required: false },
+      { name: "a b", type: "ARRAY<STRUCT<x: INT, y: DECIMAL(3, 1)>>", required: true },
+    ]);
     expect(columnsOf(" ")).toEqual([]);
   });
 

@@ -18,16 +18,17 @@ export function columnsOf(schema: string): Column[] {
   });
 }
 
-function split(schema: string): string[] {
+/** The parts of a list, at commas that are not inside of brackets. */
+export function split(list: string): string[] {
   const parts = [""];
   let depth = 0;
-  for (const letter of schema) {
+  for (const letter of list) {
     if (letter === "<" || letter === "(") depth += 1;
     if (letter === ">" || letter === ")") depth -= 1;
     if (letter === "," && depth === 0) parts.push("");
     else parts[parts.length - 1] += letter;
   }
-  return parts;
+  return parts.filter((part) => part.trim() !== "");
 }
 
 /** What a person typed as the JSON of a column: texts stay as they are, all else is read as JSON if it can be. */

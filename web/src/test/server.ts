@@ -30,7 +30,7 @@ export function serve(replies: Record<string, Reply>): Asked[] {
     const content = text ? JSON.parse(text) : undefined;
     asked.push({ what, query: url.search, content, headers: request.headers });
     const reply = replies[what];
-    const found = typeof reply === "function" ? reply(content) : reply;
+    const found = await (typeof reply === "function" ? reply(content) : reply);
     if (found instanceof Response) return found.clone();
     if (found === undefined) return refused(404, "not_found", `nothing at ${what}`);
     return found === null ? new Response(null, { status: 204 }) : Response.json(found);

@@ -3,7 +3,7 @@ import { useState } from "react";
 import type { Schemas } from "#/api/client";
 import type { Place } from "#/api/kinds";
 import { CaseList } from "./CaseList";
-import { type Case, casesOf } from "./cases";
+import { type Case, casesOf, type Tested } from "./cases";
 import { useKept } from "./kept";
 import { textOfEvents } from "./samples";
 import { TryTab } from "./TryTab";
@@ -19,12 +19,22 @@ export interface TestPanelProps {
   onCases?: (cases: Case[]) => void;
   /** The id of the step to show first. */
   selected?: string;
+  /** Takes the result of each run of the document as it is now. */
+  onTested?: (tested: Tested) => void;
   /** Shows the place of the document that something is wrong with. */
   onPick?: (path: string) => void;
 }
 
 /** Tries a document on sample events, step by step, and runs its own tests. */
-export default function TestPanel({ document, place, steps, onCases, selected, onPick }: TestPanelProps) {
+export default function TestPanel({
+  document,
+  place,
+  steps,
+  onCases,
+  selected,
+  onTested,
+  onPick,
+}: TestPanelProps) {
   const [tab, setTab] = useState<string | null>("try");
   const [kept, keep] = useKept(nameOf(document, place));
   const cases = casesOf(document);
@@ -52,6 +62,7 @@ export default function TestPanel({ document, place, steps, onCases, selected, o
           kept={kept}
           onKeep={keep}
           selected={selected}
+          onTested={onTested}
           onPick={onPick}
           onSaveCase={
             onCases &&

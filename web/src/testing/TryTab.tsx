@@ -7,7 +7,7 @@ import type { Place } from "#/api/kinds";
 import { useCatalogue } from "#/builder/catalogue";
 import { Empty } from "#/components/Page";
 import { Problems } from "#/components/Problems";
-import type { Case } from "./cases";
+import type { Case, Tested } from "./cases";
 import { GivenForm } from "./GivenForm";
 import { answersOf } from "./given";
 import type { Kept } from "./kept";
@@ -30,6 +30,7 @@ interface Props {
   kept: Kept;
   onKeep: (change: Partial<Kept>) => void;
   selected?: string;
+  onTested?: (tested: Tested) => void;
   onPick?: (path: string) => void;
   onSaveCase?: (testCase: Case) => void;
 }
@@ -39,7 +40,7 @@ const PAUSE_MS = 900;
 
 /** Sample events on one side, what becomes of them on the other. */
 export function TryTab(props: Props) {
-  const { document, place, cases, kept, onKeep, selected, onPick, onSaveCase } = props;
+  const { document, place, cases, kept, onKeep, selected, onTested, onPick, onSaveCase } = props;
   const [isLive, setLive] = useLocalStorage({ key: "penstock.test.live", defaultValue: false });
   const { outcome, isRunning, run } = useTestRun();
   const { columns, isAsking } = useColumns(document, place, props.steps);
@@ -65,6 +66,10 @@ export function TryTab(props: Props) {
   const key = asked && keyOfAsked(asked);
   const isOld = outcome !== null && outcome.key !== key;
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: told once for each result
+  useEffect(() => {
+    if (result && !isOld) onTested?.(result);
+  }, [result]);
   const start = () => void (asked && run(asked));
   useRunKeys(start);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the key says all that is asked

@@ -1,4 +1,5 @@
-import { columnsOfDdl, sampleEvent } from "./suggest";
+import { columnsOf } from "#/streams/ddl";
+import { sampleEvent } from "./suggest";
 import type { Asking } from "./testable";
 
 export interface Answers {
@@ -26,7 +27,7 @@ export function answersOf(texts: Record<string, string>, steps: readonly Asking[
 /** Answers to begin with: as the step declares them, with values that mean nothing. */
 export function answersBegin({ fields }: Asking, count: number): string {
   const ddl = [fields.schema, fields.columns].find((each) => typeof each === "string") as string | undefined;
-  const columns = ddl ? columnsOfDdl(ddl) : [];
+  const columns = ddl ? columnsOf(ddl) : [];
   // A table is looked up by its own columns, which are named after those of the event.
   const keys =
     typeof fields.on === "object" && fields.on !== null ? Object.values(fields.on).map(String) : [];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { columnsOfDdl, isRaw, parseType, sampleEvent, suggested } from "./suggest";
+import { isRaw, parseType, sampleEvent, suggested } from "./suggest";
 
 describe("suggested", () => {
   it("fits columns of every type", () => {
@@ -35,13 +35,6 @@ describe("suggested", () => {
 });
 
 describe("types", () => {
-  it("reads declarations", () => {
-    expect(columnsOfDdl("tier INT, `a b` ARRAY<STRUCT<x: INT, y: DECIMAL(3, 1)>> NOT NULL")).toEqual([
-      { name: "tier", type: "INT" },
-      { name: "a b", type: "ARRAY<STRUCT<x: INT, y: DECIMAL(3, 1)>>" },
-    ]);
-  });
-
   it("reads what is inside of them", () => {
     const found = parseType("array<struct<x:int,y:decimal(3,1)>>");
     expect(found.inner[0]!.type.inner.map((each) => [each.name, each.type.name])).toEqual([

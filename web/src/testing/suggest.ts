@@ -1,4 +1,5 @@
 import type { Column } from "#/editors/language";
+import { split } from "#/streams/ddl";
 import type { Event } from "./trace";
 
 /** A type as Spark writes it: `struct<a:int,b:array<string>>`. */
@@ -31,16 +32,6 @@ export function isRaw(columns: readonly Column[]): boolean {
   return names.slice(0, 3).join() === "value,key,headers" || names.join() === "value";
 }
 
-/** The columns of a declaration such as `tier INT, tags ARRAY<STRING>`. */
-export function columnsOfDdl(ddl: string): Column[] {
-  return split(ddl).flatMap((part) => {
-    const found = /^\s*(`[^`]+`|[^\s:]+)\s*:?\s+(.+?)\s*$/s.exec(part);
-    if (!found) return [];
-    const [, name, type] = found;
-    return [{ name: name!.replaceAll("`", ""), type: type!.replace(/\s+(NOT NULL|COMMENT\b.*)$/is, "") }];
-  });
-}
-
 export function parseType(text: string): Type {
   const found = /^\s*(\w+)\s*(?:<(.*)>)?/s.exec(text.trim());
   const name = (found?.[1] ?? "string").toLowerCase();
@@ -52,22 +43,6 @@ export function parseType(text: string): Type {
     };
   });
   return { name, inner };
-}
-
-/** The parts of a list, at commas that are not inside of brackets. */
-function split(text: string): string[] {
-  const parts: string[] = [];
-  let depth = 0;
-  let part = "";
-  for (const letter of text) {
-    if ("<(".includes(letter)) depth += 1;
-    if (">)".includes(letter)) depth -= 1;
-    if (letter === "," && depth === 0) {
-      parts.push(part);
-      part = "";
-    } else part += letter;
-  }
-  return part.trim() === "" ? parts : [...parts, part];
 }
 
 const HOUR = Date.UTC(2026, 0, 1, 12);

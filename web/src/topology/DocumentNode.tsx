@@ -21,6 +21,7 @@ export const DocumentNode = memo(function DocumentNode({ data: { node } }: NodeP
   const stream = useStreamPulse(node.key);
   const Icon = KIND_ICONS[node.kind];
   const status = flow?.status ?? node.status;
+  const stalled = status === "active" && flow?.phase === "stalled";
   const troubled = troubles.has(node.key);
   const detail = detailOf(node, flow, stream, insides.get(node.key));
   return (
@@ -28,7 +29,7 @@ export const DocumentNode = memo(function DocumentNode({ data: { node } }: NodeP
       className={classes.node}
       data-kind={node.kind}
       data-inline={node.inline || undefined}
-      data-status={status ?? undefined}
+      data-status={(stalled ? "stalled" : status) ?? undefined}
       data-troubled={troubled || undefined}
       data-dim={(lit !== null && !lit.has(node.key)) || undefined}
       data-found={found === node.key || undefined}

@@ -1,4 +1,5 @@
 import { createContext, useContext } from "react";
+import type { TopologyEdge } from "#/api/topology";
 
 /** What the nodes and edges of the graph share. */
 export interface Shared {
@@ -11,6 +12,8 @@ export interface Shared {
   /** What is inside of documents whose ends are not shown, in a few words. */
   insides: ReadonlyMap<string, string>;
   onlyConnected: (key: string) => void;
+  /** Shows what passes along an edge. */
+  onEdge: (edge: TopologyEdge) => void;
 }
 
 export const GraphContext = createContext<Shared>({
@@ -19,6 +22,7 @@ export const GraphContext = createContext<Shared>({
   troubles: new Map(),
   insides: new Map(),
   onlyConnected: () => {},
+  onEdge: () => {},
 });
 
 export const useShared = () => useContext(GraphContext);

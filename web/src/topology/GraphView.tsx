@@ -11,6 +11,7 @@ import {
   useStore,
 } from "@xyflow/react";
 import { type KeyboardEvent, useEffect, useMemo, useRef } from "react";
+import { currentPulse } from "#/api/overview";
 import type { Topology } from "#/api/topology";
 import { DocumentNode, type DocumentNodeType } from "./DocumentNode";
 import { useShared } from "./GraphContext";
@@ -50,6 +51,7 @@ function Canvas({ graph, choice, onLook }: Props) {
   const { nodes, edges, places } = useElements(graph);
   const far = useStore((store) => store.transform[2] < 0.5);
   const bring = useSight(places, choice);
+  const { onEdge } = useShared();
   const steer = (event: KeyboardEvent) => {
     const key = (event.target as HTMLElement).dataset.key;
     const next = key && nextKey(event.key, key, neighbours(graph.edges, key), places);
@@ -87,6 +89,7 @@ function Canvas({ graph, choice, onLook }: Props) {
       onlyRenderVisibleElements={nodes.length > 300}
       onNodeMouseEnter={(_, { id }) => onLook(id)}
       onNodeMouseLeave={() => onLook(null)}
+      onEdgeClick={(_, { data }) => data && onEdge(data.edge)}
       aria-label="Graph of all documents. Use Tab and the arrow keys to move between documents, Enter to open one."
     >
       <Background gap={24} />
@@ -104,8 +107,10 @@ function Canvas({ graph, choice, onLook }: Props) {
   );
 }
 
-const miniClass = ({ data }: DocumentNodeType) =>
-  data.node.status === "failed" ? classes.miniFailed! : classes.miniNode!;
+const miniClass = ({ data: { node } }: DocumentNodeType) => {
+  const stalled = currentPulse().flows.get(node.key)?.phase === "stalled";
+  return stalled || node.status === "failed" ? classes.miniFailed! : classes.miniNode!;
+};
 
 function focusNode(within: Element, key: string): void {
   const link = within.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"]`);

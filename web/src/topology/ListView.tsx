@@ -6,6 +6,7 @@ import { KIND_LIST, pageOfKey } from "#/api/kinds";
 import { useFlowPulse, useStreamPulse } from "#/api/overview";
 import type { Topology, TopologyNode } from "#/api/topology";
 import { Empty } from "#/components/Page";
+import { urgency } from "./foremost";
 import { useShared } from "./GraphContext";
 import { KIND_ICONS } from "./kindIcons";
 import { NodeStatus } from "./NodeStatus";
@@ -18,7 +19,8 @@ const ORDER = ["Source", "Stream", "Task", "Pipeline", "Sink"];
 /** The graph in words: each document with where its events come from and where they go. */
 export function ListView({ graph, text }: { graph: Topology; text: string }) {
   const [most, setMost] = useState(PAGE);
-  const rows = useMemo(() => rowsOf(graph, text), [graph, text]);
+  const { troubles } = useShared();
+  const rows = useMemo(() => rowsOf(graph, text, new Set(troubles.keys())), [graph, text, troubles]);
   if (rows.length === 0) return <Empty title="No matches">Try part of a name or a kind.</Empty>;
   return (
     <Stack gap="sm">
@@ -42,8 +44,12 @@ interface RowData {
   to: TopologyNode[];
 }
 
-/** The nodes whose name, kind or type has the text, in the order of the way of events. */
-export function rowsOf({ nodes, edges }: Topology, text: string): RowData[] {
+/** The nodes whose name, kind or type has the text: the most urgent first, then in the order of the way of events. */
+export function rowsOf(
+  { nodes, edges }: Topology,
+  text: string,
+  troubles: ReadonlySet<string> = new Set(),
+): RowData[] {
   const byKey = new Map(nodes.map((node) => [node.key, node]));
   const wanted = text.trim().toLowerCase();
   const rows = new Map(nodes.map((node) => [node.key, { node, from: [], to: [] } as RowData]));
@@ -57,7 +63,9 @@ export function rowsOf({ nodes, edges }: Topology, text: string): RowData[] {
     )
     .sort(
       ({ node: one }, { node: other }) =>
-        ORDER.indexOf(one.kind) - ORDER.indexOf(other.kind) || one.name.localeCompare(other.name),
+        Number(urgency(one, troubles) > 0) - Number(urgency(other, troubles) > 0) ||
+        ORDER.indexOf(one.kind) - ORDER.indexOf(other.kind) ||
+        one.name.localeCompare(other.name),
     );
 }
 

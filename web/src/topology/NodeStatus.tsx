@@ -13,6 +13,7 @@ const SIGNS = {
   running: { icon: IconPlayerPlayFilled, color: "teal" },
   waiting: { icon: IconClockHour4, color: "blue" },
   backing_off: { icon: IconRefreshAlert, color: "orange" },
+  stalled: { icon: IconAlertOctagonFilled, color: "red" },
   failed: { icon: IconAlertOctagonFilled, color: "red" },
   paused: { icon: IconPlayerPauseFilled, color: "yellow" },
   stopped: { icon: IconPlayerStopFilled, color: "gray" },
@@ -22,8 +23,7 @@ const SIGNS = {
 /** A status in little room: a sign, and a word unless all is well. */
 export function NodeStatus({ status, phase }: { status: string | null | undefined; phase?: string }) {
   if (!status) return null;
-  const name =
-    status !== "active" ? status : phase === "backing_off" ? phase : phase === "running" ? phase : "waiting";
+  const name = status !== "active" ? status : phase !== undefined && phase in SIGNS ? phase : "waiting";
   const { icon: Icon, color } = SIGNS[name as keyof typeof SIGNS] ?? SIGNS.waiting;
   const word = name === "waiting" ? (phase ?? "waiting") : name.replace("_", " ");
   return (

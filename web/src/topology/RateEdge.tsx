@@ -5,15 +5,18 @@ import { useFlowPulse, useStreamPulse } from "#/api/overview";
 import type { TopologyEdge } from "#/api/topology";
 import { rate } from "#/components/format";
 import { useShared } from "./GraphContext";
+import { Sparkline } from "./Sparkline";
 import { EDGE_STATES, rateOf, stateOf, thickness } from "./states";
 import classes from "./topology.module.css";
+import { useTrail } from "./trails";
 
 export type RateEdgeType = Edge<{ edge: TopologyEdge }, "rate">;
 
 /** A way that events take: as thick as many events do, with a sign where they cannot. */
 export const RateEdge = memo(function RateEdge({ id, data, ...ends }: EdgeProps<RateEdgeType>) {
   const edge = data!.edge;
-  const { lit, troubles } = useShared();
+  const { lit, troubles, onEdge } = useShared();
+  const trail = useTrail(edge);
   const flow = useFlowPulse(edge.flow);
   const own = useStreamPulse(edge.flow);
   const into = useStreamPulse(edge.to);
@@ -27,14 +30,17 @@ export const RateEdge = memo(function RateEdge({ id, data, ...ends }: EdgeProps<
   return (
     <>
       <g className={classes.edge} {...signs}>
-        <BaseEdge id={id} path={path} style={{ strokeWidth: thickness(perSecond) }} interactionWidth={0} />
+        <BaseEdge id={id} path={path} style={{ strokeWidth: thickness(perSecond) }} interactionWidth={16} />
       </g>
       {(text !== "" || state !== "well") && (
         <EdgeLabelRenderer>
-          <div
+          <button
+            type="button"
             className={classes.rate}
             {...signs}
-            title={state === "well" ? undefined : EDGE_STATES[state]}
+            title={state === "well" ? "Show the last events" : EDGE_STATES[state]}
+            aria-label={`Events from ${edge.from} to ${edge.to}: ${text || "0/s"}`}
+            onClick={() => onEdge(edge)}
             style={{ transform: `translate(-50%, -50%) translate(${x}px, ${y}px)` }}
           >
             {state === "failed" && <IconAlertOctagonFilled size={12} aria-label={EDGE_STATES.failed} />}
@@ -42,7 +48,8 @@ export const RateEdge = memo(function RateEdge({ id, data, ...ends }: EdgeProps<
               <IconAlertTriangle size={12} aria-label={EDGE_STATES[state]} />
             )}
             {text}
-          </div>
+            <Sparkline values={trail} />
+          </button>
         </EdgeLabelRenderer>
       )}
     </>

@@ -23,6 +23,9 @@ import type { Chosen, View } from "./useChoice";
 
 interface Props {
   whole: Topology;
+  /** What was chosen of it. */
+  graph: Topology;
+  /** What of that is drawn or listed. */
   shown: Topology;
   chosen: Chosen;
   found: string | null;
@@ -38,13 +41,13 @@ const STATUSES = [
 const KINDS = KIND_LIST.map(({ name, title }) => ({ value: name, label: title }));
 
 /** Find, filter, and how to show it. */
-export function Toolbar({ whole, shown, chosen, found, onFind, text, onText }: Props) {
+export function Toolbar({ whole, graph, shown, chosen, found, onFind, text, onText }: Props) {
   const { choice, view, set } = chosen;
   return (
     <Group gap="sm" justify="space-between">
       <Group gap="sm">
         {view === "graph" ? (
-          <Finder graph={shown} found={found} onFind={onFind} />
+          <Finder graph={graph} found={found} onFind={onFind} />
         ) : (
           <TextInput
             w={240}

@@ -1,11 +1,13 @@
-import { Alert, Button } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import { useCallback, useMemo, useState } from "react";
 import { Link } from "react-router";
 import { Allowed } from "#/access/Allowed";
 import { usePulse } from "#/api/overview";
-import { type Topology, useTopology } from "#/api/topology";
+import { type Topology, type TopologyEdge, useTopology } from "#/api/topology";
 import { Empty, Loading, Page } from "#/components/Page";
 import { Failure } from "#/components/Problems";
+import { EdgeDrawer } from "./EdgeDrawer";
+import { foremost } from "./foremost";
 import { GraphContext, type Shared } from "./GraphContext";
 import { GraphView } from "./GraphView";
 import { chosen as part, path } from "./graph";
@@ -14,8 +16,8 @@ import { ListView } from "./ListView";
 import { Toolbar } from "./Toolbar";
 import { useChoice } from "./useChoice";
 
-/** More than that nobody can read at once, and browsers become slow. */
-const MOST_DRAWN = 600;
+/** Nodes of a large graph that are drawn at first, and how many more at a time: more take long to lay out. */
+const DRAWN = 100;
 
 /** The whole registry as a live graph, or the same as a list. */
 export default function TopologyPage() {
@@ -43,8 +45,16 @@ function Graph({ whole }: { whole: Topology }) {
   const [looked, setLooked] = useState<string | null>(null);
   const [found, setFound] = useState<string | null>(null);
   const [text, setText] = useState("");
+  const [edge, setEdge] = useState<TopologyEdge | null>(null);
+  const [most, setMost] = useState(DRAWN);
   const troubles = useTroubles();
   const graph = useMemo(() => part(whole, choice, new Set(troubles.keys())), [whole, choice, troubles]);
+  const drawn = useMemo(() => {
+    if (view === "list") return graph;
+    const first = foremost(graph, most, new Set(troubles.keys()));
+    const isDrawn = found === null || first.nodes.some(({ key }) => key === found);
+    return isDrawn ? first : foremost(graph, most, new Set([found, ...troubles.keys()]));
+  }, [graph, most, troubles, view, found]);
   const onlyConnected = useCallback((of: string) => set({ of }), [set]);
   const shared = useMemo((): Shared => {
     const at = looked ?? found;
@@ -54,24 +64,35 @@ function Graph({ whole }: { whole: Topology }) {
       troubles,
       insides: choice.ends ? new Map() : insidesOf(whole),
       onlyConnected,
+      onEdge: setEdge,
     };
   }, [looked, found, troubles, graph, whole, choice.ends, onlyConnected]);
   return (
     <GraphContext value={shared}>
-      <Toolbar {...{ whole, chosen, found, text }} shown={graph} onFind={setFound} onText={setText} />
+      <Toolbar {...{ whole, graph, chosen, found, text }} shown={drawn} onFind={setFound} onText={setText} />
       {graph.nodes.length === 0 ? (
         <Empty title="No matches" action={<Button onClick={chosen.clear}>Show all</Button>}>
           No document matches the filter.
         </Empty>
       ) : view === "list" ? (
         <ListView graph={graph} text={text} />
-      ) : graph.nodes.length > MOST_DRAWN ? (
-        <Alert color="blue" title={`Too many documents to draw (${graph.nodes.length})`}>
-          Filter by kind, status or label, or use the list view.
-        </Alert>
       ) : (
-        <GraphView graph={graph} choice={JSON.stringify(choice)} onLook={setLooked} />
+        <>
+          {drawn.nodes.length < graph.nodes.length && (
+            <Group gap="sm">
+              <Text size="sm" c="dimmed">
+                Documents that need attention, run or are connected are drawn first. Filter, or use the list
+                view, to find the others.
+              </Text>
+              <Button size="compact-sm" variant="default" onClick={() => setMost(most + DRAWN)}>
+                Draw {Math.min(DRAWN, graph.nodes.length - drawn.nodes.length)} more
+              </Button>
+            </Group>
+          )}
+          <GraphView graph={drawn} choice={`${JSON.stringify(choice)} ${most}`} onLook={setLooked} />
+        </>
       )}
+      <EdgeDrawer whole={whole} edge={edge} onClose={() => setEdge(null)} />
     </GraphContext>
   );
 }

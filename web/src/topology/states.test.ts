@@ -30,6 +30,7 @@ describe("an edge", () => {
     const failed = { ...flow, status: "failed" } as FlowPulse;
     expect(stateOf(out, { flow: failed, into: stream("max_events") }, false)).toBe("failed");
     expect(stateOf(into, { flow: { ...flow, phase: "backing_off" } }, false)).toBe("failed");
+    expect(stateOf(into, { flow: { ...flow, phase: "stalled" } }, false)).toBe("failed");
   });
 
   it("is thicker the more events take it, within bounds", () => {

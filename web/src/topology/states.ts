@@ -5,7 +5,7 @@ import type { TopologyEdge } from "#/api/topology";
 export type EdgeState = "failed" | "full" | "behind" | "lagging" | "well";
 
 export const EDGE_STATES: Record<EdgeState, string> = {
-  failed: "failed",
+  failed: "failed, stalled or being retried",
   full: "backpressure: the stream is full and producers are blocked",
   behind: "the sink has missed batches",
   lagging: "falling behind: more events arrive than are processed",
@@ -29,11 +29,12 @@ export function rateOf(edge: TopologyEdge, { flow, own }: Numbers): number | nul
   return flow.sinks.find((sink) => sink.id === edge.sink)?.rate ?? flow.out_rate;
 }
 
+const BROKEN = new Set(["backing_off", "stalled"]);
+
 /** How an edge is. `growing`: the lag of its flow grows. */
 export function stateOf(edge: TopologyEdge, { flow, into, own }: Numbers, growing: boolean): EdgeState {
   if (edge.kind !== "data") return "well";
-  if (flow?.status === "failed" || (flow?.status === "active" && flow.phase === "backing_off"))
-    return "failed";
+  if (flow?.status === "failed" || (flow?.status === "active" && BROKEN.has(flow.phase))) return "failed";
   if ((into ?? own)?.full) return "full";
   const sink = flow?.sinks.find((each) => each.id === edge.sink);
   if (sink?.state === "failing") return "failed";

@@ -14,7 +14,7 @@ from penstock.errors import Conflict, Problem
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0008"
+HEAD = "0010"
 """The newest step in `versions`. Known without Alembic, which takes long to import and is seldom needed."""
 
 # Alembic keeps the migration under way in module globals: one at a time in a process.

@@ -23,12 +23,12 @@ export function Identity({ editing, root }: { editing: Editing; root: JsonSchema
           <>
             ID: <Code>{id}</Code> (can't be changed)
           </>
-        ) : derivedId ? (
-          <>
-            ID: <Code>{derivedId}</Code> (can't be changed later)
-          </>
         ) : (
-          <>The id is derived from the name and can't be changed later.</>
+          derivedId && (
+            <>
+              ID: <Code>{derivedId}</Code> (can't be changed later)
+            </>
+          )
         )}
       </Text>
     </div>

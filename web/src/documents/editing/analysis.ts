@@ -45,8 +45,8 @@ export function useOpinion(kind: Kind, value: Value): Opinion {
   };
 }
 
-/** The id that the server makes of a name; undefined until that is known. */
-export function useDerivedId(name: unknown): string | undefined {
+/** The id that the server derives from a name, or why there is none; neither until that is known. */
+export function useDerivedId(name: unknown): { id?: string; problems: Problem[] } {
   const [asked] = useDebouncedValue(typeof name === "string" ? name : "", PAUSE_MS / 2);
   const { data } = useQuery({
     queryKey: ["derived id", asked],
@@ -59,5 +59,6 @@ export function useDerivedId(name: unknown): string | undefined {
     staleTime: Number.POSITIVE_INFINITY,
     retry: false,
   });
-  return data?.valid ? (data.id ?? undefined) : undefined;
+  if (asked !== name || !data) return { problems: NONE };
+  return data.valid ? { id: data.id ?? undefined, problems: NONE } : { problems: data.errors ?? NONE };
 }

@@ -25,7 +25,7 @@ export function useEditing(kind: Kind, opened: Opened) {
   const { fault } = useMemo(() => read(text), [text]);
   const value = useMemo((): Value => read(good).value ?? {}, [good]);
   const opinion = useOpinion(kind, value);
-  const derived = useDerivedId(opened.id === null ? value.metadata?.name : undefined);
+  const derived = useDerivedId(opened.id === null ? value.metadata?.name : undefined).id;
 
   const write = useCallback((next: string) => {
     setText(next);

@@ -3,7 +3,7 @@ import { Link } from "react-router";
 import type { Kind } from "#/api/kinds";
 import { moment } from "#/components/format";
 import { Loading } from "#/components/Page";
-import { Failure } from "#/components/Problems";
+import { Failure, Problems } from "#/components/Problems";
 import { canReplay, type Letter } from "../api";
 import { type Choice, useLetter } from "./api";
 import { LetterEditor } from "./LetterEditor";
@@ -18,7 +18,7 @@ interface Props {
   onReplay: (choice: Choice) => void;
 }
 
-/** One letter: why it is one, where it comes from, its event to be mended, and what was tried. */
+/** One letter: why it is one, where it comes from, its event, which can be edited, and what was tried. */
 export function LetterDrawer({ kind, id, offset, onClose, onReplay }: Props) {
   return (
     <Drawer
@@ -52,6 +52,16 @@ function Body({ kind, id, offset, onReplay }: Omit<Props, "onClose" | "offset"> 
         </Badge>
       </Group>
       <Text style={{ overflowWrap: "anywhere" }}>{letter.reason ?? "No reason was given."}</Text>
+      {letter.obstacle && letter.state === "new" && (
+        <Problems
+          problems={[letter.obstacle]}
+          title={
+            letter.in_input
+              ? "This letter can't be replayed. Its original event can be sent to the input"
+              : "This letter can't be replayed"
+          }
+        />
+      )}
       <Lineage kind={kind} letter={letter} />
       <LetterEditor
         key={JSON.stringify(letter.event)}
@@ -107,6 +117,12 @@ function Lineage({ kind, letter }: { kind: Kind; letter: Letter }) {
   );
 }
 
+const OUTCOMES: Record<Letter["replays"][number]["outcome"], string> = {
+  delivered: "delivered to all sinks",
+  failed_again: "failed again; kept as a new letter",
+  sent: "original event sent to the input",
+};
+
 function Replays({ letter }: { letter: Letter }) {
   return (
     <div>
@@ -115,8 +131,7 @@ function Replays({ letter }: { letter: Letter }) {
       </Text>
       {letter.replays.map((each) => (
         <Text key={`${each.request} ${each.at}`} size="sm" c="dimmed">
-          {moment(each.at)}:{" "}
-          {each.outcome === "delivered" ? "delivered to all sinks" : "failed again; kept as a new letter"}
+          {moment(each.at)}: {OUTCOMES[each.outcome]}
         </Text>
       ))}
     </div>

@@ -8,7 +8,10 @@ import { LazyCodeEditor } from "#/editors/LazyCodeEditor";
 import type { Letter } from "../api";
 import { useLetterActions } from "./api";
 import { parseEvent } from "./event";
+import { isBlocked } from "./obstacles";
+import { SendToInput } from "./SendToInput";
 import { useDiscard } from "./useDiscard";
+import { useSaveAndReplay } from "./useSaveAndReplay";
 
 interface Props {
   kind: Kind;
@@ -19,9 +22,10 @@ interface Props {
 
 const pretty = (value: unknown) => JSON.stringify(value, null, 2);
 
-/** The event of a letter: mended and saved, then replayed; or given up. The original is kept. */
+/** The event of a letter: edited and saved, then replayed; or given up. The original is kept. */
 export function LetterEditor({ kind, id, letter, onReplay }: Props) {
   const { edit, restore } = useLetterActions(kind, id);
+  const saveAndReplay = useSaveAndReplay(kind, id, letter.offset);
   const { ask, pending } = useDiscard(kind, id);
   const [text, setText] = useState(() => pretty(letter.event));
   const [original, setOriginal] = useState(false);
@@ -55,7 +59,17 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
           <>
             {changed ? (
               <>
+                {letter.obstacle === null && (
+                  <Button
+                    disabled={parsed.event === null}
+                    loading={saveAndReplay.isPending}
+                    onClick={() => parsed.event && saveAndReplay.mutate(parsed.event)}
+                  >
+                    Save and replay
+                  </Button>
+                )}
                 <Button
+                  variant="default"
                   disabled={parsed.event === null}
                   loading={edit.isPending}
                   onClick={() => parsed.event && save(parsed.event, `Saved letter ${letter.offset}.`)}
@@ -67,9 +81,12 @@ export function LetterEditor({ kind, id, letter, onReplay }: Props) {
                 </Button>
               </>
             ) : (
-              <Button disabled={gone} onClick={onReplay}>
+              <Button disabled={gone || isBlocked(letter)} onClick={onReplay}>
                 {letter.state === "replayed" ? "Replay again" : "Replay"}
               </Button>
+            )}
+            {letter.state === "new" && !changed && letter.in_input && (
+              <SendToInput kind={kind} id={id} letters={[letter]} />
             )}
             {gone ? (
               <Button

@@ -1,13 +1,13 @@
 import { Button, Group, Text } from "@mantine/core";
 
 interface Props {
-  /** The offsets at which the pages begin that led here; the last one is shown. */
-  pages: readonly number[];
+  /** The offsets before which the pages are that led here; the last one is shown. */
+  pages: readonly (number | null)[];
   next: number | null;
-  onChange: (pages: number[]) => void;
+  onChange: (pages: (number | null)[]) => void;
 }
 
-/** Back and forth through letters, in the order in which they came. */
+/** Back and forth through letters, newest first. */
 export function LetterPager({ pages, next, onChange }: Props) {
   if (pages.length === 1 && next === null) return null;
   return (
@@ -18,7 +18,7 @@ export function LetterPager({ pages, next, onChange }: Props) {
         disabled={pages.length === 1}
         onClick={() => onChange(pages.slice(0, -1))}
       >
-        Earlier
+        Newer
       </Button>
       <Text size="sm" c="dimmed">
         page {pages.length}
@@ -29,7 +29,7 @@ export function LetterPager({ pages, next, onChange }: Props) {
         disabled={next === null}
         onClick={() => next !== null && onChange([...pages, next])}
       >
-        Later
+        Older
       </Button>
     </Group>
   );

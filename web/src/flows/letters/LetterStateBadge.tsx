@@ -10,10 +10,11 @@ const COLORS: Record<Letter["state"], string> = {
 
 /** What has become of a letter. */
 export function LetterStateBadge({ letter }: { letter: Letter }) {
-  const again = letter.state === "replayed" && letter.replays.at(-1)?.outcome === "failed_again";
+  const outcome = letter.state === "replayed" ? letter.replays.at(-1)?.outcome : undefined;
+  const again = outcome === "failed_again";
   return (
     <Badge variant="light" tt="none" color={again ? "orange" : COLORS[letter.state]}>
-      {again ? "failed again" : letter.state}
+      {again ? "failed again" : outcome === "sent" ? "sent to input" : letter.state}
     </Badge>
   );
 }

@@ -37,7 +37,7 @@ export function LetterTable({ letters, selected, onSelect, onOpen }: Props) {
             <Table.Th w={70}>Letter</Table.Th>
             <Table.Th w={160}>Kept at</Table.Th>
             <Table.Th w={120}>Step</Table.Th>
-            <Table.Th w={180}>Code</Table.Th>
+            <Table.Th miw={240}>Reason</Table.Th>
             <Table.Th w={140}>State</Table.Th>
             <Table.Th>Event</Table.Th>
           </Table.Tr>
@@ -87,9 +87,17 @@ function Row({ letter, chosen, onToggle, onOpen }: RowProps) {
         <Text size="sm">{letter.step}</Text>
       </Table.Td>
       <Table.Td>
-        <Text size="sm" title={letter.reason ?? undefined}>
+        <Text size="sm" fw={500}>
           {letter.code}
         </Text>
+        <Text size="xs" c="dimmed" lineClamp={2} title={letter.reason ?? undefined}>
+          {letter.reason}
+        </Text>
+        {letter.obstacle && letter.state === "new" && (
+          <Text size="xs" c="var(--mantine-color-orange-text)" lineClamp={2}>
+            Can't be replayed: {letter.obstacle.message}
+          </Text>
+        )}
       </Table.Td>
       <Table.Td>
         <Group gap={4}>
@@ -106,7 +114,7 @@ function Row({ letter, chosen, onToggle, onOpen }: RowProps) {
           )}
         </Group>
       </Table.Td>
-      <Table.Td maw={340}>
+      <Table.Td maw={300}>
         <Text size="xs" ff="monospace" truncate>
           {typeof letter.event === "string" ? letter.event : JSON.stringify(letter.event)}
         </Text>

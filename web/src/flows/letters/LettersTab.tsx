@@ -13,15 +13,16 @@ import { LetterFilters } from "./LetterFilters";
 import { LetterPager } from "./LetterPager";
 import { LettersToolbar } from "./LettersToolbar";
 import { LetterTable } from "./LetterTable";
+import { ObstacleAlert } from "./ObstacleAlert";
 import { ReplayLettersDialog } from "./ReplayLettersDialog";
 
-/** What a flow could not process: read, mended, replayed or given up. */
+/** What a flow could not process: read, edited, replayed or discarded. */
 export default function LettersTab({ kind, document }: { kind: Kind; document: AnyDocument }) {
   const { id } = document;
   const [search, setSearch] = useSearchParams();
   const [filter, setFilter] = useState<LetterFilter>(ANY);
   const [asked] = useDebouncedValue(filter, 250);
-  const [pages, setPages] = useState<number[]>([0]);
+  const [pages, setPages] = useState<(number | null)[]>([null]);
   const [selected, setSelected] = useState<ReadonlySet<number>>(new Set());
   const [replaying, setReplaying] = useState<Choice | null>(null);
   const found = useLetters(kind, id, asked, pages.at(-1)!);
@@ -32,7 +33,7 @@ export default function LettersTab({ kind, document }: { kind: Kind; document: A
 
   const choose = (next: LetterFilter) => {
     setFilter(next);
-    setPages([0]);
+    setPages([null]);
     setSelected(new Set());
   };
   if (found.error && !found.data)
@@ -60,6 +61,7 @@ export default function LettersTab({ kind, document }: { kind: Kind; document: A
               onDone={() => setSelected(new Set())}
             />
           )}
+          <ObstacleAlert letters={letters} />
           {letters.length === 0 ? (
             <Text c="dimmed" size="sm">
               No dead letter matches the filter ({count(total)} in total).

@@ -3,6 +3,8 @@ import { IconPlayerPlay, IconTrash } from "@tabler/icons-react";
 import type { Kind } from "#/api/kinds";
 import type { Letter } from "../api";
 import { type Choice, type LetterFilter, useNewLetters } from "./api";
+import { isBlocked } from "./obstacles";
+import { SendToInput } from "./SendToInput";
 import { useDiscard } from "./useDiscard";
 
 interface Props {
@@ -32,10 +34,12 @@ export function LettersToolbar({ kind, id, letters, selected, filter, onReplay, 
           <Button
             size="xs"
             leftSection={<IconPlayerPlay size={14} aria-hidden />}
+            disabled={chosen.every(isBlocked)}
             onClick={() => onReplay({ offsets })}
           >
             Replay
           </Button>
+          <SendToInput kind={kind} id={id} letters={chosen} onDone={onDone} size="xs" />
           <Button
             size="xs"
             variant="default"

@@ -21,11 +21,11 @@ export const PAGE = 50;
 
 const lettersKey = (kind: Kind, id: string, ...rest: unknown[]) => belowKey(kind, id, "letters", ...rest);
 
-/** Letters from an offset on. */
-export function useLetters(kind: Kind, id: string, filter: LetterFilter, from: number) {
+/** Letters before an offset, newest first; null: the newest of all. */
+export function useLetters(kind: Kind, id: string, filter: LetterFilter, before: number | null) {
   return useQuery({
-    queryKey: lettersKey(kind, id, filter, from),
-    queryFn: () => page(kind, id, filter, from, PAGE),
+    queryKey: lettersKey(kind, id, filter, before),
+    queryFn: () => page(kind, id, filter, before, PAGE),
     placeholderData: keepPreviousData,
     refetchInterval: 5_000,
   });
@@ -35,14 +35,15 @@ export function useLetters(kind: Kind, id: string, filter: LetterFilter, from: n
 export function useNewLetters(kind: Kind, id: string) {
   return useQuery({
     queryKey: lettersKey(kind, id, "count"),
-    queryFn: async () => (await page(kind, id, ANY, 0, 1)).states.new ?? 0,
+    queryFn: async () => (await page(kind, id, ANY, null, 1)).states.new ?? 0,
     refetchInterval: 10_000,
   });
 }
 
-function page(kind: Kind, id: string, filter: LetterFilter, from: number, limit: number) {
+function page(kind: Kind, id: string, filter: LetterFilter, before: number | null, limit: number) {
   const query = {
-    position: `offset:${from}`,
+    order: "newest" as const,
+    position: before === null ? undefined : `offset:${before}`,
     limit,
     step: filter.step ?? undefined,
     code: filter.code ?? undefined,
@@ -91,7 +92,16 @@ export function useLetterActions(kind: Kind, id: string) {
       ),
     onSettled,
   });
-  return { edit, discard, restore };
+  const send = useMutation({
+    mutationFn: (offsets: readonly number[]) =>
+      Promise.all(
+        offsets.map((offset) =>
+          body(api.POST(below(kind, "/pipelines/{name}/dead-letters/{offset}/send"), at(id, offset))),
+        ),
+      ),
+    onSettled,
+  });
+  return { edit, discard, restore, send };
 }
 
 /** Letters to replay: some by their offsets, or all that a filter finds. */

@@ -7,15 +7,9 @@ import { plural } from "#/components/format";
 import { failed } from "#/components/notify";
 import { Empty, Loading } from "#/components/Page";
 import { LogLines } from "./LogLines";
+import { LEVELS } from "./levels";
 import { type Level, MOST_LINES, matching } from "./lines";
 import { useLog } from "./useLog";
-
-const LEVELS: { value: Level; label: string }[] = [
-  { value: "debug", label: "All levels" },
-  { value: "info", label: "Info and above" },
-  { value: "warning", label: "Warnings and errors" },
-  { value: "error", label: "Errors" },
-];
 
 /** What a flow says of itself, as it is said. */
 export default function LogsTab({ kind, document }: { kind: Kind; document: AnyDocument }) {

@@ -12,6 +12,7 @@ import { Guarantee } from "./Guarantee";
 import { Presets } from "./Presets";
 
 const SPEC: JsonSchema = { $ref: "#/components/schemas/StreamSpec" };
+const BASIC = ["schema", "timestamps"];
 const ADVANCED = ["wal", "buffer", "storage"];
 const READ_ONLY = { readOnly: true };
 
@@ -47,9 +48,9 @@ export function StreamForm({ opened, root }: { opened: Opened; root: JsonSchema 
             </Paper>
             <Paper withBorder p="md">
               <Title order={2} size="h4" mb="sm">
-                Advanced Settings
+                Advanced settings
               </Title>
-              <SchemaForm {...common} hide={["schema"]} first={ADVANCED} />
+              <SchemaForm {...common} hide={BASIC} first={ADVANCED} />
             </Paper>
           </Stack>
         </Grid.Col>
