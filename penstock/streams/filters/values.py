@@ -105,9 +105,7 @@ def like(pattern: str) -> Callable[[str], bool]:
     No regular expression for the whole: one with several `.*` takes very long for some texts.
     """
     parts = pattern.split("%")
-    forms = [
-        re.compile("".join("." if c == "_" else re.escape(c) for c in part), re.DOTALL) for part in parts
-    ]
+    forms = [re.compile("".join(map(_form, part)), re.DOTALL) for part in parts]
 
     def matches(text: str) -> bool:
         first = forms[0].match(text)
