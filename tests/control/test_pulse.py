@@ -280,6 +280,20 @@ def test_very_many_streams_have_their_turn(stage: Stage, monkeypatch: pytest.Mon
     assert {each.next for each in found.values()} == {1}
 
 
+def test_a_stream_that_could_not_be_read_is_seen_when_there_is_another_of_its_name(stage: Stage) -> None:
+    stage.save(stream("raw"))
+    stage.look_until(lambda streams: "Stream/raw" in streams)
+    record = stage.service.registry.get("Stream", "raw")
+    stage.service.streams.remove(record)  # as during a deletion: its document is still there
+    stage.look_until(lambda streams: "Stream/raw" not in streams)
+    stage.service.registry.delete("Stream", "raw")
+    stage.pulse.look()
+    time.sleep(0.1)  # more than the pause between two readings of all documents
+    stage.pulse.look()
+    stage.save(stream("raw"))
+    stage.look_until(lambda streams: "Stream/raw" in streams)
+
+
 def test_a_registry_that_is_down_for_a_moment_does_no_harm(
     orders: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

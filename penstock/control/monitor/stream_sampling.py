@@ -53,7 +53,7 @@ class StreamSampler:
     def look(self, layout: Layout, full: Mapping[str, str], wall: float) -> dict[str, StreamPulse]:
         """The last sample of every stream; `full` has the streams that workers wait for, and why."""
         self._older = set(layout.doors) if self._older is None else self._older & layout.doors.keys()
-        for stream in self._found.keys() - layout.doors.keys():
+        for stream in self._meters.keys() - layout.doors.keys():
             for kept in (self._found, self._values, self._meters):
                 kept.pop(stream, None)
         until = time.monotonic() + BUDGET_S
