@@ -9,6 +9,9 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 # A Spark on each core that there is, up to four; the tests of a file stay together.
 SIDE_BY_SIDE := --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
+# On a busy machine a test may fail for lack of time: it runs once more, and the summary shows both results.
+ONCE_MORE := --reruns 1 --max-suite-reruns 10 --rerun-show-tracebacks
+
 .DEFAULT_GOAL := help
 .PHONY: help run web test nightly verify bench lint docs lock clean setup java
 
@@ -24,7 +27,7 @@ web: ## Build the web app into penstock/ui; with no Node on this machine, by tha
 
 test: java ## Run every test: of the web app, then the others, the fast ones first
 	@scripts/beside.sh "set-up" scripts/setup.sh "web app: build and checks" "scripts/web.sh; scripts/web.sh check"
-	@$(PYTEST) $(SIDE_BY_SIDE) --durations 30
+	@$(PYTEST) $(SIDE_BY_SIDE) $(ONCE_MORE) --durations 30
 
 nightly: java setup web ## Run every test, those that kill and damage streams ten times as long
 	@PENSTOCK_TEST_NIGHTLY=1 $(PYTEST) $(SIDE_BY_SIDE) --timeout 1800

@@ -46,6 +46,7 @@ export default defineConfig({
   test: {
     maxWorkers: "100%", // by default one core is left idle
     testTimeout: 30_000, // finding things by role is slow in jsdom on a busy machine
+    retry: 1, // a busy machine may be too slow once; the report names such tests
     css: false,
     // What shows nothing needs no page, which takes longer to make than to test in.
     projects: [
