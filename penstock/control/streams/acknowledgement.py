@@ -1,4 +1,4 @@
-"""The meaning of an answer to events that are sent to a pipeline or a source."""
+"""The meaning of an acknowledgement of events that are sent to a pipeline or a source."""
 
 from __future__ import annotations
 
