@@ -31,7 +31,7 @@ Rate = Annotated[float, Field(description="Events per second over about the last
 
 
 class Totals(View):
-    """All flows and streams together."""
+    """The totals of all flows and streams."""
 
     in_rate: Rate
     out_rate: Rate

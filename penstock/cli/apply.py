@@ -162,7 +162,7 @@ def _preview(client: Client, documents: Sequence[Found], *, as_json: bool) -> No
 
 
 def show_applied(result: Applied) -> None:
-    """One line for a document, and its problems."""
+    """Print one line for a document, and its problems."""
     done = DONE.get(result.action, result.action)
     style = STYLES.get(result.action, "bold red")
     say((f"{done:<10}", style), f"{(result.kind or 'document').lower()} {result.name or ''} ({result.file})")

@@ -67,11 +67,11 @@ def bench(
 ) -> None:
     """Measure a pipeline on its own recent events. Nothing is written to its sinks, and it keeps running.
 
-    The events are the last ones of the stream that the pipeline reads, everything that a finite source has,
-    or, if a stream has none, events that are generated from its schema; the report says which. Sinks are
-    replaced by shadows that count. Exit code 1 if the counts do not add up.
+    The events are the most recent ones of the stream that the pipeline reads, all events of a finite source,
+    or, if a stream is empty, events generated from its schema; the report states which. Sinks are replaced by
+    shadows that count events. Exit code 1 if the counts don't add up.
 
-    With --against or --revision two versions are measured in turns over the same events.
+    With --against or --revision, two versions are measured alternately over the same events.
     """
     settings = settled(load_settings(home=home))
     options = _Options(events, rounds, requests, quiet=json, began=time.monotonic())

@@ -177,7 +177,7 @@ def _label(given: str) -> tuple[str, str]:
 
 
 def _guard(settings: Settings) -> None:
-    """Start a guard process that kills the processes this one leaves behind, however it ends."""
+    """Start a guard process that kills the processes this one leaves behind, in whatever way it ends."""
     from penstock.spark.guard import start_guard
 
     if os.getsid(0) == os.getpid():  # otherwise the session has processes of others too

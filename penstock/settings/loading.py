@@ -44,7 +44,7 @@ Layer = Literal["built-in", "file", "environment", "command line"]
 
 @dataclass(frozen=True)
 class Origin:
-    """The effective value of a setting and the layer that decided it."""
+    """The effective value of a setting, and the layer that set it."""
 
     value: object
     layer: Layer

@@ -188,7 +188,7 @@ class LimitSettings(Section):
 
 
 class StreamSettings(Section):
-    """How the logs of streams use this machine."""
+    """Disk usage of the logs of streams."""
 
     free_bytes: int = Field(
         default=256 * 1024 * 1024,

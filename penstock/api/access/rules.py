@@ -19,7 +19,7 @@ from penstock.api.kinds import KINDS
 from penstock.api.sse import EventStream
 
 KIND = "/{kind}"
-"""Stands for the place of each kind of document, such as `/pipelines`."""
+"""A placeholder for the path of each kind of document, such as `/pipelines`."""
 
 READS: dict[str, tuple[str, ...]] = {
     "public": (
@@ -165,7 +165,7 @@ class _Guarded:
 
 
 class Rules:
-    """The rules of the routes of an app; ValueError if a route has none, or a rule no route."""
+    """The rules of the routes of an app; ValueError if a route has no rule, or a rule no route."""
 
     def __init__(self, app: FastAPI) -> None:
         declared, used = declared_rules(), set[str]()

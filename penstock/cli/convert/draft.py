@@ -137,7 +137,7 @@ class Draft:
         self._found.append((origin, "change", code, message, hint, made, False))
 
     def fill(self, made: dict[str, Any], node: Node | None, table: Table) -> None:
-        """Fill `made` from the fields of `node` that are in the table. Other fields stay unused: reported."""
+        """Fill `made` from the fields of `node` in the table. Other fields stay unused, and are reported."""
         if node is None:
             return
         self.place(node, made)

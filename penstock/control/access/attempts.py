@@ -68,7 +68,7 @@ class Attempts:
                 self._known[key] = failures  # renews the TTL: evicted 15 minutes after the last failure
 
     def succeeded(self, name: str, address: str) -> None:
-        """Forget the failures of a user, and do not count the last log-in of an address."""
+        """Clear the failures of a user, and don't count the last log-in of an address."""
         with self._mutex:
             self._known.pop(("user", name), None)
             if failures := self._known.get(("address", address)):

@@ -1,8 +1,8 @@
 """Denied requests in the audit trail, limited so that a flood neither fills nor overloads the audit trail.
 
 The first `EACH` requests of a kind per minute are written at once. Further requests are counted, and written
-as one entry at the end of the minute. Beyond `MOST` kinds per minute, all other requests are counted per
-status. The registry retains the newest `KEPT` entries.
+as one entry at the end of the minute. Beyond `MOST` kinds per minute, all other requests are written as one
+entry per status. The registry retains the newest `KEPT` entries.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Users:
         self._registry = registry
 
     def exist(self) -> bool:
-        """Whether there is a user."""
+        """Whether any user exists."""
         with self._registry.engine.connect() as conn:
             return conn.scalar(select(users.c.name).limit(1)) is not None
 

@@ -21,7 +21,7 @@ from penstock.specs.weakened import weakened
 
 @dataclass(frozen=True)
 class Reset:
-    """The user's answer to an edit that would lose state or progress."""
+    """The user's decision on an edit that would lose state or progress."""
 
     accepted: bool = False
     begin: str | None = None

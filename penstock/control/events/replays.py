@@ -122,7 +122,7 @@ class Replays:
         return [replay for each in found.items if (replay := self._progress(each)) is not None]
 
     def _progress(self, record: Record) -> Replay | None:
-        """The progress of a replay; None if its document was edited into something else."""
+        """The progress of a replay; None if its document is no longer that of a replay."""
         source = (record.document.get("spec") or {}).get("source") or {}
         try:
             first, end = (parse_position(source[name]).offset for name in ("position", "until"))

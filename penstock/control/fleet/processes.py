@@ -287,7 +287,7 @@ def await_end(process: subprocess.Popen[bytes], deadline: float) -> bool:
 
 
 def close_leash(process: subprocess.Popen[bytes]) -> None:
-    """Ask a worker to end."""
+    """Ask a worker to shut down."""
     if process.stdin is not None:
         with contextlib.suppress(OSError):
             process.stdin.close()

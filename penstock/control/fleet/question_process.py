@@ -31,7 +31,7 @@ SHORT_LIFE_S, LONGEST_PAUSE_S = 20.0, 30.0
 """A process that ends sooner failed to start; the pause before the next start doubles each time."""
 
 LONGEST_DELAY_S = 30.0
-"""Seconds for which a start that no request needs is delayed while flows start."""
+"""Maximum seconds that a start is delayed while flows start, if no request is waiting for it."""
 
 
 class QuestionProcess:

@@ -114,7 +114,7 @@ def worker_gone(scene: Scene) -> Iterator[Attention]:
 
 
 def stalled(scene: Scene) -> Iterator[Attention]:
-    """A flow should process events and does not."""
+    """A flow should process events, but does not."""
     for flow in scene.look.flows.values():
         if flow.status != "active" or flow.phase != "stalled":
             continue

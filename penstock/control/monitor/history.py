@@ -33,7 +33,7 @@ NONE = math.nan
 
 @dataclass(frozen=True)
 class Series:
-    """Numbers over time by column, for a chart."""
+    """Metrics over time by column, for a chart."""
 
     step_ms: int
     at: list[int]

@@ -61,7 +61,7 @@ class FlowPulse:
     good_at: datetime | None = None
     """When the last successful batch finished."""
     stalled_since: float | None = None
-    """Since when the backlog has been growing without a finished batch; set only after a limit."""
+    """Since when the backlog has grown without a finished batch; set only after `monitor.stalled_ms`."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class WorkerPulse(WorkerInfo):
 
 @dataclass(frozen=True)
 class Totals:
-    """All flows and streams together, and the disk they are on."""
+    """The totals of all flows and streams, and the disk they are on."""
 
     in_rate: float
     out_rate: float
@@ -163,7 +163,7 @@ class Lately:
 
 @dataclass(frozen=True)
 class Look:
-    """One sample of everything."""
+    """One sample of all flows, streams and workers."""
 
     at: datetime
     totals: Totals

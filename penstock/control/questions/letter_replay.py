@@ -57,7 +57,7 @@ class ReplayAnswer(BaseModel):
 
 
 def life_of(place: StreamPlace) -> str:
-    """The permanent name of a stream of letters; differs for a later stream of the same id."""
+    """The permanent name of a stream of letters; a later stream of the same id has other offsets."""
     return f"{place.directory.parent.name}/{place.directory.name}"
 
 
@@ -94,7 +94,7 @@ def redeliver(worker: Worker, request: ReplayRequest) -> ReplayResult:
 
 
 def _selected(box: Letterbox, request: ReplayRequest) -> tuple[list[Letter], list[RefusedLetter], int | None]:
-    """The requested letters, the refused ones, and the position of further letters."""
+    """The requested letters, the rejected ones, and the position of further letters."""
     states = REPLAYABLE[request.state]
     if request.offsets is not None:
         found = box.at(request.offsets)

@@ -167,7 +167,7 @@ def _app(worker: Worker) -> FastAPI:
         with worker.turns.hold():
             return await to_thread.run_sync(judge, limiter=judging)
 
-    # In the event loop: it needs no thread, and must not wait for one.
+    # Runs in the event loop: a poke needs no thread, and must not wait for one.
     @app.post("/poke", status_code=204)
     async def poke() -> None:
         worker.poke()

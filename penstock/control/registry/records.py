@@ -13,7 +13,7 @@ Mark = tuple[Any, ...]
 """A value that is equal to an earlier one if nothing has changed since."""
 
 Versions = frozenset[tuple[str, int]]
-"""Documents at a moment: uid and revision of each."""
+"""The versions of documents at one time: uid and revision of each."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class FlowState:
     failed_attempts: int = 0
     """Failed attempts since the last successful batch."""
     stalled_since: float | None = None
-    """Since when the backlog has been growing without a finished batch; set only after a limit."""
+    """Since when the backlog has grown without a finished batch; set only after `monitor.stalled_ms`."""
     queue_position: int | None = None
     """Position among the flows of the worker that wait for their turn to start; 1 is next."""
 
@@ -128,7 +128,7 @@ class Referrer:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to a document or a flow."""
+    """A change of a document, a flow or a worker."""
 
     id: int
     at: datetime

@@ -129,7 +129,7 @@ class Registry:
         origin: str = "create",
         check_references: bool = True,
     ) -> Record:
-        """Save a new document; with `check_references`, all documents it refers to must exist.
+        """Saves a new document; with `check_references`, all documents it refers to must exist.
 
         `desired` is the status of its flow: by default the status in the document, else `active`.
         """
@@ -238,7 +238,7 @@ class Registry:
         error: JsonObject | None = None,
         holder: tuple[str, int] | None = None,
     ) -> Record:
-        """Save the content of an old revision as the newest revision.
+        """Saves the content of an old revision as the newest revision.
 
         `error` is the reason if the current revision did not start; it is shown with the rollback. With
         `holder`, a worker and an epoch, the rollback is rejected unless that worker holds the flow

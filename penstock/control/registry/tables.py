@@ -143,7 +143,7 @@ flows = Table(
     Column("home", Word),
     # Since the last successful batch, or since a user last started the flow.
     Column("failed_attempts", Integer, nullable=False, server_default="0"),
-    # Since when the backlog has been growing without a finished batch; set only after a limit.
+    # Since when the backlog has grown without a finished batch; set only after `monitor.stalled_ms`.
     Column("stalled_since", Double),
     Index("ix_flows_worker", "worker"),
     Index("ix_flows_desired", "desired", "outcome"),

@@ -81,8 +81,8 @@ class Wire:
     def ask_stream(self, stream: str, life: str, method: str, message: bytes) -> bytes:
         """The result of a method of a stream's storage; Unavailable if the server can't respond now.
 
-        Retried once, since a server may close a connection while a request is being sent. An append without
-        a sequence number is not retried: it might be stored twice.
+        Retried once, since a server may close a connection while a request is being sent. The methods in
+        `ONCE` are not retried: an append might be stored twice.
         """
         for again in (method not in ONCE, False):
             try:

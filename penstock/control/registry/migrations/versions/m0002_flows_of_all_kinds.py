@@ -1,4 +1,4 @@
-"""Tasks, sources and sinks have flows, too."""
+"""Flows of tasks, sources and sinks."""
 
 from __future__ import annotations
 
