@@ -4,7 +4,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    # Read when it is asked for: each of Spark's Python processes imports this, and none asks.
+    # Read on demand: each of Spark's Python processes imports this module, and none needs the version.
     if name == "__version__":
         from importlib.metadata import version
 

@@ -1,4 +1,4 @@
-"""Errors of the disk as problems that say what to do: full, read-only, forbidden, or not a directory."""
+"""Disk errors as problems with a hint: full, read-only, no permission, or not a directory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 def disk_problem(error: OSError) -> Problem | None:
-    """The problem behind an error of the operating system, if it is about a disk."""
+    """The problem behind an error of the operating system, if the disk is the cause."""
     where = f"{error.filename}" if error.filename else "the disk"
     if error.errno in NO_ROOM:
         return Problem(
@@ -41,7 +41,7 @@ def disk_problem(error: OSError) -> Problem | None:
 
 
 def require_home(home: Path) -> None:
-    """Make the directory of all data, and make sure that it can be written; Unavailable with the reason."""
+    """Create the data directory, and check that it is writable; Unavailable with the reason if not."""
     probe = home / ".writable"
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -62,6 +62,6 @@ def _remove(probe: Path) -> None:
 
 
 def refused_by_disk(error: OSError) -> PenstockError | None:
-    """The refusal of a request that failed because of the disk; None if the error is another one."""
+    """The error for a request that failed because of the disk; None if the disk is not the cause."""
     problem = disk_problem(error)
     return Unavailable(problem) if problem is not None else None

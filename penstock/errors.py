@@ -1,8 +1,8 @@
-"""The two vocabularies of failure.
+"""The errors of Penstock: problems for users, and exceptions for the engine.
 
-`Problem` is what a user sees: a code, a sentence, the place in the document and what to do. `PenstockError`
-carries problems out of a call. `Retryable` (of which `Suspended` is one), `Fatal` and `Backpressure` are for
-the engine: they, and nothing else, decide whether a step is tried again.
+`Problem` is what users see: a code, a sentence, the path in the document and a hint. `PenstockError` is the
+exception that carries problems. `Retryable` (with its subclass `Suspended`), `Fatal` and `Backpressure` are
+for the engine: only they determine whether a step is retried.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.redaction import redacted
 
 
 class Problem(BaseModel):
-    """One thing that is wrong, in the shape every interface shows it."""
+    """A problem, in the form that all interfaces show."""
 
     code: str = Field(description="Stable identifier of the kind of problem.")
     message: str = Field(description="The problem, in one sentence.")
@@ -35,7 +35,7 @@ class Problem(BaseModel):
 
 
 class PenstockError(Exception):
-    """A refusal with its problems. `status` is the HTTP status that says the same."""
+    """An error with its problems. `status` is the corresponding HTTP status."""
 
     status = 400
 
@@ -45,7 +45,7 @@ class PenstockError(Exception):
 
 
 class Invalid(PenstockError):
-    """A document that cannot be accepted: all of its problems at once."""
+    """A document or request is invalid: the error has all of its problems."""
 
     status = 422
 
@@ -57,61 +57,61 @@ class Unauthorised(PenstockError):
 
 
 class Forbidden(PenstockError):
-    """The caller has not the role that the request needs."""
+    """The caller doesn't have the role that the request needs."""
 
     status = 403
 
 
 class NotFound(PenstockError):
-    """What was asked for does not exist."""
+    """The requested resource does not exist."""
 
     status = 404
 
 
 class Conflict(PenstockError):
-    """The request is well formed, but the present state forbids it."""
+    """The request is valid, but conflicts with the current state."""
 
     status = 409
 
 
 class PreconditionFailed(PenstockError):
-    """`If-Match` names a revision that is no longer the current one."""
+    """`If-Match` names a revision that is no longer current."""
 
     status = 412
 
 
 class TooLarge(PenstockError):
-    """More than a limit allows was sent."""
+    """The request exceeds a size limit."""
 
     status = 413
 
 
 class UnsupportedMediaType(PenstockError):
-    """The body is of a type, or encoded in a way, that is not accepted here."""
+    """The media type or the encoding of the body is not supported."""
 
     status = 415
 
 
 class Unavailable(PenstockError):
-    """The request cannot be answered now; it may succeed later."""
+    """The request can't be processed now; it may succeed later."""
 
     status = 503
 
 
 class Retryable(Exception):
-    """The outside world failed in a way that may pass: try again with backoff."""
+    """A transient failure of an external system: retry with backoff."""
 
 
 class Suspended(Retryable):
-    """This process cannot go on now, such as without a lease: wait, however long; no attempt is used up."""
+    """This process can't continue now, such as without a lease: wait without limit; no attempt is counted."""
 
 
 class Fatal(Exception):
-    """A retry cannot help: a user has to change something."""
+    """A permanent failure: a retry can't help, and a user has to change something."""
 
 
 class Backpressure(Exception):
-    """The other side asks for a pause of `retry_after` seconds."""
+    """The other system requests a pause of `retry_after` seconds."""
 
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(message)
@@ -119,13 +119,13 @@ class Backpressure(Exception):
 
 
 def nearest(word: object, choices: Iterable[str]) -> str | None:
-    """The choice a person most likely meant by `word`, if one is close."""
+    """The choice that is most similar to `word`; None if none is close."""
     close = difflib.get_close_matches(str(word).lower(), list(choices), n=1, cutoff=0.6)
     return close[0] if close else None
 
 
 def did_you_mean(word: object, choices: Iterable[str]) -> str:
-    """A hint for a misspelt word: the nearest choice, or all of them."""
+    """A hint for a misspelled word: the most similar choice, or all choices."""
     known = sorted(choices)
     close = nearest(word, known)
     return f"did you mean '{close}'?" if close else f"one of: {', '.join(known)}"

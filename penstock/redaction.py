@@ -1,4 +1,4 @@
-"""Values of secrets that this process has read, and texts without them."""
+"""Redaction of the secret values that this process has read from texts."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import secrets
 from urllib.parse import quote, quote_plus
 
 SHORTEST = 4
-"""Shorter values are left alone: they would be found in words that have nothing to do with them."""
+"""Minimum length of a redacted value: shorter values would match parts of unrelated words."""
 
 HIDDEN = "***"
 
 IN_PATHS = "/!$&'()*+,;=:@"
-"""Characters that some clients leave as they are in the path of a URL."""
+"""Characters that some clients don't escape in the path of a URL."""
 
 _hidden: dict[str, None] = {}
-"""The values in all spellings in which texts may have them, the longest first."""
+"""The values in all spellings that may occur in texts, longest first."""
 
 _MARK, _END = f"\ue000{secrets.token_hex(8)}.", "\ue001"
-"""Enclose the number of a value. The mark is random, so that no event can name a value."""
+"""Enclose the number of a value in a token. The mark is random, so that no event can refer to a value."""
 
 _tokens: dict[str, str] = {}
-"""The token of each value that was veiled."""
+"""The token of each value that `veiled` has replaced."""
 
 
 def hide(*values: str) -> None:
-    """Remember values that must not be shown."""
+    """Register values that must not be shown."""
     global _hidden
     found = {spelling for value in values for spelling in _spellings(value)} - _hidden.keys()
     if found:
@@ -38,7 +38,7 @@ def hidden() -> tuple[str, ...]:
 
 
 def veiled(text: str) -> str:
-    """A text with a token in the place of each hidden value, for Spark's plans, which Spark shows."""
+    """A text with each hidden value replaced by a token, for Spark's plans, which Spark shows."""
     for value in _hidden:
         if value in text:
             token = _tokens.setdefault(value, f"{_MARK}{len(_tokens)}{_END}")
@@ -47,7 +47,7 @@ def veiled(text: str) -> str:
 
 
 def unveiled(text: str) -> str:
-    """A text that was made from veiled ones, with the values in it; only in the process that veiled them."""
+    """A text with tokens replaced by their values; only in the process that created the tokens."""
     if _MARK not in text:
         return text
     for value, token in _tokens.items():
@@ -56,7 +56,7 @@ def unveiled(text: str) -> str:
 
 
 def redacted(text: str) -> str:
-    """A text in which `***` is in the place of each hidden value."""
+    """A text with each hidden value replaced by `***`."""
     for value in _hidden:
         if value in text:
             text = text.replace(value, HIDDEN)
@@ -64,7 +64,7 @@ def redacted(text: str) -> str:
 
 
 def _spellings(value: str) -> set[str]:
-    """A value as it is, in URLs, and in JSON texts, with letters outside ASCII escaped or not."""
+    """The spellings of a value: plain, in URLs, and in JSON, with non-ASCII characters escaped or not."""
     if len(value.strip()) < SHORTEST:
         return set()
     in_json = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}

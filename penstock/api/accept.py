@@ -1,4 +1,4 @@
-"""What a client would rather have: the headers `Accept` and `Accept-Encoding`."""
+"""Content negotiation: the headers `Accept` and `Accept-Encoding`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from starlette.datastructures import Headers
 
 
 def quality(header: str, *names: str) -> float:
-    """How welcome something is, from 0 to 1; `names` are its names, the most precise one first."""
+    """The quality value of a type in a header, from 0 to 1; `names` match the type, most specific first."""
     wishes: dict[str, float] = {}
     for wish in header.lower().split(","):
         name, *parameters = (part.strip() for part in wish.split(";"))
@@ -15,7 +15,7 @@ def quality(header: str, *names: str) -> float:
 
 
 def prefers_html(headers: Headers) -> bool:
-    """Whether a page is more welcome than JSON: to browsers it is, to `curl` both are the same."""
+    """Whether a client prefers HTML to JSON: browsers do, `curl` accepts both equally."""
     accept = headers.get("accept", "*/*")
     page = quality(accept, "text/html", "text/*", "*/*")
     return page > quality(accept, "application/json", "application/*", "*/*")

@@ -68,7 +68,7 @@ from penstock.control.monitor.pulse import Pulse
 from penstock.control.streams.moves import Moves
 
 THREADS = 100
-"""Requests served at once. Many of them only wait for a pipeline, and must not keep the others waiting."""
+"""Maximum concurrent requests. Many of them only wait for a pipeline, and must not delay the others."""
 
 DESCRIPTION = "Streaming data pipelines on Apache Spark. Request bodies are JSON or YAML."
 
@@ -86,7 +86,7 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
         lifespan=_lifespan,
         responses=errors.failures(422, 500, 503),
         dependencies=[Depends(known_parameters)],
-        # Penstock exports nothing to OpenTelemetry, and FastAPI would look for exporters with every request.
+        # Penstock exports nothing to OpenTelemetry; FastAPI would look for exporters on every request.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.feed = Feed(service.registry)
@@ -95,7 +95,7 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
     app.state.moves = Moves(service)
     app.state.access = access = Access(service.settings, service.registry)
     ingest = Ingest(service)
-    app.include_router(ingest_routes(ingest))  # first: routes are tried in order, and this one is busy
+    app.include_router(ingest_routes(ingest))  # first: routes are matched in order, and this one is busy
     app.include_router(health_routes(service))
     app.include_router(client_routes())
     for kind in KINDS:
@@ -140,7 +140,7 @@ def create_app(service: Service, ui: Path = BUILT) -> FastAPI:
 
 
 def _protect(app: FastAPI, service: Service, access: Access, ingest: Ingest) -> None:
-    """Put what every request passes in front of the routes. The last one added is the first one passed."""
+    """Add the middleware in front of the routes. The middleware added last is the first to run."""
     rules = Rules(app)
     app.add_middleware(BodyLimit, limit=service.settings.limits.body_bytes)
     app.add_middleware(Trail, access=access, rules=rules, registry=service.registry)

@@ -1,4 +1,4 @@
-"""Appends whose results a request waits for in the event loop, without a thread for each."""
+"""Appends that requests await in the event loop, without a thread for each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.streams.storage import Appended
 
 
 class Results:
-    """Results on their way from the threads that write to an event loop: one wake-up for many of them."""
+    """Passes results from writer threads to an event loop: one wake-up for many results."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -20,12 +20,12 @@ class Results:
         self._arrived: list[Awaited] = []
 
     def add(self, entry: Awaited) -> None:
-        """Report that an append has its result. Called by any thread."""
+        """Report that an append has its result. May be called by any thread."""
         with self._mutex:
             self._arrived.append(entry)
             first = len(self._arrived) == 1
         if first:
-            with contextlib.suppress(RuntimeError):  # the loop was closed, and no request waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so no request waits any more
                 self.loop.call_soon_threadsafe(self._hand_out)
 
     def _hand_out(self) -> None:
@@ -74,7 +74,7 @@ class Awaited(Entry):
             self._turn.set_result(None)
 
     def result(self) -> Appended:
-        """The offsets of a settled append; raises the error of one that failed."""
+        """The offsets of a settled append; raises its error if it failed."""
         assert self._outcome is not None
         if isinstance(self._outcome, BaseException):
             raise self._outcome

@@ -1,4 +1,4 @@
-"""The batches of what runs."""
+"""The batches of flows."""
 
 from typing import Annotated
 
@@ -22,7 +22,7 @@ class BatchesView(View):
 
 
 def batch_routes(service: Service, kind: Kind) -> APIRouter:
-    """The route of a kind whose documents can run."""
+    """The route of a runnable kind for batches."""
     router = APIRouter(prefix=f"/{kind.place}/{{name}}/batches", tags=[kind.place])
 
     @router.get(

@@ -1,4 +1,4 @@
-"""Request bodies: JSON or YAML, whatever their Content-Type says."""
+"""Request bodies: JSON or YAML, regardless of their Content-Type."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ JSON, YAML = "application/json", "application/yaml"
 
 
 class TooLarge(PenstockError):
-    """The body exceeds what a request may hold."""
+    """The body exceeds the size limit of requests."""
 
     status = 413
 
 
 async def read_body(request: Request, limit: int | None = None) -> bytes:
-    """The body of a request; TooLarge, before it fills the memory, if it has more than `limit` bytes."""
+    """The body of a request; TooLarge, before it fills memory, if it has more than `limit` bytes."""
     if limit is not None and int(request.headers.get("content-length", 0)) > limit:
         raise too_large(limit)
     body = bytearray()
@@ -37,7 +37,7 @@ async def read_body(request: Request, limit: int | None = None) -> bytes:
 
 
 async def _body(request: Request) -> bytes:
-    return await read_body(request)  # `BodyLimit` bounds it
+    return await read_body(request)  # limited by `BodyLimit`
 
 
 # Plain functions, so that parsing a large text happens in a thread and not in the event loop.
@@ -65,7 +65,7 @@ AllBody = Annotated[list[Any], Depends(_all)]
 
 
 def described(schema: dict[str, Any], *media_types: str) -> dict[str, Any]:
-    """The part of OpenAPI that declares a body of `schema`."""
+    """The part of the OpenAPI document that declares a body of `schema`."""
     content = {media_type: {"schema": schema} for media_type in media_types or (JSON, YAML)}
     return {"requestBody": {"required": True, "content": content}}
 
@@ -77,7 +77,7 @@ def _empty() -> Unreadable:
 
 
 def too_large(limit: int) -> TooLarge:
-    """The refusal of a body with more than `limit` bytes."""
+    """The error for a body with more than `limit` bytes."""
     message = f"the body has more than {limit} bytes"
     return TooLarge(
         Problem(code="body_too_large", message=message, hint="send the documents in several requests")

@@ -1,4 +1,4 @@
-"""Refuses bodies that are too large before they fill the memory, whatever a route does with them."""
+"""Rejects bodies that are too large before they fill memory, for every route."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from penstock.api.bodies import too_large
 from penstock.api.errors import refusal
 
 OWN_LIMITS = ("/ingest/", "/wire/")
-"""Routes with limits of their own; `/streams/NAME/events` is another."""
+"""Routes with their own limits; `/streams/NAME/events` is another."""
 
 
 class BodyLimit:
-    """Lets bodies of up to `limit` bytes through."""
+    """Accepts bodies of up to `limit` bytes."""
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
         self.app, self.limit = app, limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it."""
+        """Pass the request on, or reject it."""
         if (
             scope["type"] != "http"
             or scope["path"].startswith(OWN_LIMITS)

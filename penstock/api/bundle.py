@@ -1,4 +1,4 @@
-"""The whole registry in one file, and the judgement of documents that are not saved."""
+"""Export and import of the whole registry as one file, and validation of unsaved documents."""
 
 from typing import Annotated, Literal
 
@@ -26,14 +26,14 @@ _ID = r"^[A-Za-z0-9_-]{1,64}$"
 
 
 class ImportProgress(View):
-    """How far an import is."""
+    """The progress of an import."""
 
     checked: int = Field(description="Number of documents that have been checked.")
     total: int = Field(description="Number of documents.")
 
 
 def bundle_routes(service: Service) -> APIRouter:
-    """Export, import and validation."""
+    """The routes for export, import and validation."""
     router = APIRouter()
     imports = Imports()
 

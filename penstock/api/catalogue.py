@@ -1,4 +1,4 @@
-"""The installed connectors and processors, each with the JSON Schema of the fields."""
+"""The installed connectors and processors, each with the JSON Schema of its fields."""
 
 from functools import cache
 from inspect import cleandoc
@@ -18,7 +18,7 @@ Type = Annotated[str, Path(alias="type", description="The type, as used in docum
 
 
 class _ConnectorType(StringConvertor):
-    """A type, in a path that is not `/connectors/{type}/check`."""
+    """A connector type in a path, except `check` as in `/connectors/{type}/check`."""
 
     regex = "(?!check$)[^/]+"
 
@@ -52,7 +52,7 @@ class ConnectorCatalogue(View):
 
 
 def catalogue_routes() -> APIRouter:
-    """What can stand in a document as a `type`."""
+    """The routes for the values of `type` in documents."""
     router = APIRouter(tags=["catalogue"])
 
     @router.get("/connectors", summary="List sources and sinks", operation_id="listConnectors")

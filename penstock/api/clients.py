@@ -1,4 +1,4 @@
-"""How many clients the server has, and how many it has turned away or cut off."""
+"""The number of clients of the server, and of rejected and closed connections."""
 
 from fastapi import APIRouter, Request
 from pydantic import Field
@@ -8,7 +8,7 @@ from penstock.api.views import View
 
 
 class Clients(View):
-    """The clients of this server, with the limits that apply, and counters since its start."""
+    """The clients of this server, with the limits in effect, and counters since its start."""
 
     connections: int
     most_connections: int
@@ -21,10 +21,10 @@ class Clients(View):
 
 
 def client_routes() -> APIRouter:
-    """The numbers of clients."""
+    """The route for the number of clients."""
     router = APIRouter()
 
-    # In the event loop, which the numbers belong to.
+    # Runs in the event loop, which owns the counters.
     @router.get(
         "/clients", tags=["health"], summary="Count the clients of the server", operation_id="getClients"
     )

@@ -20,7 +20,7 @@ A process separate from the flows tries to connect without changing anything and
 
 
 class CheckBody(BaseModel):
-    """A connector as it would stand in a document."""
+    """A connector, as in a document."""
 
     model_config = ConfigDict(extra="forbid")
 

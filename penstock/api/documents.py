@@ -17,7 +17,7 @@ _WRITE = (400, 403, 412, 413, 422)
 
 
 def document_routes(service: Service, kind: Kind) -> APIRouter:
-    """The routes of one kind."""
+    """The routes of one kind for reading and changing documents."""
     router = APIRouter(prefix=f"/{kind.place}", tags=[kind.place])
     body = {"$ref": f"#/components/schemas/{kind.name}Document"}
 

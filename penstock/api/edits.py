@@ -37,16 +37,16 @@ def _reset(
 
 
 ResetParameters = Annotated[Reset, Depends(_reset)]
-"""What the user says to an edit that would lose something."""
+"""The user's decision on an edit that would lose state or progress."""
 
 
 def accepted(kind: Kind) -> Responses:
-    """The declaration of the answer to an edit whose new revision has not shown yet that it runs."""
+    """The declared response to an edit whose new revision has not yet proven to run."""
     return {202: {"model": kind.info, "description": _ACCEPTED}} if kind.runs else {}
 
 
 def shown_edit(service: Service, kind: Kind, response: Response, saved: Saved) -> Any:
-    """The answer to an edit: 202, with where to look, while it is open whether the new revision starts."""
+    """The response to an edit: 202 with `Location` while the new revision has not yet proven to run."""
     record, warnings = saved.record, saved.warnings
     response.headers["ETag"] = record.etag
     if saved.unproven and record.flow is not None:
@@ -62,7 +62,7 @@ def shown_edit(service: Service, kind: Kind, response: Response, saved: Saved) -
 
 
 class DependentPlan(View):
-    """What an edit does to a flow that refers to the document."""
+    """The effects of an edit on a flow that refers to the document."""
 
     kind: str
     name: str
@@ -71,7 +71,7 @@ class DependentPlan(View):
 
 
 class EditPlanView(View):
-    """What an edit would do. Nothing was changed."""
+    """The effects of an edit. Nothing was changed."""
 
     valid: bool
     errors: list[Problem]
@@ -85,7 +85,7 @@ class EditPlanView(View):
 
 
 def plan_routes(service: Service, kind: Kind) -> APIRouter:
-    """The route of one kind."""
+    """The route of one kind for plans of edits."""
     router = APIRouter(prefix=f"/{kind.place}/{{name}}", tags=[kind.place])
 
     @router.post(
@@ -107,7 +107,7 @@ def plan_routes(service: Service, kind: Kind) -> APIRouter:
 
 
 def plan_view(planned: Planned) -> EditPlanView:
-    """A plan as it is shown."""
+    """The view of a plan."""
     own = [plan for plan in planned.flows if _is_of(plan, planned)]
     others = [plan for plan in planned.flows if not _is_of(plan, planned)]
     return EditPlanView(

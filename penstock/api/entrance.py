@@ -1,6 +1,6 @@
-"""The server while it loads: the web app is there at once, and requests to the API wait for it.
+"""The server while it loads: the web app is served at once, and requests to the API wait until it is loaded.
 
-Imports little, so that a browser gets its page while the API, with its hundreds of models, is still being
+Has few imports, so that a browser gets its page while the API, with its hundreds of models, is still being
 loaded.
 """
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 UI = "/ui/"
 
 START_S = 60.0
-"""A server that has not begun to serve by then never will."""
+"""Seconds within which a server must start serving; otherwise it has failed."""
 
 _CLOSED = Problem(code="shutting_down", message="the server is shutting down").model_dump()
 
 
 class Entrance:
-    """An ASGI application that answers with the files of the web app until `open` gives it the API."""
+    """An ASGI application that serves only the files of the web app until `open` passes it the API."""
 
     def __init__(self, ui: Path = BUILT) -> None:
         self.app: FastAPI | None = None
@@ -44,13 +44,13 @@ class Entrance:
         self._opened = asyncio.Event()
 
     def open(self, app: FastAPI) -> None:
-        """Pass every request on to `app` from now on. To be called from another thread than the server's."""
+        """Pass every request on to `app` from now on. Must not be called from the server's thread."""
         if not self._serving.wait(START_S) or self._loop is None:
             raise PenstockError(Problem(code="server_failed", message="the server has not started"))
         asyncio.run_coroutine_threadsafe(self._open(app), self._loop).result()
 
     def close(self) -> None:
-        """Release every request that waits, because the server ends. To be called in the server's loop."""
+        """Release all waiting requests, because the server is stopping. Must be called in its event loop."""
         if self.app is None:
             self._opened.set()
         else:
@@ -58,7 +58,7 @@ class Entrance:
             self.app.state.followers.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle a request."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
@@ -86,7 +86,7 @@ class Entrance:
         await send({"type": "lifespan.shutdown.complete"})
 
     def _early(self, scope: Scope) -> Response | None:
-        """The answer that needs no API, if there is one."""
+        """The response to a request that doesn't need the API, else None."""
         path = scope["path"]
         if scope["method"] not in ("GET", "HEAD"):
             return None

@@ -1,4 +1,4 @@
-"""Every failure as one envelope: the first problem's fields, and the list of all of them."""
+"""The envelope of all errors: the fields of the first problem, and the list of all problems."""
 
 from __future__ import annotations
 
@@ -47,38 +47,38 @@ _MEANINGS = {
 
 
 class ErrorBody(Problem):
-    """What went wrong: the first problem, and all of them."""
+    """An error: the first problem, and the list of all problems."""
 
     errors: list[Problem]
 
 
 def failures(*statuses: int) -> Responses:
-    """The declaration of the failures of a route."""
+    """The declared error responses of a route."""
     return {status: {"model": ErrorBody, "description": _MEANINGS[status]} for status in statuses}
 
 
 def error_response(
     status: int, problems: Sequence[Problem], headers: Mapping[str, str] | None = None, **more: Any
 ) -> JSONResponse:
-    """The envelope of some problems, with `more` fields where a route declares them."""
+    """The error response for problems, with `more` fields if the route declares them."""
     body = ErrorBody(**problems[0].model_dump(), errors=list(problems))
     retry = {"Retry-After": str(RETRY_AFTER_S)} if status == 503 else {}
     return JSONResponse({**body.model_dump(), **more}, status, {**retry, **(headers or {})})
 
 
 def retry_header(error: PenstockError) -> dict[str, str]:
-    """When to send a refused request again, if the refusal says so."""
+    """The `Retry-After` header of a rejected request, if the error has a delay."""
     wait = getattr(error, "retry_after", None)
     return {} if wait is None else {"Retry-After": str(max(1, math.ceil(wait)))}
 
 
 def refusal(error: PenstockError) -> JSONResponse:
-    """The answer to a request that was refused."""
+    """The response to a rejected request."""
     return error_response(error.status, error.problems, retry_header(error))
 
 
 def install(app: FastAPI) -> None:
-    """Make every error that leaves the app an envelope."""
+    """Convert every error of the app to the envelope."""
 
     @app.exception_handler(PenstockError)
     def refused(request: Request, error: PenstockError) -> JSONResponse:
@@ -118,7 +118,7 @@ def install(app: FastAPI) -> None:
 
 
 class LastResort:
-    """Answers an unexpected error with an id, and logs the traceback under it."""
+    """Responds to an unexpected error with an id, and logs the traceback under that id."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -167,7 +167,7 @@ def _http_problem(request: Request, error: HTTPException) -> Problem:
 
 
 def _wrong_method(request: Request) -> JSONResponse:
-    # Starlette would name the methods of one of the routes of a path only.
+    # Starlette would list the methods of only one of the routes of a path.
     possible = [method for method in _METHODS if _served({**request.scope, "method": method})]
     problem = Problem(
         code="method_not_allowed",

@@ -1,4 +1,4 @@
-"""What happens to documents and flows, as it happens: server-sent events."""
+"""Changes of documents and flows in real time, as server-sent events."""
 
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -24,7 +24,7 @@ _NEWEST = 2**63 - 1
 
 
 class EventInfo(View):
-    """Something that happened."""
+    """A change of a document, a flow or a worker."""
 
     id: int
     at: datetime
@@ -35,7 +35,7 @@ class EventInfo(View):
 
 
 def event_routes(feed: Feed) -> APIRouter:
-    """The feed of events."""
+    """The route for following events."""
     router = APIRouter(tags=["events"])
 
     @router.get(

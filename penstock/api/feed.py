@@ -20,20 +20,20 @@ POLL_S = 0.25
 HEARTBEAT_S = 15.0
 
 PAGE = 100
-"""Events in a message."""
+"""Maximum events per message."""
 
 T = TypeVar("T")
 
 
 class Feed:
-    """One poll of the registry for all followers; each reads only when there is something new.
+    """Polls the registry once for all followers; each reads only when there are new events.
 
-    Belongs to the event loop of the server.
+    Must be used in the event loop of the server.
     """
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        # Threads of its own: a follower must not wait behind requests that wait for a pipeline.
+        # Separate threads: a follower must not queue behind requests that wait for a pipeline.
         self._threads = CapacityLimiter(4)
         self._newest = 0
         self._changed = asyncio.Event()
@@ -42,17 +42,17 @@ class Feed:
         self._poller: asyncio.Task[None] | None = None
 
     async def position(self, after: int | None) -> int:
-        """Where to begin: after a known event, or at the end. An id from the future counts as the end."""
+        """The start position: after a known event, or at the end. A future id counts as the end."""
         newest = await self._run(self._registry.last_event_id)
         return newest if after is None else min(after, newest)
 
     async def missed(self, position: int) -> int:
-        """How many events after a position are no longer kept."""
+        """The number of events after a position that are no longer retained."""
         oldest = await self._run(self._registry.first_event_id)
         return max(0, oldest - position - 1)
 
     async def follow(self, position: int, render: Callable[[Sequence[Event]], bytes]) -> AsyncIterator[bytes]:
-        """The events after a position as they come, rendered in a thread; empty after a quiet while."""
+        """The events after a position as they arrive, rendered in a thread; empty as a heartbeat."""
         with self._following():
             while not self._closed:
                 if not await self._wait_beyond(position):
@@ -72,17 +72,17 @@ class Feed:
         return (found[-1].id, render(found)) if found else (position, b"")
 
     def close(self) -> None:
-        """End every follower, because the server ends."""
+        """End every follower, because the server is stopping."""
         self._closed = True
         self._wake()
 
     @property
     def closed(self) -> bool:
-        """Whether the server ends."""
+        """Whether the server is stopping."""
         return self._closed
 
     async def _wait_beyond(self, position: int) -> bool:
-        """Wait for an event after `position`; false when there was none for as long as a client may wait."""
+        """Wait for an event after `position`; false if there was none for `HEARTBEAT_S` seconds."""
         try:
             async with asyncio.timeout(HEARTBEAT_S):
                 while self._newest <= position and not self._closed:

@@ -1,4 +1,4 @@
-"""The logs of what runs: the newest lines, and all that follow."""
+"""The logs of flows: the newest lines, and following new lines."""
 
 import asyncio
 import time
@@ -22,12 +22,12 @@ from penstock.control.monitor.flow_logs import FlowLogReader, reader_of
 from penstock.engine.runtime.flow_log_reader import Level, LogLine
 
 FIRST = 100
-"""Lines that a following client gets at the start."""
+"""Lines that a client gets when it starts following."""
 
 LOOK_S = 0.5
 
 THREADS = 4
-"""For all who follow logs of a kind: requests must not wait for those who watch."""
+"""Threads for all followers of logs of a kind: other requests must not wait for them."""
 
 AtLeast = Annotated[Level, Query(description="Minimum severity.")]
 
@@ -44,13 +44,13 @@ _LINES = TypeAdapter(list[LogLine])
 
 
 class LogView(View):
-    """The newest lines of a log, the oldest of them first."""
+    """The newest lines of a log, oldest first."""
 
     lines: list[LogLine]
 
 
 def log_routes(service: Service, kind: Kind, feed: Feed) -> APIRouter:
-    """The routes of a kind whose documents can run."""
+    """The routes of a runnable kind for logs."""
     router = APIRouter(prefix=f"/{kind.place}/{{name}}/logs", tags=[kind.place])
     threads = CapacityLimiter(THREADS)
 
@@ -100,7 +100,7 @@ async def _follow(reader: FlowLogReader, feed: Feed, threads: CapacityLimiter) -
 
 
 def _look(reader: FlowLogReader) -> bytes:
-    """The message with the lines that are new; empty if there are none."""
+    """The message with the new lines; empty if there are none."""
     lines = reader.look()
     return _message(lines) if lines else b""
 

@@ -1,4 +1,4 @@
-"""The functions that SQL may call, for those who write it."""
+"""The functions that SQL may call, for users who write SQL."""
 
 from fastapi import APIRouter
 

@@ -1,4 +1,4 @@
-"""Whether Penstock lives, is ready, and on which workers it runs."""
+"""Liveness, readiness, and the workers."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -18,13 +18,13 @@ from penstock.errors import Problem
 
 
 class Health(View):
-    """The process answers."""
+    """The process is responding."""
 
     status: Literal["ok"] = "ok"
 
 
 class WorkerStartView(View):
-    """How far the start of a worker is that was started with this server."""
+    """The start-up state of a worker that was started with this server."""
 
     worker: int = Field(description="Number of the worker, from 1.")
     phase: Phase = Field(
@@ -37,7 +37,7 @@ class WorkerStartView(View):
 
 
 class ReadinessInfo(View):
-    """Whether flows can run, and how each of them is, by kind and name."""
+    """Whether flows can run, and the status of each flow, by kind and name."""
 
     ready: bool
     problems: list[Problem]
@@ -73,7 +73,7 @@ def health_routes(service: Service) -> APIRouter:
     """Probes, and the list of workers."""
     router = APIRouter()
 
-    # In the event loop: it answers even while every thread waits for something.
+    # Runs in the event loop: responds even while all threads are busy.
     @router.get("/healthz", tags=["health"], summary="Liveness probe", operation_id="getHealth")
     async def health() -> Health:
         return Health()

@@ -1,4 +1,4 @@
-"""Numbers over time, for charts."""
+"""Metrics over time, for charts."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -37,7 +37,7 @@ To = Annotated[Moment | None, Query(alias="to", description="End of the time ran
 
 
 class History(View):
-    """Numbers by column: `at` has the moments, and each series a number for each of them."""
+    """Metrics by column: `at` has the times, and each series a value for each time."""
 
     step_ms: int
     at: list[int] = Field(description="Milliseconds since 1970.")
@@ -45,7 +45,7 @@ class History(View):
 
 
 def history_routes(service: Service, pulse: Pulse) -> APIRouter:
-    """The history of all together, of each flow and of each stream."""
+    """The routes for the history of the totals, of each flow and of each stream."""
     router = APIRouter()
 
     @router.get(

@@ -1,4 +1,4 @@
-"""Sending events: to a stream, or to a source that takes them over HTTP."""
+"""Ingest of events over HTTP: to a stream, or to an `http` source."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from penstock.streams.guarantee import combined
 from penstock.streams.storage import Appended, Producer
 
 LONGEST_STREAM, LONGEST_SOURCE = 160, 1000
-"""Characters of a name in a path."""
+"""Maximum characters of a name in a path."""
 
 StreamName = Annotated[
     str,
@@ -40,7 +40,7 @@ StreamName = Annotated[
 T = TypeVar("T")
 
 MOST_TOLD = 100
-"""Misfits that an answer names; it counts all of them."""
+"""Maximum misfits listed in a response, which counts all of them."""
 
 _LARGEST = 2**63 - 1
 
@@ -75,7 +75,7 @@ _MEDIA_TYPES = (
 
 
 class Range(View):
-    """Offsets in a stream, `next` not included."""
+    """A range of offsets in a stream; `next` is exclusive."""
 
     stream: str
     first: int
@@ -83,7 +83,7 @@ class Range(View):
 
 
 class Accepted(Range):
-    """Events that are kept."""
+    """Events that were stored."""
 
     accepted: int = Field(description="Number of stored events.")
     duplicate: bool = Field(description="Whether every stream had already stored this batch of the producer.")
@@ -111,7 +111,7 @@ class MisfitsErrorBody(ErrorBody):
 
 
 class RefusedErrorBody(ErrorBody):
-    """Events that a stream has not taken, and the streams that had kept them before."""
+    """Events that a stream has rejected, and the streams that have already stored them."""
 
     kept: list[Range] = Field(
         default_factory=list,
@@ -128,7 +128,7 @@ _ANSWERS: Responses = {
 
 
 class Options(BaseModel):
-    """What a sender says beside its events."""
+    """The options of a request that sends events."""
 
     atomic: bool | None = Field(default=None, description="Store nothing if any event can't be decoded.")
     key: str | None = Field(default=None, description="Key for events without a key.")
@@ -156,7 +156,7 @@ class Options(BaseModel):
     )
 
     def sender(self) -> Producer | None:
-        """Who sends, as the log knows it."""
+        """The producer and batch of the request; None if it has none."""
         if self.producer is not None and self.batch is not None:
             return Producer(self.producer, self.batch, self.epoch)
         if self.producer is None and self.batch is None:
@@ -166,7 +166,7 @@ class Options(BaseModel):
         raise Invalid(Problem(code="missing_parameter", message=message, path=missing))
 
     def marks(self, events: int) -> Sequence[tuple[int, int, str, bool]]:
-        """The transaction that events belong to, as the log keeps it."""
+        """The transaction that the events belong to, in the form that the log stores."""
         return [(0, events, self.tx, self.tx_end)] if self.tx is not None and events else ()
 
 
@@ -174,7 +174,7 @@ NO_OPTIONS = Options()
 
 
 def _options(request: Request) -> Options:
-    # By hand: most requests have none, and FastAPI would look for each of them all the same.
+    # Parsed here: most requests have no options, and FastAPI would look up each of them anyway.
     if not request.scope["query_string"]:
         return NO_OPTIONS
     try:
@@ -200,7 +200,7 @@ _DECLARED: dict[str, Any] = {
 
 
 class _Once(Generic[T]):
-    """Looks something up once for all who ask meanwhile: a busy stream has many senders."""
+    """Shares one look-up among concurrent requests: a busy stream has many producers."""
 
     def __init__(self, find: Callable[[str], T]) -> None:
         self._find = find
@@ -211,7 +211,7 @@ class _Once(Generic[T]):
         return await asyncio.shield(search)
 
     def ahead(self, name: str) -> None:
-        """Look something up for later. A failure is ignored: who needs it will look it up again."""
+        """Start a look-up ahead of time. A failure is ignored: the next request that needs it retries."""
         if name not in self._searches:
             self._search(name).add_done_callback(lambda search: search.cancelled() or search.exception())
 
@@ -223,29 +223,29 @@ class _Once(Generic[T]):
 
 @dataclass(frozen=True)
 class Target:
-    """The streams that the events of a request go to, and the rules of their source."""
+    """The streams that store the events of a request, and the rules of their source."""
 
     doors: Sequence[Door]
     limit: int = MOST_BYTES
-    """The most bytes that a body may have."""
+    """Maximum size of a body in bytes."""
     atomic: bool = False
-    """Whether requests that do not say otherwise are atomic."""
+    """Whether requests are atomic by default."""
 
 
 class Ingest:
-    """Finds the streams of requests, and takes the events of their bodies."""
+    """Finds the streams of requests, and appends the events of their bodies."""
 
     def __init__(self, service: Service) -> None:
         self._intake, self._doors, self._entrances = Intake(), Doors(service), Entrances(service)
         self._find_door, self._find_entrance = _Once(self._doors.find), _Once(self._entrances.find)
 
     def known_stream(self, name: str) -> Target | None:
-        """The target of a stream's name, if it is known without asking the registry."""
+        """The target of a stream's name, if cached: without a query of the registry."""
         door = self._known_door(name)
         return None if door is None else Target((door,))
 
     def known_source(self, source: str) -> Target | None:
-        """The target of a source's name, if it is known without asking the registry."""
+        """The target of a source's name, if cached: without a query of the registry."""
         entrance = self._entrances.known(source)
         if entrance is None:
             return None
@@ -259,7 +259,7 @@ class Ingest:
         return Target((await self._door(name),))
 
     async def source(self, source: str) -> Target:
-        """The target of a source's name; NotFound or Conflict if no stream takes its events."""
+        """The target of a source's name; NotFound or Conflict if no stream stores its events."""
         entrance = self._entrances.known(source) or await self._find_entrance(source)
         return _target(entrance, [await self._door(stream) for stream in entrance.streams])
 
@@ -273,7 +273,7 @@ class Ingest:
         return self._doors.known(name) or await self._find_door(name)
 
     async def take(self, request: Request, target: Target, options: Options) -> Response:
-        """Append the events of a request, and answer it; PenstockError if they are refused."""
+        """Append the events of a request, and return the response; PenstockError if they are rejected."""
         if target.atomic and options.atomic is None:
             options = options.model_copy(update={"atomic": True})
         chosen = target.doors
@@ -283,7 +283,7 @@ class Ingest:
                 sender = replace(sender, digest=await self._intake.digest(body))
             sending = _Sending(request, self._intake, body, options, sender)
             sent: dict[str, Sent] = {}
-            # A stream that had no room last time goes first: if it still has none, no stream keeps anything.
+            # A stream that was full last time goes first: if it is still full, no stream stores anything.
             for each in (
                 sorted(chosen, key=lambda door: door.log.fill["full"] is None) if chosen[1:] else chosen
             ):
@@ -302,7 +302,7 @@ def _target(entrance: Entrance, doors: Sequence[Door]) -> Target:
 
 
 def ingest_routes(ingest: Ingest) -> APIRouter:
-    """The routes that take events. Most requests do not get here: see `Shortcut`."""
+    """The routes for sending events. Most requests don't reach them: see `Shortcut`."""
     router = APIRouter()
 
     @router.post(
@@ -347,7 +347,7 @@ def ingest_routes(ingest: Ingest) -> APIRouter:
 
 @dataclass(frozen=True)
 class Sent:
-    """What became of a body in one stream."""
+    """The result of appending a body to one stream."""
 
     door: Door
     accepted: int
@@ -357,7 +357,7 @@ class Sent:
 
 
 class _Sending:
-    """One request on its way to its streams."""
+    """The appends of one request to its streams."""
 
     def __init__(
         self, request: Request, intake: Intake, body: bytes, options: Options, sender: Producer | None
@@ -367,10 +367,11 @@ class _Sending:
         self._key = None if options.key is None else options.key.encode()
 
     async def to(self, door: Door) -> Sent:
-        """Append the events to a stream, and what does not fit to its dead letters.
+        """Append the events to a stream, and the misfits to its dead letters.
 
-        Dead letters go first: if the append then fails and the sender repeats it, the stream itself has
-        nothing twice. Those of a numbered batch go last: if it is refused, none of it is kept.
+        Dead letters are appended first: if the append to the stream then fails and the producer retries, the
+        stream itself has no duplicates. Dead letters of a numbered batch are appended last: if the batch is
+        rejected, none of it is stored.
         """
         options = self._options
         content_type = header(self._request, b"content-type")
@@ -409,7 +410,7 @@ class _Sending:
 
 
 def _answer(sent: Sequence[Sent]) -> Response:
-    # Plain mappings, made by hand: this is the answer to every event that comes alone.
+    # Plain mappings instead of models, for speed: this is the response to every single event.
     first, *others = sent
     if first.misfits:
         return JSONResponse(_misfits(first), 400)
@@ -424,7 +425,7 @@ def _answer(sent: Sequence[Sent]) -> Response:
 
 
 def _partly_kept(kept: Sequence[Sent], door: Door, refusal: PenstockError, *, numbered: bool) -> JSONResponse:
-    """The answer to events that several pipelines should get, and one of them does not take."""
+    """The response if some streams of a request have stored the events and one has rejected them."""
     streams = " and ".join(f"'{each.door.id}'" for each in kept)
     reason = refusal.problems[0]
     problem = Problem(

@@ -1,7 +1,7 @@
-"""Taking in events that are sent over HTTP: bodies within limits, decoded once, appended with others.
+"""Receives events over HTTP: reads bodies within limits, decodes them once, and appends them in groups.
 
-Belongs to the event loop of the server, which is never blocked: what is large is decoded in a thread, and
-who has to wait for room in a stream waits in one, too, or is sent away when too many do.
+Runs in the event loop of the server, which is never blocked: large bodies are decoded in a thread, and a
+request that has to wait for space in a stream waits in a thread too, or is rejected if too many are waiting.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from penstock.streams.log import Log
 from penstock.streams.storage import Appended, Producer, Refusal, WriteFailed
 
 INLINE_BYTES = 512 * 1024
-"""A body up to this size is decoded at once: a change of threads would cost more than it."""
+"""Bodies up to this size are decoded inline: switching threads would cost more."""
 
 MOST_HELD = 256 * 1024 * 1024
-"""Bytes of bodies in memory at once; beyond it senders have to come again."""
+"""Maximum bytes of bodies in memory at once; beyond that, requests are rejected and can be retried."""
 
 MOST_WAITING = 64
-"""Senders that may wait for room at once, each in a thread."""
+"""Maximum requests that wait for space at once, each in a thread."""
 
 LEAST_PATIENCE_S = 1.0
-"""An append is not taken back sooner, however short the stream's `timeout_ms`: a disk may be slow."""
+"""Minimum seconds before an append is withdrawn, even if `timeout_ms` is shorter: a disk may be slow."""
 
 LOOK_S, AGAIN_S = 0.5, 0.01
-"""Between two looks at an append that waits: is its sender there, and, when late, can it be taken back."""
+"""Seconds between checks of a waiting append: is its client connected and, when late, can it be withdrawn."""
 
 
 class Refused(PenstockError):
-    """Events were not taken; `retry_after` says in how many seconds they may be."""
+    """Events were rejected; `retry_after` is the number of seconds after which to retry."""
 
     def __init__(self, status: int, problem: Problem, retry_after: float | None = None) -> None:
         super().__init__(problem)
@@ -51,7 +51,7 @@ class Refused(PenstockError):
 
 
 class Intake:
-    """Reads, decodes and appends."""
+    """Reads and decodes bodies, and appends their events."""
 
     def __init__(self) -> None:
         self._waiting = CapacityLimiter(MOST_WAITING)
@@ -60,13 +60,13 @@ class Intake:
         self._results: Results | None = None
 
     def body(self, request: Request, limit: int) -> Body:
-        """The body of a request as its sender meant it; `limit` counts before and after decompression."""
+        """The decompressed body of a request; `limit` applies before and after decompression."""
         return Body(self, request, limit)
 
     async def decode(
         self, body: bytes, content_type: str | None, door: Door, key: bytes | None
     ) -> Event | Decoded:
-        """The events in a body as the stream keeps them; most bodies have a single one."""
+        """The events of a body in the form that the stream stores; most bodies have a single event."""
         if key is None and len(body) <= INLINE_BYTES:
             alone = decode_alone(content_type, body, door.form, door.spec.timestamps)
             if alone is not None:
@@ -80,7 +80,7 @@ class Intake:
         return await to_thread.run_sync(read)
 
     async def digest(self, body: bytes) -> str:
-        """Identifies a body, to distinguish a batch that is sent again from another one."""
+        """The digest of a body, to distinguish a retried batch from a different one."""
         if len(body) <= INLINE_BYTES:
             return _digest(body)
         return await to_thread.run_sync(_digest, body)
@@ -93,7 +93,7 @@ class Intake:
         producer: Producer | None = None,
         tx: Marks = (),
     ) -> Appended:
-        """Append events and wait until the promise of the stream holds for them; `Refused` if it cannot."""
+        """Append events and wait until the stream's guarantee holds for them; `Refused` if rejected."""
         entry = self._entry(events, producer, tx)
         try:
             try:
@@ -131,17 +131,17 @@ class Intake:
         if not self._waiting.available_tokens:
             raise Backpressure("too many requests are waiting for free space", log.retry_after)
         buffer = log.storage.spec.buffer
-        # With `timeout` the log itself gives up in time, and counts what it drops.
+        # With `timeout` the log itself times out, and counts the dropped events.
         patience = None if buffer.mode == "timeout" else buffer.timeout_ms / 1000
         await to_thread.run_sync(log.put, entry, patience, limiter=self._waiting)
 
     async def _settled(self, request: Request, log: Log, entry: Awaited) -> Appended:
-        """Wait for an append; take it back when its sender has gone or has waited long enough."""
+        """Wait for an append; withdraw it when the client has disconnected or the wait has timed out."""
         buffer = log.storage.spec.buffer
         patience = max(buffer.timeout_ms / 1000, LEAST_PATIENCE_S) + (buffer.mode == "timeout")
         deadline = time.monotonic() + patience
         left = patience
-        # What is just being written cannot be taken back, but may return to the queue for want of room.
+        # An append that is being written can't be withdrawn, but may return to the queue if space is lacking.
         while not await entry.settled(min(max(left, AGAIN_S), LOOK_S)):
             if (left <= 0 or await request.is_disconnected()) and log.withdraw(entry):
                 raise Backpressure("the stream is full", log.retry_after)
@@ -150,14 +150,14 @@ class Intake:
 
 
 class Body:
-    """The body of a request, whose bytes count as held while it is open."""
+    """The body of a request; its bytes count as held while it is open."""
 
     def __init__(self, intake: Intake, request: Request, limit: int) -> None:
         self._intake, self._request, self._limit = intake, request, limit
         self._held = 0
 
     async def __aenter__(self) -> bytes:
-        """Receive it, and decompress it if need be."""
+        """Receive the body, and decompress it if necessary."""
         try:
             return await self._receive()
         except BaseException:
@@ -165,7 +165,7 @@ class Body:
             raise
 
     async def __aexit__(self, *error: object) -> None:
-        """Hold it no longer."""
+        """Release the bytes of the body."""
         self._hold(-self._held)
 
     async def _receive(self) -> bytes:
@@ -197,8 +197,8 @@ class Body:
 
 
 def header(request: Request, name: bytes) -> str | None:
-    """The value of a header, its name in lower case."""
-    # Not `request.headers`, which costs several times as much where a few headers are asked for once.
+    """The value of a header; `name` is in lower case."""
+    # Not `request.headers`, which is several times slower for reading a few headers once.
     for found, value in request.scope["headers"]:
         if found == name:
             return str(value, "latin-1")
@@ -210,7 +210,7 @@ def _digest(body: bytes) -> str:
 
 
 def letters(misfits: Sequence[Misfit], stream: str) -> pa.RecordBatch:
-    """What did not fit a stream, as events for its dead-letter stream: the original, and why."""
+    """Misfits as events for the dead-letter stream: the original event, and the reason."""
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     headers = [
         [

@@ -1,4 +1,4 @@
-"""The six kinds as the API knows them: their places, and how they are listed and shown."""
+"""The six kinds of documents in the API: their paths, and how they are listed and shown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SORTS: list[JsonValue] = ["name", "-name", "id", "-id", "created", "-created", 
 
 
 class Filters(BaseModel):
-    """Which documents to list, and how."""
+    """Filters and order of a list of documents."""
 
     search: str | None = Field(
         default=None, description="Only documents with this text in name, id or description."
@@ -46,7 +46,7 @@ class Filters(BaseModel):
 
 
 class RunnableFilters(Filters):
-    """Which documents of a kind that can run to list, and how."""
+    """Filters and order of a list of documents of a runnable kind."""
 
     status: Status | None = Field(default=None, description="Only documents with this status.")
     sort: str = Field(
@@ -66,7 +66,7 @@ def _runnable_filters(given: Annotated[RunnableFilters, Query()]) -> Filters:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of document with its place in the API."""
+    """A kind of document, with its path in the API."""
 
     name: str
     place: str
@@ -76,14 +76,14 @@ class Kind:
     filters: Callable[..., Filters] = _filters
     runs: bool = False
     shared: bool = True
-    """Whether other documents can refer to it."""
+    """Whether other documents can refer to documents of this kind."""
 
     def url(self, name: str) -> str:
-        """Where a document is."""
+        """The URL of a document."""
         return f"/{self.place}/{quote(name)}"
 
     def shown(self, service: Service, record: Record, **details: Any) -> BaseModel:
-        """A document alone, with what lists leave out."""
+        """The view of a single document, with fields that lists omit."""
         if self.runs:
             details["guarantee"] = acknowledgement(service, record)
         info: BaseModel = self.show(record, **details)
@@ -91,12 +91,12 @@ class Kind:
 
     @property
     def one(self) -> str:
-        """One of them, in a sentence."""
+        """The singular of the kind with an article, for sentences."""
         return f"a {self.name.lower()}"
 
     @property
     def many(self) -> str:
-        """Several of them, in a sentence."""
+        """The plural of the kind, for sentences."""
         return self.place
 
 

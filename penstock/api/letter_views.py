@@ -1,4 +1,4 @@
-"""What the API answers with about dead letters."""
+"""The views of dead letters in the API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.streams.rendering import text_or_base64
 
 
 class LetterReplay(View):
-    """A replay of a letter that has come to an end."""
+    """A finished replay of a letter."""
 
     request: str
     at: datetime
@@ -26,7 +26,7 @@ class LetterReplay(View):
 
 
 class LetterView(View):
-    """What a step or a sink could not process, and what has become of it."""
+    """An event that a step or a sink could not process, with its state and replays."""
 
     offset: int
     time: datetime = Field(description="When the letter was written.")
@@ -53,7 +53,7 @@ class LetterView(View):
 
 
 class KindCount(View):
-    """Letters of one step with one code."""
+    """The number of letters of one step with one code."""
 
     step: str
     code: str
@@ -61,7 +61,7 @@ class KindCount(View):
 
 
 class LettersView(View):
-    """Letters in a row, and how many there are in all."""
+    """A page of letters, and the total numbers."""
 
     letters: list[LetterView]
     next: int | None = Field(description="Offset of the next page; null if there are no more letters.")
@@ -72,7 +72,7 @@ class LettersView(View):
 
 
 def letters_view(page: LetterPage) -> LettersView:
-    """Letters as they are shown."""
+    """The view of a page of letters."""
     kinds = sorted(page.counts.by_kind.items(), key=lambda item: (-item[1], item[0]))
     return LettersView(
         letters=[letter_view(letter) for letter in page.letters],
@@ -85,7 +85,7 @@ def letters_view(page: LetterPage) -> LettersView:
 
 
 def letter_view(letter: Letter) -> LetterView:
-    """A letter as it is shown."""
+    """The view of a letter."""
     mark, headers = letter.mark, letter.headers
     original = _event(letter.value)
     revision, before = headers.get("revision"), headers.get("replay_of")

@@ -1,4 +1,4 @@
-"""Dead letters: what a flow could not process, to be read, edited and replayed."""
+"""Dead letters: reading, editing and replaying events that a flow could not process."""
 
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -24,7 +24,7 @@ from penstock.specs.problems import problems_of
 S = TypeVar("S", bound=Spec)
 
 MOST = 10_000
-"""Letters that one request replays."""
+"""Maximum letters replayed by one request."""
 
 Offset = Annotated[int, Path(ge=0, le=LAST_OFFSET, description="Offset of the letter in its stream.")]
 Step = Annotated[str | None, Query(max_length=400, description="Only letters of this step or sink.")]
@@ -50,13 +50,13 @@ with a step that keeps state. The letter then has the state `replayed`."""
 
 
 class LetterEdit(Spec):
-    """Another event in the place of a letter's."""
+    """An event that replaces the event of a letter."""
 
     event: dict[str, Any] = Field(description="Input columns of the step.")
 
 
 class LetterFilter(Spec):
-    """Which letters."""
+    """A filter for letters."""
 
     step: str | None = Field(default=None, max_length=400, description="Only letters of this step or sink.")
     code: str | None = Field(default=None, max_length=400, description="Only letters with this code.")
@@ -69,7 +69,7 @@ class LetterFilter(Spec):
 
 
 class LettersOrder(Spec):
-    """Which letters to replay, and how: `offsets`, or a `filter`, or `all` that are new."""
+    """The letters to replay, by `offsets`, by `filter` or `all` new ones, and the options of the replay."""
 
     offsets: list[Annotated[int, Field(ge=0, le=LAST_OFFSET)]] | None = Field(
         default=None, min_length=1, max_length=MOST, description="Offsets of the letters."
@@ -87,7 +87,7 @@ class LettersOrder(Spec):
 
 
 def letter_routes(service: Service, kind: Kind) -> APIRouter:
-    """The routes below what runs."""
+    """The routes of a runnable kind for dead letters."""
     router = APIRouter(prefix=f"/{kind.place}/{{name}}/dead-letters", tags=[kind.place])
     letters = DeadLetters(service)
 
@@ -190,7 +190,7 @@ def _read(raw: Any, model: type[S]) -> S:
 
 
 def _schema(model: type[Spec]) -> dict[str, Any]:
-    """The schema of a body, with the parts in their places."""
+    """The schema of a body, with references resolved inline."""
 
     def placed(node: Any) -> Any:
         if isinstance(node, list):

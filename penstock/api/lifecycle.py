@@ -1,4 +1,4 @@
-"""The life of what runs: pause, resume, stop, start, restart, and what it has done."""
+"""The lifecycle of flows: pause, resume, stop, start, restart, and progress."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ _ACTIONS: dict[Action, tuple[str, str]] = {
 
 
 def lifecycle_routes(service: Service, kind: Kind) -> APIRouter:
-    """The routes of a kind whose documents can run."""
+    """The routes of a runnable kind for its lifecycle."""
     router = APIRouter(prefix=f"/{kind.place}/{{name}}", tags=[kind.place])
 
     def add(action: Action, summary: str, description: str) -> None:

@@ -9,11 +9,11 @@ import socket
 from penstock.errors import PenstockError, Problem
 
 SEND_BUFFER = 256 * 1024
-"""Bytes that the system keeps for a client that does not read; by itself Linux would keep up to 4 MB."""
+"""Bytes that the system buffers for a client that doesn't read; by default Linux buffers up to 4 MB."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there; PenstockError with the reason if it cannot."""
+    """A socket that listens on a host and port; PenstockError with the reason if that fails."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(address, family=family, backlog=2048)
@@ -46,6 +46,6 @@ def url_of(host: str, listener: socket.socket, *, secure: bool = False) -> str:
         address = ipaddress.ip_address(host)
     except ValueError:
         return f"{scheme}://{host}:{port}"
-    if address.is_unspecified:  # every address of this machine: name one that a browser can open
+    if address.is_unspecified:  # all addresses of this machine: use one that a browser can open
         return f"{scheme}://127.0.0.1:{port}"
     return f"{scheme}://[{host}]:{port}" if address.version == 6 else f"{scheme}://{host}:{port}"

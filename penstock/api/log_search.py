@@ -16,7 +16,7 @@ from penstock.engine.runtime.flow_log_reader import LogLine
 
 
 class LogHit(LogLine):
-    """A line in the log of a flow, and the flow."""
+    """A line in the log of a flow, with the flow."""
 
     key: str = Field(description="Kind and id of the flow, such as `Pipeline/orders`.")
     kind: str
@@ -25,14 +25,14 @@ class LogHit(LogLine):
 
 
 class LogHits(View):
-    """Lines of all logs that match, newest first."""
+    """Matching lines of all logs, newest first."""
 
     lines: list[LogHit]
     complete: bool = Field(description="False if the search took too long and some logs were not searched.")
 
 
 def log_search_routes(service: Service) -> APIRouter:
-    """The search."""
+    """The route for searching logs."""
     router = APIRouter(prefix="/logs", tags=["overview"])
 
     @router.get(

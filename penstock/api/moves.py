@@ -1,4 +1,4 @@
-"""Moving a stream to another storage while it is used."""
+"""Moving a stream to another storage while it is in use."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -22,13 +22,13 @@ the request to continue a move that failed or was interrupted."""
 
 
 class MoveOrder(Spec):
-    """Where a stream is moved to."""
+    """The target of a move of a stream."""
 
     to: Literal["kafka"] = Field(description="Target storage.")
 
 
 class MoveView(View):
-    """How far a move is."""
+    """The progress of a move."""
 
     stream: str
     to: str

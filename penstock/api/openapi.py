@@ -1,6 +1,6 @@
-"""The OpenAPI document: what FastAPI knows of the routes, and the documents they take.
+"""The OpenAPI document: the routes, as described by FastAPI, and the schemas of the documents they accept.
 
-`python -m penstock.api.openapi` prints it without a server; the types of the web app are made from that.
+`python -m penstock.api.openapi` prints it without a server; the types of the web app are generated from it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def openapi(app: FastAPI) -> dict[str, Any]:
 
 
 def _add_roles(app: FastAPI, document: dict[str, Any]) -> None:
-    """Say for each operation which role it needs. While authentication is off, everybody has it."""
+    """Add the required role to each operation. While authentication is off, every caller has all roles."""
     document["components"]["securitySchemes"] = SCHEMES
     refusals = {
         str(status): {
@@ -78,7 +78,7 @@ def _add_roles(app: FastAPI, document: dict[str, Any]) -> None:
 
 
 def _shared_errors(document: dict[str, Any]) -> dict[str, Any]:
-    """The answers of failures, which many routes give, by name; each route then refers to them."""
+    """The error responses that many routes share, by name; each route then refers to them."""
     shared: dict[str, Any] = {}
     for operations in document["paths"].values():
         for operation in operations.values():
@@ -96,11 +96,11 @@ def _documents() -> dict[str, Any]:
     models = [(model, "validation") for model in Models.by_kind.values()]
     schemas: dict[str, Any] = models_json_schema(models, ref_template=_REF + "{model}")[1]["$defs"]  # type: ignore[arg-type]
     for schema in schemas.values():
-        # The type has a default for those who write Python; a document has to name it.
+        # The type has a default for use in Python; a document has to set it.
         if "const" in schema.get("properties", {}).get("type", {}):
             schema["required"] = ["type", *schema.get("required", [])]
     for kind in KINDS:
-        # Where only one kind can be sent, it need not be named.
+        # Where only one kind is accepted, `kind` is optional.
         schemas[f"{kind}Document"]["required"].remove("kind")
     each = {"anyOf": [{"$ref": f"{_REF}{kind}Document", "required": ["kind"]} for kind in KINDS]}
     several = {"type": "array", "items": {"$ref": f"{_REF}AnyDocument"}}
@@ -120,7 +120,7 @@ def _documents() -> dict[str, Any]:
 
 
 def _print() -> None:
-    from penstock.api.app import create_app  # which imports this module
+    from penstock.api.app import create_app  # it imports this module
     from penstock.control.documents.service import Service
     from penstock.control.registry import Registry
     from penstock.settings import load

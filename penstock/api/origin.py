@@ -1,4 +1,4 @@
-"""Keeps pages of other sites from sending requests through the browser of a user of this server."""
+"""Prevents pages of other sites from sending requests through the browser of a user of this server."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _OF_THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
 
 
 class SameOrigin:
-    """Refuses requests under a name that is not this server's, and changes by pages of another origin.
+    """Denies requests under a host name that is not this server's, and changes by pages of another origin.
 
-    A site can let its own name lead to 127.0.0.1 and then speak with this server as with itself: only the
-    `Host` header tells. Bodies are read whatever their Content-Type says, so a browser sends one without a
-    preflight request. Other clients send neither `Origin` nor `Sec-Fetch-Site`.
+    A site can resolve its own name to 127.0.0.1 and then access this server as its own origin: only the
+    `Host` header reveals this. Bodies are read regardless of their Content-Type, so a browser can send one
+    without a preflight request. Other clients send neither `Origin` nor `Sec-Fetch-Site`.
     """
 
     def __init__(self, app: ASGIApp, settings: Callable[[], Settings], access: Access) -> None:
@@ -35,7 +35,7 @@ class SameOrigin:
         self._refused = RefusedRequests(access)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it."""
+        """Pass the request on, or deny it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -52,14 +52,14 @@ class SameOrigin:
 
 @dataclass(frozen=True)
 class ServerNames:
-    """The values of `Host` under which a server can be asked for something, in lower case."""
+    """The values of `Host` that a server accepts, in lower case."""
 
     own: frozenset[str]
-    """Those of this machine and of the settings: a name, or a name and a port."""
+    """The names of this machine and of the settings: a name, or a name and a port."""
     declared: frozenset[str]
-    """Those of `auth.hosts` alone."""
+    """The names in `auth.hosts` only."""
     any_address: bool
-    """Whether the server listens on every address of this machine: no site can make one its own."""
+    """Whether the server listens on all addresses, and accepts any of them: no site can claim an address."""
 
     @classmethod
     def of(cls, settings: Settings) -> ServerNames:
@@ -72,7 +72,7 @@ class ServerNames:
         return cls(frozenset(own), declared, address is not None and address.is_unspecified)
 
     def include(self, host: str) -> bool:
-        """Whether a request with that `Host` is meant for this server."""
+        """Whether a `Host` header names this server."""
         host = host.lower()
         name = _without_port(host)
         if name in self.own or host in self.own:
@@ -92,7 +92,7 @@ def _foreign(scope: Scope, names: ServerNames) -> bool:
     there = urlsplit(origin).netloc.lower()
     if there == headers.get("host", "").lower():
         return False
-    # A proxy may put another Host in the place of the one that the browser knows.
+    # A proxy may replace the Host that the browser uses with another one.
     return there not in names.declared and _without_port(there) not in names.declared
 
 

@@ -1,4 +1,4 @@
-"""How everything is right now, at once or as it changes."""
+"""The current state of the installation: a snapshot, or a stream of changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Rate = Annotated[float, Field(description="Events per second over about the last
 
 
 class Totals(View):
-    """All flows and streams together."""
+    """The totals of all flows and streams."""
 
     in_rate: Rate
     out_rate: Rate
@@ -54,7 +54,7 @@ class SinkPulse(View):
 
 
 class FlowPulse(View):
-    """A flow as it is now."""
+    """The current state of a flow."""
 
     key: Key
     kind: str
@@ -92,7 +92,7 @@ class ReaderPulse(View):
 
 
 class StreamPulse(View):
-    """A stream as it is now: a registered one, or one that a flow has of its own."""
+    """The current state of a stream: a registered stream, or a flow's own."""
 
     key: Key
     id: str
@@ -110,7 +110,7 @@ class StreamPulse(View):
 
 
 class WorkerPulse(WorkerView):
-    """A worker as it is now."""
+    """The current state of a worker."""
 
     cpu_percent: float | None = Field(
         description="Share of one core, including child processes; null if unknown."
@@ -120,7 +120,7 @@ class WorkerPulse(WorkerView):
 
 
 class Attention(View):
-    """Something that a person should look at."""
+    """A finding that needs attention."""
 
     severity: Literal["error", "warning", "info"]
     code: str
@@ -149,13 +149,13 @@ class Overview(View):
 
 
 class Followers:
-    """Those who follow the pulse. Belongs to the event loop of the server."""
+    """The clients that follow the pulse. Must be used in the event loop of the server."""
 
     def __init__(self, pulse: Pulse) -> None:
         self._pulse = pulse
         self._closed = False
         self._new = asyncio.Event()
-        # Threads of its own: a follower must not wait behind requests that wait for a pipeline.
+        # Separate threads: a follower must not queue behind requests that wait for a pipeline.
         self._threads = CapacityLimiter(2)
         self._making = asyncio.Lock()
         self._made: tuple[int, dict[int | None, bytes]] = (0, {})
@@ -171,12 +171,12 @@ class Followers:
         self._pulse.on_sample = tell
 
     def close(self) -> None:
-        """End every follower, because the server ends."""
+        """End every follower, because the server is stopping."""
         self._closed = True
         self._wake()
 
     async def follow(self) -> AsyncIterator[bytes]:
-        """The messages for one of them."""
+        """The messages for one follower."""
         yield format_sse_event(comment="connected", retry=1000)
         seen = (await to_thread.run_sync(self._pulse.latest, limiter=self._threads)).number
         yield await self._message(None)
@@ -198,7 +198,7 @@ class Followers:
         return not self._closed
 
     async def _message(self, seen: int | None) -> bytes:
-        """What is new since a sample; most who follow have seen the same one, so it is made once."""
+        """The changes since a sample; most followers have seen the same sample, so it is rendered once."""
         async with self._making:
             latest = self._pulse.latest().number
             if self._made[0] != latest:
@@ -214,7 +214,7 @@ class Followers:
 
 
 def overview_routes(pulse: Pulse, followers: Followers) -> APIRouter:
-    """The overview."""
+    """The routes for the overview."""
     router = APIRouter(prefix="/overview", tags=["overview"])
 
     @router.get("", summary="Get the current state of the installation", operation_id="getOverview")
@@ -236,7 +236,7 @@ def overview_routes(pulse: Pulse, followers: Followers) -> APIRouter:
 
 
 def overview_of(pulse: Pulse, changes: Changes | None = None) -> Overview:
-    """All there is, or only what changed."""
+    """The whole overview, or only the changes."""
     sample = changes.sample if changes else pulse.latest()
     look = sample.look
     whole: dict[str, Any] = {

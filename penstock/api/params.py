@@ -1,4 +1,4 @@
-"""Parameters that routes of several modules share, and the refusal of those that a route does not have."""
+"""Parameters that routes of several modules share, and the rejection of unknown parameters."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ IfMatch = Annotated[str | None, Header(description="ETag of the revision that th
 
 
 def _is_written_out(value: Any) -> Any:
-    """Refuse numbers, which pydantic takes for seconds since 1970."""
+    """Reject numbers, which pydantic interprets as seconds since 1970."""
     if isinstance(value, str) and value.replace(".", "", 1).lstrip("+-").isdigit():
         raise ValueError("not a time in ISO 8601")
     return value
@@ -25,11 +25,11 @@ Moment = Annotated[AwareDatetime, BeforeValidator(_is_written_out)]
 """A time in ISO 8601 with a time zone."""
 
 ANY_PARAMETERS = ("/ui", "/session/oidc/callback")
-"""Below these the query string belongs to the web app, and to the OpenID Connect provider."""
+"""Paths whose query string is defined by the web app or the OpenID Connect provider."""
 
 
 async def known_parameters(request: Request) -> None:
-    """Refuse query parameters that the route does not declare: `?dryrun=true` must not apply a bundle."""
+    """Reject query parameters that the route does not declare: `?dryrun=true` must not apply a bundle."""
     if not request.scope["query_string"]:
         return
     route = request.scope["route"]
@@ -51,7 +51,7 @@ async def known_parameters(request: Request) -> None:
 
 
 def _declared(route: APIRoute) -> set[str]:
-    """The query parameters of a route, as its description in the OpenAPI document has them."""
+    """The query parameters of a route, as declared in the OpenAPI document."""
     by_hand = (route.openapi_extra or {}).get("parameters", [])
     return {*_names(route.dependant), *(each["name"] for each in by_hand if each["in"] == "query")}
 

@@ -1,4 +1,4 @@
-"""What the API answers with about pipelines, and about all else that runs."""
+"""The views of pipelines and other runnable documents in the API."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GOOD_AT = "When the last good batch finished; null if there was none."
 
 
 class RunError(Problem):
-    """Why something does not run."""
+    """The error of a flow."""
 
     at: datetime | None = None
     recovered: bool = Field(
@@ -43,13 +43,13 @@ class RunError(Problem):
 
 
 class Attempt(RunError):
-    """An attempt to run that failed."""
+    """A failed attempt to run."""
 
     attempt: int
 
 
 class SinkOps(View):
-    """What one sink has done."""
+    """The counters and state of one sink."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -64,7 +64,7 @@ class SinkOps(View):
 
 
 class LatencyOps(View):
-    """The latency goal of a flow, and whether it is kept."""
+    """The latency goal of a flow, and whether it is met."""
 
     target_ms: int
     p99_ms: float | None = Field(
@@ -91,7 +91,7 @@ class ReceiverOps(View):
 
 
 class Ops(View):
-    """What a flow has done so far, over all of its runs."""
+    """The counters of a flow, over all of its runs."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -111,7 +111,7 @@ class Ops(View):
 
 
 class PipeInfo(View):
-    """A pipeline: its live spec, and how it is."""
+    """A pipeline: its current spec, and its state."""
 
     name: str
     id: str = Field(description="Derived from the name; can't be changed later.")
@@ -137,7 +137,7 @@ class PipeInfo(View):
 
 
 class RunnableInfo(DocumentInfo):
-    """A source, task or sink. Pipelines refer to one that doesn't run on its own."""
+    """A source, task or sink. If it doesn't run on its own, pipelines refer to it."""
 
     status: Status | None = Field(description="Null if the document doesn't run on its own.")
     phase: str | None = Field(description=f"{PHASE} Null if the document doesn't run on its own.")
@@ -153,7 +153,7 @@ class RunnableInfo(DocumentInfo):
 
 
 class Progress(Ops):
-    """What a flow has done, and how it is."""
+    """The counters and the state of a flow."""
 
     name: str
     status: Status
@@ -167,7 +167,7 @@ class Progress(Ops):
 
 
 class PipelinePage(View):
-    """A part of the list of pipelines."""
+    """A page of a list of pipelines."""
 
     items: list[PipeInfo]
     total: int
@@ -176,7 +176,7 @@ class PipelinePage(View):
 
 
 class RunnablePage(View):
-    """A part of a list of sources, tasks or sinks."""
+    """A page of a list of sources, tasks or sinks."""
 
     items: list[RunnableInfo]
     total: int
@@ -187,7 +187,7 @@ class RunnablePage(View):
 def pipe_info(
     record: Record, *, warnings: list[Problem] | None = None, guarantee: str | None = None
 ) -> PipeInfo:
-    """The record of a pipeline as it is shown."""
+    """The view of a pipeline."""
     about = {"warnings": warnings, "guarantee": guarantee}
     return PipeInfo.model_validate({**common_fields(record), **_flow_fields(record), **about})
 
@@ -199,7 +199,7 @@ def runnable_info(
     warnings: list[Problem] | None = None,
     guarantee: str | None = None,
 ) -> RunnableInfo:
-    """The record of a source, task or sink as it is shown."""
+    """The view of a source, task or sink."""
     about = {"kind": record.kind, "referrers": referrers, "warnings": warnings, "guarantee": guarantee}
     return RunnableInfo.model_validate({**common_fields(record), **_flow_fields(record), **about})
 

@@ -1,4 +1,4 @@
-"""The position of a flow in the stream that it reads, as a verb."""
+"""Moving the position of a flow in its input stream."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ changed."""
 
 
 class PositionOrder(Spec):
-    """Where a flow is to continue."""
+    """The new position of a flow."""
 
     to: PositionText = Field(description="New position: earliest, latest, offset:N or time:ISO 8601.")
     dry_run: bool = Field(default=False, description="Only count the events.")

@@ -1,7 +1,7 @@
-"""HTTP connections that cannot hold up the server: silent, slow and oversized ones are closed.
+"""HTTP connections with limits that protect the server: silent, slow and oversized ones are closed.
 
-uvicorn itself waits for the headers of a request for ever, reads any number of them, and keeps an answer for
-as long as a client does not read it.
+uvicorn itself waits for the headers of a request forever, reads any number of them, and buffers a response
+for as long as the client does not read it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SLOW_BODY = Problem(
 
 
 class BoundedConfig(uvicorn.Config):
-    """The configuration of a server with the traffic that its connections are counted in."""
+    """The configuration of a server, with the `Traffic` that counts its connections."""
 
     def __init__(self, app: Any, traffic: Traffic, **options: Any) -> None:
         super().__init__(app, http=BoundedProtocol, ws="none", **options)
@@ -74,7 +74,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._send_timer: TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request, or turn the client away."""
+        """Start waiting for a request, or reject the client."""
         super().connection_made(transport)
         self.traffic.connections += 1
         if self.traffic.connections > self.traffic.most_connections:
@@ -84,7 +84,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._await_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End all timers."""
+        """Cancel all timers."""
         self.traffic.connections -= 1
         self._paused_at = None
         for timer in (self._header_timer, self._body_timer, self._send_timer):
@@ -95,7 +95,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # Requests
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes of a request."""
+        """Process bytes of a request."""
         if self.transport.is_closing():
             return
         self._heard = self.loop.time()
@@ -110,19 +110,19 @@ class BoundedProtocol(HttpToolsProtocol):
             self._body_timer = self.loop.call_later(self.limits.body_ms / 1000, self._check_body)
 
     def on_message_begin(self) -> None:
-        """The first byte of a request."""
+        """Handle the first byte of a request."""
         self._in_headers, self._oversized, self._header_bytes = True, False, 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, kept only while there are not too many."""
+        """Handle a header; stored only up to the limit."""
         if len(self.headers) >= self.limits.headers:
             self._oversized = True
         else:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """All headers: the request begins."""
+        """Start the request after all headers have arrived."""
         self._in_headers = False
         if self._header_timer is not None:
             self._header_timer.cancel()
@@ -135,12 +135,12 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Bytes of the body."""
+        """Handle bytes of the body."""
         if not self._oversized:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The end of a request."""
+        """Handle the end of a request."""
         if not self._oversized:
             super().on_message_complete()
 
@@ -157,7 +157,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return cycle is not None and cycle.more_body and not cycle.response_complete
 
     def _check_body(self) -> None:
-        """Close the connection if no byte of the body has come for too long, unless the server reads none."""
+        """Close the connection if no body byte has arrived for too long, unless reading is paused."""
         self._body_timer = None
         if self.transport.is_closing() or not self._awaits_body():
             return
@@ -173,7 +173,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(408, _SLOW_BODY)
 
     def _refuse(self, status: int, problem: Problem) -> None:
-        """Answer with a problem, and close the connection."""
+        """Respond with a problem, and close the connection."""
         body = json.dumps({**problem.model_dump(), "errors": [problem.model_dump()]}).encode()
         retry = f"retry-after: {BUSY_S}\r\n" if status == 503 else ""
         head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n{retry}"
@@ -181,17 +181,17 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.write(STATUS_LINE[status] + head.encode() + end + body)
         self.transport.close()
 
-    # Answers
+    # Responses
 
     def pause_writing(self) -> None:
-        """The client does not read: wait for it, but not for ever."""
+        """Start a timeout, since the client is not reading."""
         super().pause_writing()
         self._paused_at = self.loop.time()
         self._send_timer = self.loop.call_later(self.limits.send_ms / 1000, self.cut_off, "send_ms")
         self._cut_off_some()
 
     def resume_writing(self) -> None:
-        """The client reads again."""
+        """Cancel the timeout, since the client is reading again."""
         super().resume_writing()
         self._paused_at = None
         if self._send_timer is not None:
@@ -199,14 +199,14 @@ class BoundedProtocol(HttpToolsProtocol):
             self._send_timer = None
 
     def cut_off(self, limit: str) -> None:
-        """Close a connection whose client does not read, and free its buffers."""
+        """Close a connection whose client is not reading, and free its buffers."""
         self.traffic.slow_readers += 1
         path = self.scope["path"] if self.scope else None
         log.warning("a client that does not read is cut off", client=self.client, path=path, limit=limit)
         self.transport.abort()
 
     def _cut_off_some(self) -> None:
-        """Cut off those who have not read for the longest time while too much waits for clients."""
+        """While too many bytes are unsent, close the connections that have not read for the longest time."""
         paused = [one for one in self.connections if isinstance(one, BoundedProtocol) and one._paused_at]
         sizes = {one: one.transport.get_write_buffer_size() for one in paused}
         excess = sum(sizes.values()) + self.traffic.held_bytes - self.limits.unsent_bytes

@@ -1,4 +1,4 @@
-"""Questions about streams in SQL, and saved queries."""
+"""SQL queries over streams, and saved queries."""
 
 from datetime import datetime
 from typing import Annotated

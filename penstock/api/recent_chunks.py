@@ -1,4 +1,4 @@
-"""The events that followers have read last, decoded: many clients follow the same stream."""
+"""A cache of recently read chunks, decoded: many clients follow the same stream."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from penstock.control.streams.doors import Door
 from penstock.streams.log import Chunk
 
 MOST_BYTES = 32 * 1024 * 1024
-"""The size of all chunks that are kept."""
+"""Maximum total size of the cached chunks in bytes."""
 
 
 class RecentChunks:
-    """Keeps chunks by stream, for any thread."""
+    """Caches chunks by stream. Thread-safe."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most, self._size = most_bytes, 0
@@ -22,7 +22,7 @@ class RecentChunks:
         self._mutex = threading.Lock()
 
     def read(self, door: Door, start: int) -> Iterator[Chunk]:
-        """The chunks of a stream from an offset on, the first one without decoding it again."""
+        """The chunks of a stream from an offset on; the first may come from the cache."""
         if (found := self._find(door.directory, start)) is not None:
             yield found
             start = found.next

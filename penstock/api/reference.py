@@ -1,4 +1,4 @@
-"""The OpenAPI document as a page that needs no other server, no script and no font."""
+"""The OpenAPI document as an HTML page that needs no other server, scripts or fonts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ th { font-weight: 600; opacity: .75 }
 
 
 def render(document: Mapping[str, Any]) -> str:
-    """The page: operations by tag, then every schema they mention."""
+    """The page: operations by tag, then every schema they refer to."""
     title = escape(f"{document['info']['title']} {document['info']['version']}")
     return "\n".join(
         [
@@ -111,7 +111,7 @@ def _schema(name: str, schema: Mapping[str, Any]) -> str:
 
 
 def _type(schema: Mapping[str, Any]) -> str:
-    """A schema in a few words, with links to those that have a name."""
+    """A schema in a few words, with links to named schemas."""
     if "$ref" in schema:
         name = escape(str(schema["$ref"]).rpartition("/")[2])
         return f"<a href='#{name}'>{name}</a>"

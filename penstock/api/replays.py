@@ -1,4 +1,4 @@
-"""Replay as a verb: a range of a stream through a flow once more, beside the flow itself."""
+"""Replays: processing a range of a stream with the steps of a flow again, while the flow continues."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -27,11 +27,11 @@ _SINKS = (
 
 
 Shadow = Annotated[dict[Literal["shadow"], dict[str, Any]], Field(min_length=1)]
-"""A sink that is none of the flow's, as a pipeline would have it."""
+"""A sink that does not belong to the flow, in the form used in a pipeline."""
 
 
 class ReplayOrder(Spec):
-    """What to replay, and where to."""
+    """The range to replay, and the sinks."""
 
     from_: PositionText = Field(
         alias="from", description="First event: earliest, latest, offset:N or time:ISO 8601."
@@ -57,7 +57,7 @@ class RangeView(View):
 
 
 class EndingView(View):
-    """A sink that gets the events."""
+    """A sink that receives the replayed events."""
 
     id: str
     type: str
@@ -66,7 +66,7 @@ class EndingView(View):
 
 
 class ReplayView(View):
-    """A replay: a pipeline with an end."""
+    """A replay: a pipeline with an end position."""
 
     name: str
     id: str
@@ -83,7 +83,7 @@ class ReplayView(View):
 
 
 class ReplayAnswer(View):
-    """What is replayed, or would be."""
+    """The plan of a replay, and the replay if it was started."""
 
     range: RangeView
     sinks: list[EndingView]
@@ -92,7 +92,7 @@ class ReplayAnswer(View):
 
 
 def replay_routes(service: Service, kind: Kind) -> APIRouter:
-    """The routes of a kind whose flows read streams."""
+    """The replay routes of a kind whose flows read streams."""
     router = APIRouter(prefix=f"/{kind.place}/{{name}}", tags=[kind.place])
     replays = Replays(service)
     started: Responses = {201: {"model": ReplayAnswer, "description": "The replay has been started."}}
@@ -133,7 +133,7 @@ def replay_routes(service: Service, kind: Kind) -> APIRouter:
 
 
 def replay_answer(planned: Planned) -> ReplayAnswer:
-    """What is replayed, as it is shown."""
+    """The view of a planned replay."""
     return ReplayAnswer(
         range=RangeView(**asdict(planned.range)),
         sinks=[EndingView(**asdict(sink)) for sink in planned.sinks],
@@ -143,7 +143,7 @@ def replay_answer(planned: Planned) -> ReplayAnswer:
 
 
 def replay_view(replay: Replay) -> ReplayView:
-    """A replay as it is shown."""
+    """The view of a replay."""
     record, flow = replay.record, replay.record.flow
     assert flow is not None
     return ReplayView(

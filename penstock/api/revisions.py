@@ -1,4 +1,4 @@
-"""The history of documents: the same routes for every kind."""
+"""The revisions of documents: the same routes for every kind."""
 
 from typing import Annotated, Any
 
@@ -27,13 +27,13 @@ Number = Annotated[int, Path(ge=1, description="Number of the revision.")]
 
 
 class RollbackRequest(Spec):
-    """Which revision to go back to."""
+    """The revision to roll back to."""
 
     revision: int = Field(ge=1, description="Revision to roll back to.")
 
 
 def revision_routes(service: Service, kind: Kind) -> APIRouter:
-    """The routes of one kind."""
+    """The routes of one kind for revisions."""
     router = APIRouter(prefix=f"/{kind.place}", tags=[kind.place])
 
     @router.get(

@@ -1,4 +1,4 @@
-"""The HTTP server: listens, serves until a signal, and ends without waiting for those who only watch."""
+"""The HTTP server: listens, serves until a signal, and shuts down without waiting for followers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 GRACE_S = 5
-"""How long an end waits for requests that are being answered."""
+"""Seconds that a shutdown waits for requests in progress."""
 
 OnReady = Callable[[str], object]
 
 
 class Server(uvicorn.Server):
-    """A server on the address of the settings: on `listener`, or on a socket that is made with it."""
+    """A server on `listener`, or else on a new socket at the address of the settings."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Server(uvicorn.Server):
                 timeout_keep_alive=settings.limits.idle_ms / 1000,
                 ssl_certfile=settings.tls.certificate,
                 ssl_keyfile=settings.tls.key,
-                # By default uvicorn believes what anybody on this machine says of where a request comes from.
+                # By default uvicorn trusts every client on this machine about the origin of a request.
                 proxy_headers=bool(settings.auth.proxies),
                 forwarded_allow_ips=settings.auth.proxies,
             )
@@ -68,17 +68,17 @@ class Server(uvicorn.Server):
         super().run(sockets=sockets or [self._listener])
 
     def stop(self) -> None:
-        """End; to be called from another thread."""
+        """Request a shutdown; must be called from another thread."""
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer."""
+        """Start serving."""
         await super().startup(sockets)
         if self._on_ready is not None:
             self._on_ready(self.url)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End. Those who follow events would stay for ever, so they are sent away first."""
+        """Shut down. Followers would stay connected forever, so they are disconnected first."""
         if isinstance(self._app, Entrance):
             self._app.close()
         else:
@@ -88,7 +88,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End on a signal. Unlike uvicorn's, this does not raise it again: the caller has to clean up."""
+        """Shut down on a signal. Unlike uvicorn's, doesn't raise it again: the caller has to clean up."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

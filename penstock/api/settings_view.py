@@ -1,4 +1,4 @@
-"""What this installation is: its settings and where each came from, and its versions."""
+"""The settings of this installation with their origins, and its versions."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from penstock.errors import Problem
 
 
 class SettingInfo(View):
-    """A setting in force."""
+    """A setting that is in effect."""
 
     name: str
     value: Any = Field(description="Secrets are masked.")
@@ -35,7 +35,7 @@ class Versions(View):
 
 
 class SettingsView(View):
-    """The settings of the server, and the versions of what it runs on."""
+    """The settings of the server, and the versions of its software."""
 
     file: str | None = Field(description="The `penstock.toml` that was read.")
     settings: list[SettingInfo]

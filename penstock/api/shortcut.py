@@ -1,4 +1,4 @@
-"""The common way of events: past the framework's routing, straight to the code of their routes."""
+"""The fast path of events: past the framework's routing, straight to the code of their routes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ SOURCES, STREAMS, EVENTS = "/ingest/", "/streams/", "/events"
 
 
 class Shortcut:
-    """Answers requests that append events to streams that are known, and have no parameters.
+    """Handles requests without parameters that append events to cached streams.
 
-    The routes do the same with the same functions, and answer everything else. Their framework takes several
-    times as long for an event that comes alone.
+    The routes call the same functions, and handle all other requests. Through the framework, a single event
+    takes several times as long.
     """
 
     def __init__(self, app: ASGIApp, ingest: Ingest) -> None:
         self.app, self._ingest = app, ingest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the request, or pass it on."""
+        """Handle the request, or pass it on."""
         target = self._target(scope)
         if target is None:
             await self.app(scope, receive, send)
@@ -35,7 +35,7 @@ class Shortcut:
         await answer(scope, receive, send)
 
     def _target(self, scope: Scope) -> Target | None:
-        """The streams of a request, if this is its way."""
+        """The streams of a request, if it can take the fast path."""
         if scope["type"] != "http" or scope["method"] != "POST" or scope["query_string"]:
             return None
         path: str = scope["path"]

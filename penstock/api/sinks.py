@@ -1,4 +1,4 @@
-"""The sinks of what runs, one by one: how far each has come, and letting it catch up."""
+"""The sinks of flows: the progress of each sink, and catching up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SinkName = Annotated[str, Path(description="Id of the sink in its document.", mi
 
 
 class GapInfo(View):
-    """Batches in a row that were committed without a sink."""
+    """Consecutive batches that were committed without a sink."""
 
     first: int | None = Field(
         description="First source offset of the batches; null if the source has no offsets."
@@ -39,7 +39,7 @@ class GapInfo(View):
 
 
 class SinkInfo(View):
-    """A sink of a flow, and how it is."""
+    """A sink of a flow, and its state."""
 
     id: str
     type: str
@@ -60,7 +60,7 @@ class SinkInfo(View):
 
 
 def sink_routes(service: Service, kind: Kind) -> APIRouter:
-    """The routes of a kind whose documents can run."""
+    """The routes of a runnable kind for sinks."""
     router = APIRouter(prefix=f"/{kind.place}/{{name}}/sinks", tags=[kind.place])
 
     @router.get(
@@ -87,5 +87,5 @@ def sink_routes(service: Service, kind: Kind) -> APIRouter:
 
 
 def sink_info(found: SinkStanding) -> SinkInfo:
-    """A sink as it is shown."""
+    """The view of a sink."""
     return SinkInfo.model_validate({**asdict(found.standing), **asdict(found)})

@@ -1,4 +1,4 @@
-"""Answers that never end: server-sent events to a limited number of clients, in small pieces."""
+"""Streaming responses: server-sent events to a limited number of clients, in small pieces."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from penstock.api.errors import Responses, refusal
 from penstock.api.traffic import TooManyFollowers, Traffic, traffic_of
 
 PIECE = 64 * 1024
-"""Bytes given to a connection at a time: more would lie in its buffer while the client does not read."""
+"""Bytes passed to a connection at a time: more would stay in its buffer while the client is not reading."""
 
 
 class EventStream(StreamingResponse):
-    """Messages for a client that follows something; 503 if as many clients do as may.
+    """Messages for a follower; 503 if the limit of followers is reached.
 
-    The next message is made when the last one is on its way, so a client that reads slowly gets them later.
-    One that does not read at all is cut off by its connection (`protocol.py`).
+    The next message is rendered after the last one was sent, so a slow client receives messages later. A
+    client that does not read at all is disconnected by its connection (`protocol.py`).
     """
 
     def __init__(self, messages: AsyncIterator[bytes], status_code: int = 200) -> None:
-        # Without the last header nginx would hold the messages back.
+        # Without the last header nginx would buffer the messages.
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         super().__init__(messages, status_code, headers, "text/event-stream")
         self._traffic: Traffic | None = None

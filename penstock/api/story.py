@@ -1,4 +1,4 @@
-"""The story of one event through a flow."""
+"""The trace of one event through a flow."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -27,7 +27,7 @@ says so."""
 
 
 class SinkFate(View):
-    """How an event fared at a sink."""
+    """The delivery status of an event at a sink."""
 
     id: str
     type: str
@@ -53,7 +53,7 @@ class Story(View):
 
 
 def story_routes(service: Service, kind: Kind) -> APIRouter:
-    """The route of a kind that has steps."""
+    """The route for tracing events, of a kind that has steps."""
     router = APIRouter(prefix=f"/{kind.place}/{{name}}/story", tags=[kind.place])
     stories = Stories(service)
 

@@ -1,4 +1,4 @@
-"""Looking into streams: their events, as a page or as they come, their numbers and their readers."""
+"""Inspecting streams: pages of events, following new events, statistics and readers."""
 
 import json
 from dataclasses import asdict
@@ -50,7 +50,7 @@ never delays retention: events removed in the meantime are a gap. A client that 
 
 
 class AnyEvent(View):
-    """What every event has."""
+    """The fields that every event has."""
 
     offset: int
     time: datetime = Field(description="When it was appended.")
@@ -71,7 +71,7 @@ class TypedEvent(AnyEvent):
 
 
 class GapView(View):
-    """Offsets whose events cannot be had any more, `next` not included."""
+    """Offsets whose events are no longer available; `next` is exclusive."""
 
     first: int
     next: int
@@ -79,7 +79,7 @@ class GapView(View):
 
 
 class EventsView(View):
-    """Events in a row."""
+    """A page of events."""
 
     events: list[RawEvent] | list[TypedEvent]
     first: int = Field(description="First offset that was read.")
@@ -90,7 +90,7 @@ class EventsView(View):
 
 
 class BufferView(View):
-    """The buffer of the server before the log, and its limits."""
+    """The server's buffer in front of the log, and its limits."""
 
     events: int
     bytes: int
@@ -101,7 +101,7 @@ class BufferView(View):
 
 
 class ReaderView(View):
-    """How far a reader is."""
+    """The progress of a reader."""
 
     reader: str
     cursor: int = Field(description="Next offset to read.")
@@ -112,7 +112,7 @@ class ReaderView(View):
 
 
 class StatsView(View):
-    """The numbers of a stream."""
+    """The statistics of a stream."""
 
     stream: str
     events: int
@@ -136,7 +136,7 @@ class StatsView(View):
 
 
 def stream_routes(service: Service, feed: Feed) -> APIRouter:
-    """The routes below a stream."""
+    """The routes below the path of a stream."""
     router = APIRouter(prefix="/streams/{name}", tags=["streams"])
     doors = Doors(service)
     tails = Tails(feed)
@@ -185,7 +185,7 @@ def stream_routes(service: Service, feed: Feed) -> APIRouter:
             page = read_page(door, begin, min(most, end - begin)) if begin < end else EventPage(begin)
             found = Search(begin, page.next, page.events, page.gap, len(page.events))
         body = {**vars(found), "gap": asdict(found.gap) if found.gap else None, "end": end}
-        # Plain JSON already: to make models of thousands of events would take longer than to read them.
+        # Already plain JSON: creating models of thousands of events would take longer than reading them.
         return Response(json.dumps(body, ensure_ascii=False), media_type="application/json")
 
     @router.get(
@@ -247,7 +247,7 @@ def stream_routes(service: Service, feed: Feed) -> APIRouter:
 
 
 def _require_gone(service: Service, reader: str) -> None:
-    """Refuse to forget a reader whose flow is still there."""
+    """Conflict if the flow of a reader still exists."""
     kind, _, rest = reader.partition(":")
     owner = kind.capitalize()
     found = service.registry.find(owner, rest.rpartition(":")[0]) if owner in RUNNABLE else None

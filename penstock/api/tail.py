@@ -1,4 +1,4 @@
-"""Following a stream: server-sent events, as fast as each client takes them."""
+"""Following a stream: server-sent events, as fast as each client reads them."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from penstock.control.streams.pages import EventPage, page_of
 log = structlog.get_logger()
 
 QUICK_S, SLOW_S = 0.05, 0.25
-"""Between two looks at the end of a stream: soon after an event, and when it is quiet."""
+"""Seconds between polls of a stream: soon after an event, and while there are no new events."""
 
 PAGE, PAGE_BYTES = 500, 128 * 1024
-"""Events in a message, and their size in bytes: each client that does not read makes the server keep one."""
+"""Maximum events and bytes of a message: the server buffers one message per client that isn't reading."""
 
 THREADS = 4
-"""For all who follow: those who append must not wait for those who watch."""
+"""Threads for all followers: appends must not wait for followers."""
 
 
 class Tails:
-    """Clients that follow streams. They end with the feed of the server.
+    """Clients that follow streams. They are disconnected when the server's feed is closed.
 
-    For a client only its position and one message are kept: a page is read when the one before it was sent.
+    Per client, only its position and one message are held: a page is read after the previous one was sent.
     """
 
     def __init__(self, feed: Feed) -> None:
@@ -43,7 +43,7 @@ class Tails:
         self._chunks = RecentChunks()
 
     def response(self, door: Door, start: int, contains: str | None) -> EventStream:
-        """The events from an offset on, for ever."""
+        """The endless stream of events from an offset on."""
         return EventStream(self._lines(door, start, contains))
 
     async def _lines(self, door: Door, start: int, contains: str | None) -> AsyncIterator[bytes]:
@@ -67,11 +67,11 @@ class Tails:
                 told = time.monotonic()
 
     def _look(self, door: Door, start: int, contains: str | None) -> tuple[int, bytes] | None:
-        """The next offset and the message with the events before it; None if the stream cannot be read."""
+        """The next offset and the message with the events before it; None if the stream can't be read."""
         try:
             page = page_of(door, start, self._chunks.read(door, start), PAGE, PAGE_BYTES)
         except (OSError, ValueError) as error:
-            # Its files are closed or removed. A client that reconnects learns what became of the stream.
+            # The stream's files are closed or removed. A client that reconnects gets the reason.
             log.info("tail closed", stream=door.id, error=str(error))
             return None
         return page.next, _message(page, contains)

@@ -1,4 +1,4 @@
-"""Trying documents on sample events."""
+"""Test runs of documents on sample events."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class EventsFrom(BaseModel):
 
 
 class TestBody(BaseModel):
-    """A document, and what to try it on."""
+    """A document, and the input of its test run."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -11,7 +11,7 @@ from penstock.control.graph.topology import EdgeKind, topology_of
 
 
 class Node(View):
-    """A document, or an end that is written inside one."""
+    """A document, or a source, sink or stream that is part of one."""
 
     key: str = Field(
         description="`Kind/id`; for an inline source or sink `Pipeline/id#source` or `…#sinks/id`."
@@ -27,7 +27,7 @@ class Node(View):
 
 
 class Edge(View):
-    """A way that events take, or a document that describes a part of another."""
+    """A path of events, or a document that defines a part of another."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -43,14 +43,14 @@ class Edge(View):
 
 
 class Topology(View):
-    """The graph. Edges lead only to nodes that are there."""
+    """The graph. Edges connect only existing nodes."""
 
     nodes: list[Node]
     edges: list[Edge]
 
 
 def topology_routes(service: Service) -> APIRouter:
-    """The graph."""
+    """The route for the graph of the registry."""
     router = APIRouter(tags=["overview"])
 
     @router.get("/topology", summary="Get the registry as a graph", operation_id="getTopology")

@@ -1,4 +1,4 @@
-"""The clients of a server: how many there are, how much they have not read, and how many were turned away."""
+"""The clients of a server: the number of connections and followers, unsent bytes, and rejected clients."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from penstock.settings.model import LimitSettings
 from penstock.streams.open_files import SHARE, descriptors
 
 FEWEST = 8
-"""Connections that are served however few descriptors there are."""
+"""Minimum connections that are served, regardless of the limit on file descriptors."""
 
 BUSY_S = 5
-"""Seconds after which a client that was turned away may try again."""
+"""Seconds after which a rejected client may retry."""
 
 
 class TooManyFollowers(Unavailable):
-    """As many clients follow something as may."""
+    """The limit of followers is reached."""
 
     retry_after = float(BUSY_S)
 
 
 class Traffic:
-    """Counts clients against the limits of the settings. Belongs to the event loop of a server."""
+    """Counts clients against the limits of the settings. Must be used in the event loop of a server."""
 
     def __init__(self, limits: LimitSettings) -> None:
         self.limits = limits
         self.connections = 0
         self.followers = 0
         self.held_bytes = 0
-        """Bytes of messages for followers that are not in the buffer of a connection yet."""
+        """Bytes of messages for followers that are not yet in the buffer of a connection."""
         self.refused_connections = 0
         self.refused_followers = 0
         self.slow_senders = 0
         """Connections closed because a request did not arrive in time."""
         self.slow_readers = 0
-        """Connections closed because an answer was not read in time."""
+        """Connections closed because a response was not read in time."""
 
     @property
     def most_connections(self) -> int:
-        """The connections that are accepted at a time."""
+        """Maximum concurrent connections."""
         return max(FEWEST, min(self.limits.connections, descriptors() // SHARE))
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Count a client that follows something; TooManyFollowers if there are as many as may."""
+        """Count a follower; TooManyFollowers if the limit is reached."""
         if self.followers >= self.limits.followers:
             self.refused_followers += 1
             message = f"{self.followers} clients follow events, logs or streams, and no more may"
@@ -70,6 +70,6 @@ class Traffic:
 
 
 def traffic_of(scope: Scope) -> Traffic:
-    """The traffic of the server that a request came to."""
+    """The traffic of the server that received a request."""
     found = (scope.get("state") or {}).get("traffic")
     return found if isinstance(found, Traffic) else Traffic(LimitSettings())

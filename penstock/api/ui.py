@@ -1,4 +1,4 @@
-"""The web app: the files that its build wrote, and the way of a browser to them."""
+"""The web app: its built files, and redirects of browsers to the app."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ again.</p><p>The REST API is available: <a href=/docs>reference</a>.</p></html>
 
 
 def ui_routes(directory: Path) -> APIRouter:
-    """The app under /ui: its files, and its page for every other path, which the app itself understands."""
+    """The app under /ui: its files, and its page for every other path, which the app itself routes."""
     router = APIRouter(include_in_schema=False)
     files = WebFiles(directory)
 
@@ -62,9 +62,9 @@ def _missing(path: str, request: Request) -> Response:
 
 
 class Doorman:
-    """Shows a browser that opens a path of the API the screen of the same name.
+    """Redirects a browser that opens a path of the API to the screen of the same name.
 
-    Everybody else, also the app itself when it asks for JSON, gets the API's answer.
+    All other clients, including the app itself when it requests JSON, get the API's response.
     """
 
     def __init__(self, app: ASGIApp) -> None:

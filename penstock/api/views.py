@@ -1,4 +1,4 @@
-"""What the API answers with about documents of any kind."""
+"""The views of documents of any kind in the API."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from penstock.errors import Problem
 
 
 class View(BaseModel):
-    """A part of an answer: every field is always there."""
+    """A part of a response: every field is always present."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=True)
 
 
 class MetadataInfo(View):
-    """Who a document is."""
+    """The metadata of a document."""
 
     name: str
     description: str = ""
@@ -47,7 +47,7 @@ class DocumentInfo(View):
 
 
 class DocumentPage(View):
-    """A part of a list of documents."""
+    """A page of a list of documents."""
 
     items: list[DocumentInfo]
     total: int
@@ -73,21 +73,21 @@ class RevisionInfo(RevisionSummary):
 
 
 class DiffInfo(View):
-    """How two revisions differ: field by field, and as text."""
+    """The differences between two revisions: field by field, and as text."""
 
     entries: Sequence[DiffEntry]
     text: str
 
 
 class ImportResult(View):
-    """What a bundle changed, or would change."""
+    """The changes that an import made, or would make."""
 
     changes: Sequence[Change]
     applied: bool
 
 
 class Validation(View):
-    """What is known of documents without running them."""
+    """The results of validating documents without running them."""
 
     valid: bool = Field(description="Whether all documents can be saved as active.")
     documents: list[Analysis] = Field(description="In request order.")
@@ -96,27 +96,27 @@ class Validation(View):
 def document_info(
     record: Record, *, referrers: list[Referrer] | None = None, warnings: list[Problem] | None = None
 ) -> DocumentInfo:
-    """A record as it is shown."""
+    """The view of a document."""
     return DocumentInfo(**common_fields(record), kind=record.kind, referrers=referrers, warnings=warnings)
 
 
 def revision_summary(revision: Revision) -> RevisionSummary:
-    """A revision as a list shows it."""
+    """The view of a revision in a list."""
     return RevisionSummary(revision=revision.revision, origin=revision.origin, created_at=revision.created_at)
 
 
 def revision_info(revision: Revision) -> RevisionInfo:
-    """A revision as it is shown."""
+    """The view of a revision."""
     return RevisionInfo(**vars(revision))
 
 
 def diff_info(diff: Diff) -> DiffInfo:
-    """A difference as it is shown."""
+    """The view of the differences between two revisions."""
     return DiffInfo(entries=diff.entries, text=diff.text)
 
 
 def common_fields(record: Record) -> dict[str, Any]:
-    """What every kind of document is shown with."""
+    """The fields that the views of all kinds share."""
     return {
         "name": record.name,
         "id": record.id,

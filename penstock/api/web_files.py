@@ -1,6 +1,6 @@
-"""The files of the web app, as its build wrote them.
+"""The built files of the web app.
 
-Imports little: these files are served before the rest of the server is loaded.
+Has few imports: these files are served before the rest of the server is loaded.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import penstock
 from penstock.api.accept import quality
 
 BUILT = Path(penstock.__file__).parent / "ui"
-"""Where `make web` writes the app; a wheel carries it."""
+"""The directory to which `make web` writes the app; included in wheels."""
 
 HASHED = "assets/"
-"""Below it every file has its checksum in its name, so it never changes, and a missing one is no page."""
+"""Files below this path have a checksum in their name, so they never change; a missing one is not a page."""
 
 HEADERS = {
     # Styles: the components write theirs into the page. Workers: editors start theirs from a blob.
@@ -34,18 +34,18 @@ HEADERS = {
 
 _PACKED = (("br", ".br"), ("gzip", ".gz"), (None, ""))
 
-# What a machine's own table says of scripts may be wrong, and browsers would refuse to run them.
+# The machine's own table may have a wrong type for scripts, and browsers would refuse to run them.
 mimetypes.add_type("text/javascript", ".js")
 
 
 class WebFiles(StaticFiles):
-    """Files of one directory and nothing outside it, packed if they are there packed and the client can."""
+    """Files of one directory only, compressed if a compressed file exists and the client supports it."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory=directory, check_dir=False)
 
     def find(self, path: str, request: Request) -> Response | None:
-        """The file at a path, or else the page of the app."""
+        """The file at a path, or the page of the app if there is no such file."""
         if found := self._packed(path, request):
             fixed = path.startswith(HASHED)
             found.headers["Cache-Control"] = "public, max-age=31536000, immutable" if fixed else "no-cache"
@@ -68,6 +68,6 @@ class WebFiles(StaticFiles):
     def _file(self, path: str) -> tuple[str, os.stat_result] | None:
         try:
             full, found = self.lookup_path(path)
-        except (OSError, ValueError):  # no name that a file could have
+        except (OSError, ValueError):  # not a valid file name
             return None
         return (full, found) if found and stat.S_ISREG(found.st_mode) else None

@@ -1,4 +1,4 @@
-"""The control plane for workers on other machines: not for people, and not in the OpenAPI document."""
+"""The control plane for workers on other machines: internal, and not in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ NEWS = {"join", "draining", "leave", "release"}
 """Methods after which flows may wait for a worker."""
 
 MOST_BYTES = 256 * 1024 * 1024
-"""A message of a worker: at most the events of a micro-batch that are appended at once."""
+"""Maximum size of a worker's message in bytes: at most the events of a micro-batch appended at once."""
 
 
 def wire_routes(service: Service) -> APIRouter:
-    """One route for each part of the control plane; the method is the last part of the path.
+    """The routes of the control plane; the last part of the path is the method.
 
-    The guard lets only requests with a worker's token through, also while authentication is off.
+    The guard passes on only requests with a worker's token, even while authentication is off.
     """
     router = APIRouter(prefix="/wire", include_in_schema=False)
     parts: dict[str, tuple[Callable[..., object], Any]] = {

@@ -1,1 +1,1 @@
-"""The commands. Modules that load return models and never print; views take a model and never load."""
+"""The commands. Modules that load data return models and never print; views print models and never load."""

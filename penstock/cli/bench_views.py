@@ -62,7 +62,7 @@ def _figures(figures: Figures) -> dict[str, Any]:
 
 
 def show_run(label: str, given: Input, figures: Figures, found: Bottleneck, start_s: float | None) -> None:
-    """The report of a single run, for people."""
+    """Print the report of a single run as text."""
     say((label, "bold"), f": {rate(figures.rate)} on {given.about}")
     say(
         f"{count(figures.events)} events in {plural(figures.batches, 'micro-batch')}, {figures.seconds:.2f} s"
@@ -111,7 +111,7 @@ def _step(step: StepFigures) -> list[str]:
 
 
 def show_comparison(labels: Labels, given: Input, compared: Comparison) -> None:
-    """The report of a comparison, for people."""
+    """Print the report of a comparison as text."""
     first, second = labels
     say(f"{given.about}, {plural(len(compared.first), 'round')} alternating; medians:")
     rows = ((first, compared.first), (f"{first} again (A/A)", compared.again), (second, compared.second))

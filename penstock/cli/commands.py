@@ -1,7 +1,7 @@
-"""Every command of `penstock`: where its function is, and the line that `--help` shows for it.
+"""Every command of `penstock`: the location of its function, and its line in `--help`.
 
-This table is all that `penstock --help` reads. The module of a command is imported when the command is called
-or its own help is asked for, so that no command waits for the libraries of another one.
+`penstock --help` reads only this table. The module of a command is imported when the command is called or its
+own help is requested, so that no command waits for the libraries of another one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ABOUT = "About"
 class Entry:
     """A command: its panel in `--help`, `module:function` below `penstock.cli`, and its line of help.
 
-    The line is the first one of the function's docstring; a test compares the two.
+    The line is the first line of the function's docstring; a test compares the two.
     """
 
     panel: str
@@ -36,12 +36,12 @@ class Entry:
         module, _, name = self.function.partition(":")
         found: Callable[..., None] = getattr(import_module(f"penstock.cli.{module}"), name)
         given = signature(found).parameters
-        # A worker has a token of its own.
+        # A worker has its own token.
         return _with_token(found) if "server" in given and "token" not in given else found
 
 
 def _with_token(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that speaks with a server, with an option for its token."""
+    """A command that accesses a server, extended by an option for its token."""
     from penstock.cli.credentials import Token, remember
 
     @wraps(command)

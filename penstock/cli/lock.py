@@ -1,4 +1,4 @@
-"""One process at a time. The lock is the operating system's, so it ends with the process, however it ends."""
+"""A lock for one process at a time, by the operating system, which releases it when the process ends."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from penstock.errors import Conflict, Problem
 
 
 class Taken(Conflict):
-    """Somebody else holds the lock."""
+    """Another process holds the lock."""
 
 
 class Lock:
-    """An exclusive lock on a file, which also names its holder."""
+    """An exclusive lock on a file, which also contains the name of its holder."""
 
     def __init__(self, path: Path, what: str) -> None:
         self.path, self.what = path, what
@@ -39,10 +39,10 @@ class Lock:
     ) -> None:
         if self._descriptor is not None:
             self.tell("")
-            os.close(self._descriptor)  # frees the lock; the file stays, or two could lock two files
+            os.close(self._descriptor)  # releases the lock; the file stays, or two could lock two files
 
     def tell(self, text: str) -> None:
-        """Write who holds the lock."""
+        """Write the holder of the lock to the file."""
         assert self._descriptor is not None
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, text.encode(), 0)
@@ -60,7 +60,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def _lock(descriptor: int) -> None:
-        os.lseek(descriptor, 1 << 30, os.SEEK_SET)  # beyond the text, which others may read
+        os.lseek(descriptor, 1 << 30, os.SEEK_SET)  # beyond the text, which other processes may read
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 
 else:

@@ -1,6 +1,6 @@
-"""`penstock`: the command line, and what happens when a command fails.
+"""`penstock`: the command line, and its error handling.
 
-Imports nothing that takes long, not even for errors: `--help` and the shell's completion come at once.
+Imports nothing that is slow, not even for errors: `--help` and shell completion must respond at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HELP = (
 
 
 class Listed(TyperCommand):
-    """A command as `--help` and the shell list it, before its module is imported."""
+    """A command as listed by `--help` and shell completion, before its module is imported."""
 
     def __init__(self, word: str, entry: Entry, panel: str | None = None) -> None:
         super().__init__(word, help=entry.help, rich_help_panel=panel)
@@ -40,7 +40,7 @@ class Group(TyperGroup):
     """Commands that are imported when they are called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that arguments name, imported."""
+        """The command named by the arguments, imported."""
         word, command, rest = super().resolve_command(ctx, args)
         if isinstance(command, GroupWithDefault):
             command = command.chosen(rest)
@@ -55,7 +55,7 @@ class GroupWithDefault(Group):
         self._default = default
 
     def chosen(self, rest: list[str]) -> Any:
-        """The group if arguments name one of its commands, else the command of the word alone."""
+        """The group if the arguments name one of its commands, else the command of the word itself."""
         if rest and rest[0] in self.commands:
             return self
         own = self._default.loaded()
@@ -116,7 +116,7 @@ app = typer.Typer(
 
 @app.callback(help=HELP)
 def _penstock() -> None:
-    """Makes a group of the app, though no command is registered."""
+    """Make the app a group, although no command is registered with it."""
 
 
 def commands() -> Iterator[tuple[str, str, Callable[..., None]]]:

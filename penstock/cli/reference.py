@@ -1,7 +1,7 @@
 """Writes docs/reference/ from the code: `python -m penstock.cli.reference [DIRECTORY]`.
 
-Every page is made from what the program itself uses, so that none can be out of date; a test compares
-the committed pages with these.
+Every page is generated from the models that the program itself uses, so that none can be out of date; a test
+compares the committed pages with the generated ones.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _connectors() -> str:
 
 
 def _overview() -> list[str]:
-    """A row for each connector: what it is, what it promises and what shows that."""
+    """A row for each connector: its role, its guarantee, and its tests."""
     from penstock.connectors.base import Sink, Source
     from penstock.specs.catalog import catalog
 
@@ -163,7 +163,7 @@ class _Parameter:
         many = "..." if get_origin(self.kind) is list else ""
         if self.argument:
             return f"{word}{many}" if self.default is Parameter.empty else f"[{word}{many}]"
-        # Inside Annotated, Typer takes the first name for a default.
+        # Inside Annotated, Typer stores the first name as the default.
         given = [name for name in (self.declared.default, *(self.declared.param_decls or ())) if name]
         names = ", ".join(map(str, given)) if isinstance(self.declared.default, str) else f"--{self.name}"
         if self.kind is bool:

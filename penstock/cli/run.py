@@ -26,7 +26,7 @@ POLL_S = 0.2
 REREAD = "all events are read and delivered again"
 
 SMALL_BYTES = 16 * 1024 * 1024
-"""A file up to this size is read before a JVM that compiles well would pay off."""
+"""Files below this size are read before a JVM with full optimization would pay off."""
 
 
 def run(
@@ -58,12 +58,12 @@ def run(
     settings = settled(load_settings(home=home))
     documents = read_files([file])
     with starting_spark(settings, short=is_short(documents)) as spark:
-        # While Spark starts: the imports that take long, and all checks that need no Spark.
+        # While Spark starts: slow imports, and all checks that need no Spark.
         from penstock.cli.logs import configure
         from penstock.cli.pipes import require_free_pipes
         from penstock.cli.project import choose, require_reachable
 
-        configure(settings.log)  # what scripts print is no event of a console sink
+        configure(settings.log)  # the output of scripts must not mix with events of a console sink
         project = choose(documents, name, settings)
         require_reachable(project)
         flow = project.resolve()
@@ -77,7 +77,7 @@ def run(
 
 
 def is_short(documents: Sequence[Found]) -> bool:
-    """Whether a run will take seconds: it reads one small file to its end."""
+    """Whether a run will take only seconds: it reads one small file to its end."""
     specs = [each.raw.get("spec") for each in documents if isinstance(each.raw, Mapping)]
     sources = [spec["source"] for spec in specs if isinstance(spec, Mapping) and "source" in spec]
     if len(sources) != 1 or not isinstance(sources[0], Mapping):

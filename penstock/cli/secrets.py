@@ -1,4 +1,4 @@
-"""`penstock secret …`: values that documents use, and that are never shown."""
+"""`penstock secret …`: values that documents use and that are never shown."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _users(client: Any, secret: dict[str, Any]) -> str:
 
 
 def _value() -> str:
-    """A value from the terminal, unseen; else all of standard input without the line break at its end."""
+    """A value from the terminal, without echo; else all of standard input without the final line break."""
     value = (
         getpass.getpass("Value: ")
         if sys.stdin.isatty()

@@ -17,7 +17,7 @@ from penstock.cli.text import count, duration, plural, size, when
 from penstock.errors import NotFound, Problem
 
 RETRY_S = 1.0
-"""After how long a tail that was cut off goes on."""
+"""Seconds after which a disconnected tail reconnects."""
 
 Name = Annotated[
     str,
@@ -123,7 +123,7 @@ def tail(
     try:
         ends = last is not None and not follow
         for event in _events(client, name, position or "latest", last, contains, ends=ends):
-            shown += 1  # before it is: Ctrl-C may come as soon as a person sees it
+            shown += 1  # before it is shown: Ctrl-C may follow as soon as the user sees it
             if json:
                 show_json(event, line=True)
             else:
@@ -141,9 +141,9 @@ def _stats(client: Client, name: str) -> dict[str, Any]:
 def _events(
     client: Client, name: str, position: str, last: int | None, contains: str | None, *, ends: bool
 ) -> Iterator[dict[str, Any]]:
-    """Events from a position on. A connection that breaks is made again where it was.
+    """Events from a position on. After a disconnect, it reconnects and resumes at its position.
 
-    `ends`: only those that are there now, which needs `last`.
+    `ends`: only existing events, which needs `last`.
     """
     params: dict[str, str] = {"position": position, **({"filter": contains} if contains is not None else {})}
     if last is not None:
@@ -181,7 +181,7 @@ def messages(lines: Iterator[str]) -> Iterator[dict[str, str]]:
     for line in lines:
         if line:
             name, _, value = line.partition(": ")
-            if name:  # else it is a comment
+            if name:  # otherwise it is a comment
                 fields[name] = value
         elif fields:
             yield fields

@@ -1,4 +1,4 @@
-"""`penstock up`: server, coordinator and workers in one go."""
+"""`penstock up`: starts the server, the coordinator and the workers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from penstock.settings import Loaded, Settings
 
 BEGAN = time.monotonic()
-"""When this command began, nearly."""
+"""Approximately when this command started."""
 
 POLL_S = 0.2
 LONG_START_S = 60.0
-"""A worker that is not ready by then is worth a look at its log."""
+"""Seconds after which the user is referred to the log of a worker that is not ready."""
 
 
 def up(
@@ -59,8 +59,8 @@ def up(
     allow_many_files()
     require_home(settings.home)
     if settings.workers:
-        require_java()  # or each worker would say so, again and again, in its log only
-    gc.disable()  # imported modules stay: looking for garbage among them again and again delays the start
+        require_java()  # otherwise each worker would report it repeatedly, only in its log
+    gc.disable()  # imported modules are never garbage: collecting among them delays the start
     try:
         with Lock(settings.home / "up.lock", f"the directory {settings.home}") as lock:
             _serve(loaded, lock, ["--home", str(settings.home)] if home else [], demo, leash)
@@ -91,7 +91,7 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool, leash: 
 
     entrance = Entrance()
     server = Server(entrance, settings, listener=listener)
-    # The server runs in a thread, so that signals come here: its own end is but the first of three.
+    # The server runs in a thread, so that signals are handled here: its end is only the first of three steps.
     thread = threading.Thread(target=server.run, name="server", daemon=True)
     thread.start()
     lock.tell(f"a running `penstock up` at {server.url}")
@@ -130,7 +130,7 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool, leash: 
 
 
 def _require_authentication(settings: Settings) -> None:
-    """Refuse to let other machines in while authentication is off."""
+    """PenstockError if other machines could access the server while authentication is off."""
     if settings.is_local:
         return
     from penstock.cli.worker import open_registry
@@ -145,7 +145,7 @@ def _require_authentication(settings: Settings) -> None:
 
 
 def _invite(app: FastAPI, url: str) -> None:
-    """Print the link for the first admin, if people have to log in and there is no user yet."""
+    """Print the link for the first admin, if users have to log in and there is none yet."""
     access = app.state.access
     if access.on and not access.users.exist():
         secret = access.new_setup_secret()
@@ -169,7 +169,7 @@ def _announce(url: str, processes: WorkerProcesses) -> None:
 def _load(
     loaded: Loaded, processes: WorkerProcesses, questions: QuestionProcess | None, demo: bool
 ) -> Service:
-    """The service, with all of it running."""
+    """The service, with all of its parts running."""
     from penstock.cli.worker import open_registry
     from penstock.control.documents.service import Service
     from penstock.control.fleet.server_start import take_up
@@ -195,7 +195,7 @@ def _app(service: Service) -> FastAPI:
 
 
 def _greet(service: Service, processes: WorkerProcesses, stop: threading.Event, demo: bool) -> None:
-    """Print how far the start of the workers is, until pipelines can run."""
+    """Print the start-up progress of the workers, until pipelines can run."""
     began = time.monotonic()
     failures: dict[int, str] = {}
     warned = False
@@ -216,7 +216,7 @@ def _greet(service: Service, processes: WorkerProcesses, stop: threading.Event, 
 
 
 def _add_demo(service: Service) -> None:
-    """Add the documents of the demo that are not there, all at once and without waiting for a worker."""
+    """Add the missing documents of the demo, all at once and without waiting for a worker."""
     from penstock.demo import prepare
 
     try:
@@ -229,7 +229,7 @@ def _add_demo(service: Service) -> None:
 
 
 def _check_demo(service: Service) -> None:
-    """Let a worker say what is wrong with the pipeline of the demo that is broken on purpose."""
+    """Let a worker validate the pipeline of the demo that is broken on purpose, to show its errors."""
     from penstock.demo import BROKEN
 
     try:

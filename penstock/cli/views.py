@@ -1,4 +1,4 @@
-"""Documents of a server as tables and pages. Takes what the API answered; loads nothing."""
+"""Documents of a server as tables and pages. Prints responses of the API; loads nothing."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ STATUS_STYLES = {
     "failed": "bold red",
 }
 KEPT_REVISIONS = 10
-"""Revisions on a page; `penstock revisions` has them all."""
+"""Maximum revisions on a page; `penstock revisions` shows all of them."""
 
 
 def document(kind: str, item: dict[str, Any]) -> dict[str, Any]:
-    """The document in an answer of the API, as it could be applied again."""
+    """The document in a response of the API, in the form in which it can be applied again."""
     wanted = {"status": item["status"]} if item.get("status") in ("active", "paused", "stopped") else {}
     metadata = {key: value for key, value in item["metadata"].items() if value}
     return {"apiVersion": "penstock/v1", "kind": kind, "metadata": metadata, "spec": item["spec"], **wanted}
 
 
 def show_list(kind: str, items: Sequence[dict[str, Any]]) -> None:
-    """A table of documents."""
+    """Print a table of documents."""
     if kind == "Pipeline":
         show_table(
             ["NAME", "STATUS", "PHASE", "IN", "OUT", "RATE", "UPDATED", "ERROR"],
@@ -82,7 +82,7 @@ def current_error(item: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def phase_of(item: dict[str, Any]) -> str:
-    """The phase of a document; while it waits for its turn to start, with its place in the queue."""
+    """The phase of a document; while it waits for its turn to start, with its position in the queue."""
     place = item.get("queue_position")
     return str(item["phase"] or "-") + (f" #{place}" if place else "")
 
@@ -96,7 +96,7 @@ def _type(kind: str, spec: dict[str, Any]) -> str:
 
 
 def show_page(kind: str, about: dict[str, Any]) -> None:
-    """All that is known of a document."""
+    """Print a document in detail."""
     say((f"{kind} {about['name']}", "bold"))
     _fields({"id": about["id"], "description": about["metadata"].get("description")})
     _fields({"labels": ", ".join(f"{k}={v}" for k, v in (about["metadata"].get("labels") or {}).items())})
@@ -171,7 +171,7 @@ def _show_counters(ops: dict[str, Any]) -> None:
 
 
 def _latency(goal: dict[str, Any]) -> str:
-    """The latency goal of a flow, and whether it is kept."""
+    """The latency goal of a flow, and whether it is met."""
     target = f"goal {goal['target_ms']:,} ms"
     if goal["met"] is None:
         return f"{target}, no events in the last seconds"

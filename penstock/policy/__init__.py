@@ -1,4 +1,4 @@
-"""What documents may reach: files, servers, formats of Spark and variables."""
+"""The resources that documents may access: files, servers, Spark formats and variables."""
 
 from penstock.policy.policy import UNRESTRICTED, Policy
 

@@ -1,7 +1,7 @@
-"""Which addresses a document may connect to.
+"""The addresses that a document may connect to.
 
-A name is resolved, and every address that it has must be allowed. An address counts by its value, however it
-is written: `169.254.169.254`, `2852039166`, `0xa9fea9fe` and `::ffff:a9fe:a9fe` are the same.
+A name is resolved, and all of its addresses must be allowed. Addresses are compared by value, regardless of
+notation: `169.254.169.254`, `2852039166`, `0xa9fea9fe` and `::ffff:a9fe:a9fe` are the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 SPECIAL = tuple(
     map(
         ipaddress.ip_network,
-        # Link-local, and the metadata services of clouds that are elsewhere.
+        # Link-local addresses, and metadata services of clouds at other addresses.
         ("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128", "100.100.100.200/32",
          "192.0.0.192/32", "168.63.129.16/32"),
     )
@@ -29,11 +29,11 @@ SPECIAL = tuple(
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 Resolver = Callable[[str], Sequence[str]]
-"""The addresses of a host."""
+"""Returns the addresses of a host."""
 
 
 def resolved(host: str) -> list[str]:
-    """The addresses that the system finds for a host; none if it finds none."""
+    """The addresses of a host, resolved by the system; empty if it can't be resolved."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -43,28 +43,28 @@ def resolved(host: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Addresses:
-    """The rule for addresses."""
+    """The rules for addresses."""
 
     private: bool = True
     """Whether loopback and private addresses are allowed."""
     networks: tuple[Network, ...] = ()
-    """Networks that are allowed in any case."""
+    """Networks that are always allowed."""
     names: tuple[str, ...] = ()
-    """Hosts that are allowed whatever their addresses are; `*.example` stands for all below `example`."""
+    """Hosts that are allowed regardless of their addresses; `*.example` matches all hosts below `example`."""
     everywhere: bool = False
     resolver: Resolver = resolved
 
     def refused(self, host: str, *, resolve: bool) -> str | None:
-        """The first address of a host that is not allowed; None if all are, or nothing is known of it.
+        """The first address of a host that is not allowed; None if all are allowed, or none is known.
 
-        Without `resolve`, only what is written is judged.
+        Without `resolve`, names are not resolved: only literal addresses and `localhost` are checked.
         """
         if self.everywhere or self._named(host):
             return None
         return next((each for each in self._addresses(host, resolve=resolve) if not self._allows(each)), None)
 
     def checked(self, host: str) -> list[str] | str:
-        """The addresses to connect to, or as a text the one that is not allowed."""
+        """The addresses to connect to, or, as a string, an address that is not allowed."""
         if self.everywhere or self._named(host):
             return [host]
         found = self._addresses(host, resolve=True)
@@ -96,26 +96,26 @@ class Addresses:
 
 
 def plain(host: str) -> str:
-    """A host in one spelling: decoded, in lower case, without brackets and without the dot at its end."""
+    """A host in normalized form: decoded, in lower case, without brackets and without the trailing dot."""
     return unicodedata.normalize("NFKC", unquote(host)).strip("[]").rstrip(".").lower()
 
 
 def literal_of(host: str) -> IP | None:
-    """The address that a text is; None if it is a name."""
+    """The address that a text represents; None if it is a name."""
     try:
         return ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         pass
     if not re.fullmatch(r"[0-9a-fx.]+", host) or not host[0].isdigit():
         return None
-    try:  # one number, or in octal or hexadecimal
+    try:  # a single number, or octal or hexadecimal notation
         return ipaddress.ip_address(socket.inet_aton(host))
     except OSError:
         return None
 
 
 def _meanings(address: IP) -> Iterator[IP]:
-    """The address itself, and the IPv4 address inside it that a gateway or the kernel would connect to."""
+    """The address itself, and the embedded IPv4 address that a gateway or the kernel would connect to."""
     if isinstance(address, ipaddress.IPv4Address):
         yield address
         return

@@ -1,4 +1,4 @@
-"""Files and servers that options of client libraries name, and those in the URL of a database."""
+"""Files and servers in options of client libraries and in database URLs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FILE_DATABASES = ("sqlite", "duckdb")
 
 
 def named_by(each: Reached) -> Iterator[Reached]:
-    """The files and servers in the value of an option, or in the URL of a database."""
+    """The files and servers in the value of an option, or in a database URL."""
     yield from _option(each) if each.kind == "options" else _database(each)
 
 
@@ -42,7 +42,7 @@ def _option(each: Reached) -> Iterator[Reached]:
         for inner in _listed(text):
             yield from _option(replace(each, text=inner))
     elif HOST_NAMES.search(name):
-        # A socket of PostgreSQL is named by its directory.
+        # A PostgreSQL socket is specified by its directory.
         yield replace(each, kind="path" if text.startswith("/") else "address")
     elif URL.match(text) and not text.lower().startswith("file:"):
         yield replace(each, kind="path" if scheme_of(text) in STORES | HOSTED else "url")

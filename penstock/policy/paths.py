@@ -1,7 +1,7 @@
-"""Which files a document may name.
+"""The files that a document may access.
 
-A path is judged by where it ends up: links are followed, `..` and globs are resolved. It must be below one of
-the roots, and must not be one of the files in which Penstock keeps its own data.
+A path is checked by its real location: links are followed, `..` and globs are resolved. It must be below one
+of the roots, and must not be one of the files in which Penstock stores its own data.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from urllib.parse import unquote, urlsplit
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 
 STORES = frozenset({"s3", "s3a", "gs", "oss", "cosn", "obs", "az", "adl"})
-"""Schemes of object stores: what follows is the name of a bucket, and the server is named elsewhere."""
+"""Schemes of object stores: the URL contains the name of a bucket, and the server is configured elsewhere."""
 
 HOSTED = frozenset(
     {"hdfs", "webhdfs", "swebhdfs", "http", "https", "ftp", "sftp", "abfs", "abfss", "wasb", "wasbs"}
 )
-"""Schemes of file systems whose server stands in the URL."""
+"""Schemes of file systems whose server is part of the URL."""
 
 MAGIC = re.compile(r"[*?\[{\\]")
 
 MOST_ALTERNATIVES = 64
-"""The alternatives of a pattern such as `{a,b}` that are looked at; a pattern with more is refused."""
+"""Maximum alternatives of a pattern such as `{a,b}`; a pattern with more is rejected."""
 
 
 @dataclass(frozen=True)
 class Paths:
-    """The rule for local paths."""
+    """The rules for local paths."""
 
     roots: tuple[str, ...] | None
-    """Real paths of the directories below which files may be; None: anywhere."""
+    """Real paths of the directories below which files are allowed; None: anywhere."""
     reserved: tuple[str, ...] = ()
     """Real paths of Penstock's own files and directories."""
 
     def allows(self, text: str, *, files: bool = False) -> bool:
-        """Whether a local path, or a `file:` URL, may be opened; `files`: so may all files below it."""
+        """Whether a local path, or a `file:` URL, may be opened; `files`: with all files below it."""
         if self.roots is None:
             return True
         try:
@@ -52,7 +52,7 @@ class Paths:
         fixed, pattern = _split(path)
         if ".." in pattern.split("/"):
             return False
-        # The kernel follows a link before `..`, and those that make a path absolute first do it after.
+        # The kernel follows a link before `..`; code that makes a path absolute first follows it after.
         if not all(self._inside(os.path.realpath(each)) for each in (fixed, os.path.abspath(fixed))):
             return False
         if pattern:
@@ -67,7 +67,7 @@ class Paths:
         )
 
     def _below(self, directory: str) -> bool:
-        """Whether all files of a directory may be read: no link leads out, and none is Penstock's own."""
+        """Whether all files of a directory may be read: no link leads outside, no file is Penstock's own."""
         for parent, names, files in os.walk(os.path.realpath(directory)):
             names[:] = [name for name in names if not _passed_over(name)]
             for path in (os.path.join(parent, name) for name in (*names, *files) if not _passed_over(name)):
@@ -92,7 +92,7 @@ def _is_below(path: str, root: str) -> bool:
 
 
 def _spellings(text: str) -> Iterator[str]:
-    """The paths that those who open `text` may take it for, with each alternative of `{a,b}`."""
+    """The paths that readers may interpret `text` as, with each alternative of `{a,b}`."""
     texts = {text}
     if SCHEME.match(text):
         path = urlsplit(text).path
@@ -125,7 +125,7 @@ def _opened(pattern: str) -> list[str]:
 
 
 def _split(path: str) -> tuple[str, str]:
-    """The part of a path that is fixed, and the part from the first pattern on."""
+    """The fixed part of a path, and the part from the first pattern on."""
     parts = path.split("/")
     first = next((i for i, part in enumerate(parts) if MAGIC.search(part)), len(parts))
     return "/".join(parts[:first]) or "/", "/".join(parts[first:])

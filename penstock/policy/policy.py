@@ -1,8 +1,8 @@
-"""The policy of an installation: what its documents may reach.
+"""The policy of an installation: the resources that its documents may access.
 
-It is made from the settings `policy.*` of the process that opens files and connections, and is asked twice:
-when a document is judged, about what is written in it, and right before something is opened, about what that
-is by then.
+The policy is created from the settings `policy.*` of the process that opens files and connections, and is
+checked twice: when a document is validated, against its content, and right before a resource is opened,
+against its current location.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ OWN = (
     "server-streams", "flows", "runs", "run", "logs", "worker.crt", "worker.key", "secrets.key", "home.id",
     "up.lock", "penstock.toml",
 )  # fmt: skip
-"""The files of the data directory that are Penstock's own."""
+"""Penstock's own files in the data directory."""
 
 HOME = "PENSTOCK_HOME"
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What documents may reach from this process."""
+    """The resources that documents may access from this process."""
 
     paths: Paths = field(default_factory=lambda: Paths(()))
     addresses: Addresses = field(default_factory=lambda: Addresses(private=False))
     formats: frozenset[str] | None = frozenset()
     """Data sources of Spark that the `spark` connector may use, in lower case; None: any."""
     variables: frozenset[str] | None = frozenset()
-    """Variables beside those for documents; None: all."""
+    """Allowed variables in addition to those for documents; None: all."""
     secrets: Secrets = NO_SECRETS
-    """Reads the secrets that documents use."""
+    """The reader of secrets that documents use."""
 
     @classmethod
     def of(cls, settings: Settings, *, users: bool | None = None, all_variables: bool = False) -> Self:
         """The policy of the settings.
 
-        `users`: whether people log in; absent: as the settings say.
-        `all_variables`: the documents belong to the user whose environment this is.
+        `users`: whether users log in; default: derived from the settings.
+        `all_variables`: allow all variables, since the documents belong to the user of this environment.
         """
         chosen = settings.policy
         home, start = os.path.realpath(settings.home), os.path.realpath(os.getcwd())
@@ -60,7 +60,7 @@ class Policy:
         if (url := settings.storage.url) is not None and not scheme_of(url):
             own.append(_real(url.removeprefix("file:")))
         roots = [_real(path) for path in chosen.paths]
-        # Started at the root of the file system, as services are: that would be no limit.
+        # Services are started at the root of the file system, which would be no restriction.
         roots = roots or [home, *([start] if start != "/" else []), *map(_real, settings.storage.shared)]
         networks, names = _split(chosen.addresses)
         private = chosen.private_addresses
@@ -74,7 +74,7 @@ class Policy:
         )
 
     def reads(self, lookup: Lookup) -> Callable[[str], str]:
-        """Reads secrets whose documents `lookup` finds."""
+        """A function that reads secrets, whose documents `lookup` finds."""
         return lambda name: self.secrets.read(name, lookup, self.allows_variable)
 
     def allows_variable(self, name: str) -> bool:
@@ -84,17 +84,18 @@ class Policy:
         )
 
     def require(self, spec: BaseModel, *, resolve: bool = True) -> None:
-        """Raise `Invalid`, with paths relative to the spec, unless all that it names may be opened now."""
+        """Raise `Invalid`, with paths relative to the spec, unless all its resources may be opened now."""
         if problems := list(self.problems(spec, resolve=resolve)):
             raise Invalid(*problems)
 
     def problems(
         self, spec: BaseModel, at: str = "", *, resolve: bool = False, variables: bool = False
     ) -> Iterator[Problem]:
-        """A problem for each thing that a spec names and must not reach.
+        """A problem for each resource in a spec that must not be accessed.
 
-        With `resolve`, names of hosts are looked up; else addresses are judged as they are written. With
-        `variables`, the spec still has its variables: a text with one is judged where its value is known.
+        With `resolve`, host names are resolved; otherwise only literal addresses are checked. With
+        `variables`, the spec still contains variables: a text with a variable is checked when its value is
+        known.
         """
         for each in reached(spec, at):
             if not variables or "${" not in each.text:
@@ -124,7 +125,7 @@ class Policy:
 
     def _hosts(self, text: str, field: str, resolve: bool) -> Iterator[Problem]:
         for host in hosts_in(text):
-            if "{" in host:  # filled in from events; judged when it is connected to
+            if "{" in host:  # filled in from events; checked before it is connected to
                 continue
             if (address := self.addresses.refused(host, resolve=resolve)) is not None:
                 yield address_problem(host, address, field)
@@ -135,20 +136,20 @@ def _real(path: str) -> str:
 
 
 def has_users(settings: Settings) -> bool:
-    """Whether people log in to this installation, as far as the settings say so.
+    """Whether users log in to this installation, according to the settings.
 
-    A worker does not know the users. A server that other machines reach does not start without any.
+    A worker does not know the users. A server that other machines can reach does not start without users.
     """
     auth = settings.auth
     return not settings.is_local or auth.mode == "on" or auth.oidc.issuer is not None or bool(auth.proxies)
 
 
 UNRESTRICTED = Policy(Paths(None), Addresses(everywhere=True), None, None)
-"""Everything is allowed: for flows that Penstock itself makes, and for tests."""
+"""Everything is allowed: for flows that Penstock itself creates, and for tests."""
 
 
 def address_problem(host: str, address: str, field: str | None = None) -> Problem:
-    """An address that must not be connected to."""
+    """The problem of an address that must not be connected to."""
     where = host if host == address else f"{host} ({address})"
     return Problem(
         code="address_not_allowed",

@@ -1,4 +1,4 @@
-"""Secrets: values that documents name and only workers read."""
+"""Secrets: values that documents refer to by name and only workers read."""
 
 from penstock.secrets.keys import Keys
 from penstock.secrets.reading import NO_SECRETS, Lookup, Secrets

@@ -1,7 +1,7 @@
-"""The keys with which values of secrets are sealed and opened: AES-256-GCM, bound to the id of the secret.
+"""The keys that seal and open secret values: AES-256-GCM, bound to the id of the secret.
 
-A key is 32 bytes in Base64. A key file has one in each line: the first one seals, all of them open, so a key
-can be replaced while values that were sealed with the old one are still in use.
+A key is 32 bytes in Base64. A key file has one key per line: the first key seals, all keys open, so a key can
+be rotated while values that were sealed with the old key are still in use.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ KEY_BYTES = 32
 
 @dataclass(frozen=True)
 class Keys:
-    """The keys of an installation. They are read when they are needed."""
+    """The keys of an installation. They are read on demand."""
 
     given: str | None
-    """The keys as the setting has them; None: those in the file."""
+    """The keys from the setting; None: from the file."""
     file: Path
 
     @classmethod
     def of(cls, settings: Settings) -> Keys:
-        """The keys that the settings name."""
+        """The keys according to the settings."""
         chosen = settings.secrets
         return cls(chosen.key, chosen.key_file or settings.home / "secrets.key")
 
     def make(self) -> None:
-        """Make the key file, with one key, unless there are keys."""
+        """Create the key file, with one key, unless there are keys."""
         if self.given is not None or self.file.exists():
             return
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, made = tempfile.mkstemp(prefix=".", dir=self.file.parent)  # nobody else can read it
+        descriptor, made = tempfile.mkstemp(prefix=".", dir=self.file.parent)  # readable only by this user
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(base64.b64encode(os.urandom(KEY_BYTES)) + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
-            os.link(made, self.file)  # whole, and never in the place of another process's
+            os.link(made, self.file)  # atomic, and never replaces the file of another process
         except FileExistsError:
             pass
         finally:

@@ -1,4 +1,4 @@
-"""Values of secrets, read where flows run."""
+"""Reads the values of secrets, in the process that runs flows."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from penstock.specs.secret import SecretSpec
 from penstock.specs.variables import no_secrets
 
 Lookup = Callable[[str, str], Mapping[str, Any] | None]
-"""The document of a kind and id, as it was written."""
+"""Returns the raw document of a kind and id."""
 
 
 @dataclass(frozen=True)
 class Secrets:
-    """What a process needs to read secrets. Every value that it reads is hidden from texts from then on."""
+    """Reads secrets. Every value that was read is redacted in all texts from then on."""
 
     keys: Keys | None = None
-    """None: this process must not read any."""
+    """None: this process must not read secrets."""
     directories: tuple[str, ...] = ()
-    """Directories below which files of secrets may be."""
+    """Directories below which files of secrets are allowed."""
     vault: Vault | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> Secrets:
-        """Secrets as the settings say."""
+        """The reader of secrets according to the settings."""
         chosen = settings.secrets
         roots = tuple(os.path.realpath(Path(path).expanduser()) for path in chosen.directories)
         return cls(Keys.of(settings), roots, Vault.of(settings))
 
     def read(self, name: str, lookup: Lookup, allows: Callable[[str], bool]) -> str:
-        """The value of a secret; `allows` tells which variables documents may use."""
+        """The value of a secret; `allows` returns whether documents may use a variable."""
         secret = derive_id(name)
         raw = lookup("Secret", secret)
         if raw is None:
@@ -84,12 +84,12 @@ class Secrets:
         return text.removesuffix("\n").removesuffix("\r")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Keys and tokens stay in this process. Others get the values to hide: they have them in specs.
+        # Keys and tokens stay in this process. Other processes get the values to redact, which specs contain.
         return _elsewhere, hidden()
 
 
 NO_SECRETS = Secrets()
-"""For processes that have no flows: they see that a secret is used, not what it is."""
+"""For processes without flows: they see that a secret is used, but not its value."""
 
 
 def _elsewhere(*values: str) -> Secrets:

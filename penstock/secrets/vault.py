@@ -19,7 +19,7 @@ TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class Vault:
-    """A Vault server. Its address and token are settings: a document could lead the token elsewhere."""
+    """A Vault server. Its address and token are settings: a document could send the token elsewhere."""
 
     url: str
     token: str | None
@@ -29,7 +29,7 @@ class Vault:
 
     @classmethod
     def of(cls, settings: Settings) -> Vault | None:
-        """The server that the settings name, if they do."""
+        """The server of the settings; None if it is not configured."""
         chosen = settings.secrets
         if chosen.vault_url is None:
             return None
@@ -42,7 +42,7 @@ class Vault:
         )
 
     def read(self, secret: str, field: VaultField) -> str:
-        """A field of a secret."""
+        """The value of a field of a secret in Vault."""
         import ssl
 
         import httpx

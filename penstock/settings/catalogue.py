@@ -17,7 +17,7 @@ Keys = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Setting:
-    """One thing that can be set, as the reference and `penstock config` show it."""
+    """One setting, as shown by the reference and `penstock config`."""
 
     path: str
     variable: str
@@ -27,7 +27,7 @@ class Setting:
 
 
 def catalogue() -> list[Setting]:
-    """Every setting there is, in the order of the model."""
+    """Every setting, in the order of the model."""
     return list(_catalogue(Settings, ()))
 
 

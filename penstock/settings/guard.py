@@ -1,4 +1,4 @@
-"""Settings that say who may use an installation, and what its documents may reach."""
+"""Settings for access to an installation, and for the resources that its documents may access."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class OidcSettings(Section):
 
 
 class AuthSettings(Section):
-    """Who may use the server."""
+    """Authentication of users of the server."""
 
     mode: Annotated[Literal["auto", "on"], BeforeValidator(lowered)] = Field(
         default="auto",
@@ -103,11 +103,11 @@ class AuditSettings(Section):
 SAFE_FORMATS = (
     "rate", "rate-micro-batch", "noop", "parquet", "orc", "json", "csv", "text", "avro", "delta", "iceberg",
 )  # fmt: skip
-"""Data sources of Spark that reach nothing but the paths in their options."""
+"""Data sources of Spark that access nothing but the paths in their options."""
 
 
 class PolicySettings(Section):
-    """What documents may reach from the server and its workers."""
+    """The resources that documents may access from the server and its workers."""
 
     paths: Annotated[list[str], BeforeValidator(split_paths)] = Field(
         default_factory=list,
@@ -139,7 +139,7 @@ class PolicySettings(Section):
 
 
 class SecretSettings(Section):
-    """Where values of secrets come from, and the key that encrypts those in the registry."""
+    """The origins of secret values, and the key that encrypts values in the registry."""
 
     key: str | None = Field(
         default=None,

@@ -1,6 +1,6 @@
-"""Settings from four layers, and where each came from.
+"""Settings from four layers, with the origin of each value.
 
-The later layer wins: built-ins, `penstock.toml`, `PENSTOCK_*` variables, the command line.
+Later layers take precedence: built-ins, `penstock.toml`, `PENSTOCK_*` variables, the command line.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ NOT_SETTINGS = frozenset(
 )
 
 FOR_DOCUMENTS = f"{PREFIX}VAR_"
-"""The prefix of variables that are there for documents."""
+"""The prefix of variables for use in documents."""
 
 Layer = Literal["built-in", "file", "environment", "command line"]
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The effective value of a setting and the layer that decided it."""
+    """The effective value of a setting, and the layer that set it."""
 
     value: object
     layer: Layer
@@ -58,7 +58,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Settings with their provenance and what looked wrong without being an error."""
+    """Settings with their origins and warnings."""
 
     settings: Settings
     origins: dict[str, Origin]
@@ -73,12 +73,12 @@ def load(
 ) -> Loaded:
     """Settings from all layers.
 
-    `overrides` are the command line's, by dotted name; those that are None were not given.
+    `overrides` are from the command line, by dotted name; None means not given.
     Raises `Invalid` with every bad value and unknown name at once.
     """
     cwd = (cwd or Path.cwd()).absolute()
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
-    # A variable that is set to nothing counts as not set.
+    # An empty variable counts as not set.
     variables = {n: v for n, v in (os.environ if env is None else env).items() if n.startswith(PREFIX) and v}
 
     layers = _Layers()
@@ -103,7 +103,7 @@ def _find_file(given: Mapping[str, object], variables: Mapping[str, str], cwd: P
 
 
 def _nest(name: str, value: object) -> dict[str, object]:
-    """A table that holds `value` at a dotted name."""
+    """A table with `value` at a dotted name."""
     first, _, rest = name.partition(".")
     return {first: _nest(rest, value) if rest else value}
 
@@ -117,14 +117,14 @@ def _leaves(value: object, keys: Keys = ()) -> Iterator[tuple[Keys, object]]:
 
 
 def _spark_text(value: object) -> object:
-    """A property as Spark spells it; what cannot be one is left for the model to refuse."""
+    """A property in Spark's spelling; invalid values are left for the model to reject."""
     if isinstance(value, bool):
         return str(value).lower()
     return value if isinstance(value, list | dict) else str(value)
 
 
 class _Layers:
-    """The leaves of all layers so far with their origins; what is added later wins."""
+    """The leaves of all layers so far with their origins; later additions take precedence."""
 
     def __init__(self) -> None:
         self.origins: dict[Keys, Origin] = {}
@@ -226,7 +226,7 @@ class _Layers:
         return Problem(code="invalid_value", message=message, path=path, hint=f"set by {origin}")
 
     def effective(self, settings: Settings) -> dict[str, Origin]:
-        """Origins by dotted name, with values as the model understood them."""
+        """Origins by dotted name, with values as parsed by the model."""
         found: dict[str, Origin] = {}
         table = settings.model_dump()
         for keys, origin in sorted(self.origins.items()):

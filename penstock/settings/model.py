@@ -1,4 +1,4 @@
-"""The settings of a Penstock process: what can be set, and what each setting means."""
+"""The settings of a Penstock process, and their descriptions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.settings.section import Section, lowered, split_paths
 
 
 class RegistrySettings(Section):
-    """Where documents and their revisions are kept."""
+    """The storage of documents and their revisions."""
 
     url: str | None = Field(
         default=None,
@@ -23,7 +23,7 @@ class RegistrySettings(Section):
 
 
 class WorkerSettings(Section):
-    """How workers hold on to flows and let go of them."""
+    """Leases, capacity, and starting and stopping of flows on workers."""
 
     lease_ms: int = Field(
         default=10_000,
@@ -107,7 +107,7 @@ class WorkerSettings(Section):
 
 
 class QuestionSettings(Section):
-    """The process that answers questions apart from the flows: test runs, queries, validation, checks."""
+    """The process for questions, separate from flows: test runs, queries, validation, connection tests."""
 
     process: bool = Field(
         default=True,
@@ -135,7 +135,7 @@ class QuestionSettings(Section):
 
 
 class LimitSettings(Section):
-    """What clients may ask of the server, so that none of them keeps the others from being served."""
+    """Limits on clients of the server, so that no client prevents others from being served."""
 
     connections: int = Field(
         default=1_000,
@@ -188,7 +188,7 @@ class LimitSettings(Section):
 
 
 class StreamSettings(Section):
-    """How the logs of streams use this machine."""
+    """Disk usage of the logs of streams."""
 
     free_bytes: int = Field(
         default=256 * 1024 * 1024,
@@ -199,7 +199,7 @@ class StreamSettings(Section):
 
 
 class MonitorSettings(Section):
-    """What the server watches."""
+    """Monitoring of flows by the server."""
 
     stalled_ms: int = Field(
         default=120_000,
@@ -210,7 +210,7 @@ class MonitorSettings(Section):
 
 
 class StorageSettings(Section):
-    """Where running pipelines keep what they need after a restart."""
+    """The storage of state that running pipelines need after a restart."""
 
     url: str | None = Field(
         default=None,
@@ -226,7 +226,7 @@ class StorageSettings(Section):
 
 
 class KafkaTlsSettings(Section):
-    """How connections to Kafka are encrypted."""
+    """Encryption of connections to Kafka."""
 
     enabled: bool = Field(default=False, description="Whether connections are encrypted.")
     ca_file: str | None = Field(
@@ -250,7 +250,7 @@ class KafkaTlsSettings(Section):
 
 
 class KafkaSaslSettings(Section):
-    """How Penstock logs in to Kafka."""
+    """Authentication of Penstock at Kafka."""
 
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
         default=None, description="SASL mechanism. Unset: no authentication."
@@ -263,7 +263,7 @@ class KafkaSaslSettings(Section):
 
 
 class KafkaSettings(Section):
-    """The Kafka cluster that keeps the streams with `storage: kafka`."""
+    """The Kafka cluster that stores the streams with `storage: kafka`."""
 
     brokers: str | None = Field(
         default=None,
@@ -284,7 +284,7 @@ class KafkaSettings(Section):
 
 
 class JarSettings(Section):
-    """Where the jars of connectors come from that Spark does not include."""
+    """The origin of connector jars that Spark does not include."""
 
     repository: str | None = Field(
         default=None,
@@ -294,7 +294,7 @@ class JarSettings(Section):
 
 
 class LogSettings(Section):
-    """What the processes say about themselves."""
+    """The logs of Penstock's processes."""
 
     level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(lowered)] = Field(
         default="info", description="Lowest severity that is logged."
@@ -382,12 +382,12 @@ class Settings(Section):
 
     @property
     def registry_url(self) -> str:
-        """The registry's URL, embedded in `home` unless one was set."""
+        """The URL of the registry: by default, the embedded registry in `home`."""
         return self.registry.url or f"sqlite:///{self.home / 'registry.db'}"
 
     @property
     def cache_directory(self) -> Path:
-        """Where files are kept that can be made again."""
+        """The directory of files that can be recreated."""
         shared = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         return (self.cache or shared / "penstock").expanduser().absolute()
 
@@ -398,5 +398,5 @@ class Settings(Section):
 
     @property
     def checkpoint_url(self) -> str:
-        """Where checkpoints are kept."""
+        """The location of checkpoints."""
         return self.storage.url or str(self.home / "flows")

@@ -1,4 +1,4 @@
-"""Flows in tests, run as a worker runs them, without a server and a registry."""
+"""Flows in tests, run as in a worker, without a server or registry."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ DEAD = "letters"
 
 @dataclass
 class Bench:
-    """A directory in which a flow is run, again and again if need be, with its streams and its progress."""
+    """A directory in which a flow runs, repeatedly if necessary, with its streams and its progress."""
 
     spark: SparkSession
     root: Path
     streams: dict[str, StreamSpec] = field(default_factory=lambda: {DEAD: StreamSpec()})
     home: Path | None = None
-    """Where the streams are; None: in `root`."""
+    """The directory of the streams; None: `root`."""
     name: str = "suite"
-    """The name of the pipeline, under which streams know it as a reader."""
+    """The name of the pipeline, and of its reader in streams."""
     processors: Sequence[Mapping[str, Any]] = ()
-    """Steps of each pipeline, before those that it is given."""
+    """Steps of each pipeline, before the steps of its spec."""
 
     def part(self, name: str) -> Bench:
         """A bench for another pipeline with the same streams."""
@@ -60,7 +60,7 @@ class Bench:
 
     @contextmanager
     def running(self, source: Mapping[str, Any], sink: Mapping[str, Any], **spec: Any) -> Iterator[Keeper]:
-        """A pipeline that runs meanwhile, and is drained in the end."""
+        """A pipeline that runs inside the context, and is drained at the end."""
         kept = self.keeper(source, sink, **spec)
         kept.start()
         try:
@@ -77,7 +77,7 @@ class Bench:
         change: Callable[[Flow], Flow] = lambda flow: flow,
         **spec: Any,
     ) -> Keeper:
-        """A pipeline that is about to start where the last one has ended; `change` may replace its parts."""
+        """A pipeline, not yet started, that resumes where the last one ended; `change` may replace parts."""
         document: dict[str, Any] = {
             "kind": "Pipeline",
             "metadata": {"name": self.name},
@@ -110,7 +110,7 @@ class Bench:
 
     @property
     def site(self) -> Site:
-        """Where the flows of this bench run."""
+        """The site of the flows of this bench."""
         root = self.home or self.root
         home = StreamHome(root / "streams", root / "memory")
 
@@ -149,7 +149,7 @@ def files(directory: Path) -> list[dict[str, Any]]:
 
 
 def to_files(directory: Path) -> dict[str, Any]:
-    """A sink whose events `files` reads."""
+    """A sink whose output can be read with `files`."""
     return {"type": "file", "path": str(directory), "format": "json"}
 
 

@@ -29,7 +29,7 @@ class AuditEntry(View):
 
 
 class AuditPage(View):
-    """A part of the audit trail, newest first."""
+    """A page of the audit trail, newest first."""
 
     entries: list[AuditEntry]
     next: int | None = Field(description="The `before` of the next page; null if this is the last one.")

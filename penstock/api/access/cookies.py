@@ -1,4 +1,4 @@
-"""What a request shows of who sent it: a token, or the cookie of a session."""
+"""The credentials of a request: a token, or the cookie of a session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BEARER = "bearer "
 
 @dataclass(frozen=True)
 class Credentials:
-    """The secret of a request."""
+    """The secret of a request: a token, or the secret of a session."""
 
     secret: str
     is_token: bool
@@ -35,12 +35,12 @@ def credentials(scope: Scope) -> Credentials | None:
 
 
 def give_cookie(request: HTTPConnection, response: Response, secret: str) -> None:
-    """Let the browser keep the secret of a session: for this server alone, and out of reach of scripts."""
+    """Store the secret of a session in the browser: for this server only, inaccessible to scripts."""
     secure = request.url.scheme == "https"
     response.set_cookie(COOKIE, secret, path="/", secure=secure, httponly=True, samesite="strict")
 
 
 def take_cookie(request: HTTPConnection, response: Response) -> None:
-    """Let the browser forget its session."""
+    """Delete the session cookie in the browser."""
     secure = request.url.scheme == "https"
     response.delete_cookie(COOKIE, path="/", secure=secure, httponly=True, samesite="strict")

@@ -1,4 +1,4 @@
-"""The guard in front of every route: who a request comes from, and whether they may."""
+"""The guard in front of every route: identifies the caller of a request, and checks permissions."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from penstock.errors import Problem
 log = structlog.get_logger()
 
 CALLER, MATCHED = "penstock.caller", "penstock.route"
-"""Where the scope of a request has its caller, or None, and its route with the rule."""
+"""Keys in the scope of a request: its caller, or None, and its route with the rule."""
 
 LOOK_S = 2.0
-"""While authentication is off: seconds between two looks for users whom the command line has added."""
+"""Seconds between checks for users that the command line has added, while authentication is off."""
 
 WATCH_S = 5.0
-"""Seconds between two looks whether somebody who follows something may still do so."""
+"""Seconds between checks whether the caller of a streaming response is still permitted."""
 
 THREADS = 4
-"""For all who ask who somebody is: they must not wait behind requests that wait for a pipeline."""
+"""Threads for identifying callers, which must not queue behind requests that wait for a pipeline."""
 
 WIRE = "/wire/"
-"""Workers need a token also while authentication is off."""
+"""Paths for workers, which need a token even while authentication is off."""
 
 CSRF_HEADER = b"x-csrf-token"
 
@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 class Guard:
-    """Passes on what a caller may do, and refuses everything else."""
+    """Passes on requests that their caller is permitted to make, and denies all others."""
 
     def __init__(self, app: ASGIApp, access: Access, rules: Rules) -> None:
         self.app, self._access, self._rules = app, access, rules
@@ -61,7 +61,7 @@ class Guard:
         self._look: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it."""
+        """Pass the request on, or deny it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -93,7 +93,7 @@ class Guard:
             await self.app(scope, receive, send)
 
     async def _look_for_users(self) -> None:
-        """Learn of users whom the command line has added, without a wait except for the first request."""
+        """Check for users that the command line has added; only the first request waits for the check."""
         if self._looked is None:
             await self._run(self._access.refresh)
             self._looked = time.monotonic()
@@ -102,7 +102,7 @@ class Guard:
             self._look = asyncio.create_task(self._refresh())
 
     async def _refresh(self) -> None:
-        with contextlib.suppress(SQLAlchemyError):  # the next look may find the registry again
+        with contextlib.suppress(SQLAlchemyError):  # the next check may reach the registry again
             await self._run(self._access.refresh)
 
     async def _caller(self, scope: Scope, matched: Matched | None) -> Caller | None:
@@ -126,7 +126,7 @@ class Guard:
         return self._access.of_session(given.secret, used=used)
 
     async def _followed(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a request whose answer has no end, until its caller is no longer allowed to see it."""
+        """Pass on a request with a streaming response, and end it once its caller is no longer permitted."""
         started = ended = False
 
         async def watched(message: Message) -> None:
@@ -166,13 +166,13 @@ class Guard:
 
 
 def _refusal(scope: Scope, matched: Matched | None) -> tuple[int, Problem] | None:
-    """Why a request is refused, with its status; None if it is not."""
+    """Why a request is denied, with the status; None if it is permitted."""
     caller: Caller | None = scope[CALLER]
     need = matched.rule.role if matched else "viewer"
     if caller is None:
         return None if need == PUBLIC else (401, _WORKER if need == WORKER else _UNKNOWN)
     if matched is None:
-        return None  # the router says that there is nothing
+        return None  # the router responds with 404
     if not permits(caller.role, need):
         return (401, _WORKER) if need == WORKER else (403, _forbidden(scope, need, caller))
     if caller.source is not None and need != PUBLIC and matched.params.get("source") != caller.source:

@@ -1,4 +1,4 @@
-"""Headers of every answer that tell browsers what they must not do with it."""
+"""Security headers of every response, which restrict what browsers do with it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ALWAYS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"same-origin"),
-    # Of answers that are no pages: those have a policy of their own.
+    # For responses that are not pages: pages have their own policy.
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
 _SECURE = (b"strict-transport-security", b"max-age=31536000")
@@ -18,7 +18,7 @@ _CACHE, _NOT_KEPT = b"cache-control", (b"cache-control", b"no-store")
 
 
 class SecurityHeaders:
-    """Adds the headers that an answer does not have itself."""
+    """Adds the security headers that a response does not set itself."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self.app, self._access = app, access
@@ -42,6 +42,6 @@ class SecurityHeaders:
         if scope["scheme"] == "https":
             headers.append(_SECURE)
         if self._access.on and not f"{scope['path']}/".startswith("/ui/"):
-            # What one user was shown must not be kept for the next one.
+            # A response to one user must not be cached for the next user.
             headers = [*(header for header in headers if header[0] != _CACHE), _NOT_KEPT]
         return headers

@@ -1,4 +1,4 @@
-"""Log-in with an OpenID Connect provider: to it, and back."""
+"""Log-in with an OpenID Connect provider: the redirect to the provider, and the callback."""
 
 import hmac
 from functools import cache
@@ -20,7 +20,7 @@ from penstock.errors import NotFound, PenstockError, Problem
 log = structlog.get_logger()
 
 COOKIE, PATH = "penstock_oidc", "/session/oidc"
-"""Remembers a log-in while the browser is at the provider. Strict cookies do not come back from there."""
+"""Stores a log-in while the browser is at the provider. Strict cookies are not sent on the way back."""
 
 LOGIN_S = 600
 """Seconds that a log-in may take."""
@@ -105,7 +105,7 @@ def oidc_routes(access: Access) -> APIRouter:
 
 
 def _back(request: Request) -> str:
-    """Where the provider sends the browser: this server, under the name that the browser knows."""
+    """The URL of the callback: this server, under the host name that the browser uses."""
     return f"{request.url.scheme}://{request.url.netloc}{PATH}/callback"
 
 

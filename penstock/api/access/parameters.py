@@ -1,4 +1,4 @@
-"""The caller of a request, as routes take it."""
+"""The caller of a request, as a parameter of routes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def address_of(request: Request) -> str:
 
 
 Somebody = Annotated[Caller | None, Depends(_somebody)]
-"""Whoever it is; None if they are not logged in."""
+"""The caller; None if not logged in."""
 
 Who = Annotated[Caller, Depends(_caller)]
 """The caller of a route that needs a role."""

@@ -1,4 +1,4 @@
-"""Refused requests on their way into the audit trail."""
+"""Writes denied requests to the audit trail."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from penstock.control.access.callers import Caller
 from penstock.control.access.refusals import UNKNOWN, Refusal
 
 THREADS = 2
-"""For writing entries: a flood of requests must not occupy those who ask who somebody is."""
+"""Threads for writing entries: a flood of requests must not occupy the threads that identify callers."""
 
 
 class RefusedRequests:
-    """Notes refused requests, without keeping the event loop waiting."""
+    """Records denied requests without blocking the event loop."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -23,7 +23,7 @@ class RefusedRequests:
     async def note(
         self, scope: Scope, status: int, caller: Caller | None = None, action: str | None = None
     ) -> None:
-        """Write the refusal of a request, unless the same was refused a moment ago."""
+        """Write an entry for a denied request, unless the limit for equal requests is reached."""
         refusal = Refusal(
             action or UNKNOWN,
             f"{scope['method']} {scope['path']}",

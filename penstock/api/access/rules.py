@@ -1,4 +1,4 @@
-"""What each route needs: a role, and the name under which the audit trail has what it does."""
+"""The rules of routes: the role that each needs, and the name of its action in the audit trail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.api.kinds import KINDS
 from penstock.api.sse import EventStream
 
 KIND = "/{kind}"
-"""Stands for the place of each kind of document, such as `/pipelines`."""
+"""A placeholder for the path of each kind of document, such as `/pipelines`."""
 
 READS: dict[str, tuple[str, ...]] = {
     "public": (
@@ -101,7 +101,7 @@ CHANGES: dict[str, dict[str, str | None]] = {
         f"POST {KIND}/{{name}}/dead-letters/{{offset:int}}/restore": "letter.restore",
         f"POST {KIND}/{{name}}/dead-letters/{{offset:int}}/send": "letter.send",
         "DELETE /streams/{name}/readers/{reader}": "reader.forget",
-        # What sends events or only asks something is not in the audit trail.
+        # Requests that send events or only read are not in the audit trail.
         "POST /streams/{name}/events": None,
         "POST /query": None,
         "DELETE /query/{id}": None,
@@ -130,29 +130,29 @@ CHANGES: dict[str, dict[str, str | None]] = {
     },
     "worker": {"POST /wire/{part}/{name}": None, "POST /wire/streams/{stream}/{life}/{name}": None},
 }
-"""The requests that do something, by the role that they need, with their names in the audit trail."""
+"""The requests that perform an action, by the role that they need, with their names in the audit trail."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a route needs."""
+    """The role that a route needs, and its action."""
 
     role: str
     action: str | None
     kind: str | None
-    """The kind of document that it is about."""
+    """The kind of document that the route is about."""
     declared: str
-    """Its line above."""
+    """The entry in `READS` or `CHANGES` that declares the rule."""
 
 
 @dataclass(frozen=True)
 class Matched:
-    """A request whose route is known."""
+    """A request that matches a route."""
 
     rule: Rule
     params: dict[str, Any]
     follows: bool
-    """Whether the answer has no end."""
+    """Whether the route has a streaming response."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class _Guarded:
 
 
 class Rules:
-    """The rules of the routes of an app; ValueError if a route has none, or a rule no route."""
+    """The rules of the routes of an app; ValueError if a route has no rule, or a rule no route."""
 
     def __init__(self, app: FastAPI) -> None:
         declared, used = declared_rules(), set[str]()
@@ -200,7 +200,7 @@ class Rules:
 
 @cache
 def declared_rules() -> Mapping[str, Rule]:
-    """The rule of every route, by its method and path. Not every kind has every route of kinds."""
+    """The rule of every route, by method and path. Not every kind has every route with `KIND`."""
     found: dict[str, Rule] = {}
     for role, paths in READS.items():
         for path in paths:

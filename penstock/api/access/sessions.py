@@ -1,4 +1,4 @@
-"""Log in, log out, and who one is."""
+"""Log-in, log-out, and the current user."""
 
 from typing import Any, Literal
 
@@ -34,7 +34,7 @@ class OidcInfo(View):
 
 
 class SessionInfo(View):
-    """Who the request comes from, and how one can log in."""
+    """The user of the request, and how to log in."""
 
     authentication: Literal["on", "off"]
     user: SessionUser | None = Field(description="Null if the request has no valid session or token.")
@@ -46,13 +46,13 @@ class SessionInfo(View):
 
 
 class Body(BaseModel):
-    """A body of a request about access: unknown fields are errors."""
+    """The body of a request about access: unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class LoginBody(Body):
-    """A user logs in."""
+    """The credentials of a log-in."""
 
     name: str = Field(max_length=200)
     password: str = Field(max_length=LONGEST)
@@ -67,14 +67,14 @@ class SetupBody(Body):
 
 
 class PasswordChange(Body):
-    """A new password for oneself."""
+    """A new password for the current user."""
 
     current: str = Field(max_length=LONGEST)
     new: str = Field(min_length=SHORTEST, max_length=LONGEST)
 
 
 def session_routes(access: Access) -> APIRouter:
-    """The routes of one's own session."""
+    """The routes for the session of the caller."""
     router = APIRouter(prefix="/session", tags=["access"])
 
     def shown(caller: Caller | None) -> SessionInfo:
@@ -88,7 +88,7 @@ def session_routes(access: Access) -> APIRouter:
         )
 
     def opened(user: User, request: Request, response: Response) -> SessionInfo:
-        """A new session, never one that the browser had before: somebody else might know its secret."""
+        """Open a new session; an earlier one of the browser is closed, since its secret might be known."""
         if (earlier := request.cookies.get(COOKIE)) and (known := access.of_session(earlier)):
             access.sessions.close(str(known.session))
             access.forget()

@@ -35,19 +35,19 @@ class TokenInfo(View):
 
 
 class NewTokenInfo(TokenInfo):
-    """A token that was just made."""
+    """A newly created token."""
 
     secret: str = Field(description="What a program sends as `Authorization: Bearer`. Not shown again.")
 
 
 class TokenList(View):
-    """Tokens: one's own; for an admin all."""
+    """The tokens of the caller; for admins, all tokens."""
 
     tokens: list[TokenInfo]
 
 
 class NewToken(Body):
-    """A token to be made."""
+    """A token to be created."""
 
     name: str = Field(min_length=1, max_length=100, description="What it is for.")
     role: TokenRole = Field(description="At most one's own; `ingest` needs the role operator, `worker` admin")
@@ -115,7 +115,7 @@ def token_routes(access: Access) -> APIRouter:
 
 
 def audited(token: Token) -> dict[str, object]:
-    """A token as the audit trail has it."""
+    """A token as recorded in the audit trail."""
     ends = token.expires_at.isoformat() if token.expires_at else None
     return {"name": token.name, "role": token.role, "source": token.source, "expires_at": ends}
 

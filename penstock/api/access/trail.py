@@ -1,4 +1,4 @@
-"""The audit trail of what is changed over HTTP."""
+"""The audit trail of changes over HTTP."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from penstock.specs.documents import KINDS
 log = structlog.get_logger()
 
 NOTE = "penstock.audit"
-"""Where the scope of a request has its note."""
+"""The key of the note in the scope of a request."""
 
 THREADS = 4
-"""For reading documents before and after a change, and for writing entries."""
+"""Threads for reading documents before and after a change, and for writing entries."""
 
 BUNDLE = "bundle.import"
 
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @dataclass
 class Note:
-    """What a route knows of its change: who it was, of what, and how that was before and after."""
+    """Details of a change, set by its route: the user, the target, and its state before and after."""
 
     target: str | None = None
     user: str | None = None
@@ -64,7 +64,7 @@ class Trail:
         self._threads = CapacityLimiter(THREADS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and write its entry before the answer goes out."""
+        """Pass the request on, and write its entry before the response is sent."""
         matched = None
         if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):
             matched = self._rules.find(scope)
@@ -100,17 +100,17 @@ class Trail:
             return
         try:
             self._access.audit.record_all(done, user=user, via=via, address=address, status=status)
-        except SQLAlchemyError as error:  # the change was made: its answer must say so
+        except SQLAlchemyError as error:  # the change was made: the response must report it
             log.error("the audit trail cannot be written", action=matched.rule.action, error=str(error))
 
     def _states(self, matched: Matched, name: str | None) -> dict[str, State]:
-        """The documents that a request is about as they are now, by their names in the audit trail."""
+        """The current state of the documents of a request, by their names in the audit trail."""
         try:
             if matched.rule.action == BUNDLE:
                 pages = [self._registry.list(kind, limit=None) for kind in KINDS]
                 return {_place(record): _state(record) for page in pages for record in page.items}
             record = self._registry.find(matched.rule.kind, name) if matched.rule.kind and name else None
-        except SQLAlchemyError:  # the route finds out itself
+        except SQLAlchemyError:  # the route will encounter the error itself
             return {}
         return {} if record is None else {_place(record): _state(record)}
 
@@ -134,7 +134,7 @@ def _actions(
     place = next(iter([*after, *before]), named)
     old, new = before.get(place), after.get(place)
     if not action.startswith(f"{kind.lower()}.") or action.startswith("stream.move"):
-        # Not about the document: its status, and what else the path names.
+        # Not a change of the document: record its status, and the other parameters of the path.
         details = {name: value for name, value in matched.params.items() if name != "name"}
         old, new = _status(old), {**(_status(new) or {}), **details} or None
     return [Action(action, place, old, new if status < 400 else None)]

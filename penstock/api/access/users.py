@@ -44,7 +44,7 @@ class NewUser(Body):
 
 
 class UserChange(Body):
-    """What is to change; what is left out stays."""
+    """The fields to change; omitted fields are unchanged."""
 
     role: Role | None = None
     password: str | None = Field(default=None, min_length=SHORTEST, max_length=LONGEST)
@@ -106,7 +106,7 @@ def user_routes(access: Access) -> APIRouter:
 
 
 def audited(user: User) -> dict[str, object]:
-    """A user as the audit trail has it."""
+    """A user as recorded in the audit trail."""
     return {"role": user.role, "via": user.via, "disabled": user.disabled}
 
 

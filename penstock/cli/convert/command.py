@@ -44,11 +44,11 @@ def convert(
 ) -> None:
     """Convert a pipeline of DeltaForge, Bento, Redpanda Connect, PADAS or Kafka Connect into documents.
 
-    The documents go to standard output. Each thing that does not map is a finding with its line: on standard
-    error, and as a comment in the document. Passwords in clear become variables.
+    The documents are written to standard output. Settings without an equivalent are reported with their line:
+    on standard error, and as a comment in the document. Plain-text passwords become variables.
 
-    Exit code 0: all was mapped. 1: a finding changes the behaviour (`--lenient` makes it 0); the documents
-    are written all the same. 2: wrong usage. 3: the input is not readable, or is of no known system.
+    Exit code 0: everything was mapped. 1: a finding changes the behavior (`--lenient` makes it 0); the
+    documents are written anyway. 2: wrong usage. 3: the input is not readable, or its system is unknown.
     """
     from penstock.cli.convert.render import to_commented_yaml
     from penstock.cli.convert.systems import SYSTEMS, convert_text

@@ -1,4 +1,4 @@
-"""A foreign configuration as a tree whose values know their line, their path, and whether they were used."""
+"""A foreign configuration as a tree; each value has its line, its path, and whether it was used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\$")
 
 
 class Node:
-    """A value of the input. Reading it marks it as used."""
+    """A value of the input. `use` and `text` mark it as used."""
 
     def __init__(self, value: Any, line: int, path: str = "", name: str = "") -> None:
         self.line, self.path, self.name, self.used = line, path, name, False
@@ -26,21 +26,21 @@ class Node:
 
     @property
     def is_map(self) -> bool:
-        """Whether it has fields."""
+        """Whether the value is a mapping."""
         return isinstance(self.value, dict)
 
     @property
     def is_list(self) -> bool:
-        """Whether it has items."""
+        """Whether the value is a list."""
         return isinstance(self.value, list)
 
     def get(self, name: str) -> Node | None:
-        """The field of that name, if there is one that is not null."""
+        """The field of that name; None if it is missing or null."""
         found = self.children.get(name)
         return None if found is None or found.value is None else found
 
     def at(self, path: str) -> Node | None:
-        """The field at a path such as `sasl.user`, or whose name has the dots itself."""
+        """The field at a path such as `sasl.user`, or with a name that contains the dots."""
         if path in self.children:
             return self.get(path)
         node: Node | None = self
@@ -49,7 +49,7 @@ class Node:
         return node
 
     def use(self) -> Any:
-        """The plain value; it and all in it count as used."""
+        """The plain value; marks the value and all values in it as used."""
         for leaf in self.leaves():
             leaf.used = True
         return self.value
@@ -62,12 +62,12 @@ class Node:
         return value if isinstance(value, str) else str(value)
 
     def peek(self, name: str, default: Any = None) -> Any:
-        """The value of a field, without using it."""
+        """The value of a field, without marking it as used."""
         found = self.get(name)
         return default if found is None else found.value
 
     def leaves(self) -> Iterator[Node]:
-        """The values in it that have no parts; an empty list or mapping is one of them."""
+        """The values without parts in this value, including empty lists and mappings."""
         inside = [*self.children.values(), *self.items]
         if not inside:
             yield self
@@ -75,7 +75,7 @@ class Node:
             yield from node.leaves()
 
     def unused(self) -> list[Node]:
-        """The outermost values that were not used, nor anything in them."""
+        """The outermost values of which no part was used."""
         leaves = list(self.leaves())
         if all(not leaf.used for leaf in leaves):
             return [self]
@@ -84,7 +84,7 @@ class Node:
 
 
 def read_located(text: str) -> list[Node]:
-    """The documents of a text in YAML, JSON or Java properties. `Unreadable` if it is none of them."""
+    """The documents of a text in YAML, JSON or Java properties; `Unreadable` if it has another format."""
     if (properties := _properties(text)) is not None:
         return [properties]
     return [
@@ -116,7 +116,7 @@ def _node(value: Any, source: yaml.Node | None, path: str) -> Node:
 
 
 def _properties(text: str) -> Node | None:
-    """A file of Java properties, if the text is one: `name=value` lines."""
+    """The text parsed as Java properties (`name=value` lines); None if it isn't in that format."""
     lines = text.splitlines()
     meant = [line for line in lines if line.strip() and line.strip()[0] not in "#!"]
     if not meant or not re.match(r"\s*[\w.$-]+\s*=", meant[0]):

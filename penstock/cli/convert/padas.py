@@ -178,7 +178,7 @@ class _Bundle:
         return [*self._rows(f"{role}s"), *(n for n in self._rows("connectors") if n.peek("type") == role)]
 
     def _document(self, kind: str, node: Node, spec: dict[str, Any]) -> dict[str, Any]:
-        """A document with the id of a row as its name, so that references stay as they are."""
+        """A document named by the id of a row, so that references remain valid."""
         found, named = node.get("id"), node.get("name")
         name = found or named
         document = new_document(kind, document_name(name.text() if name is not None else kind.lower()), spec)
@@ -298,7 +298,7 @@ class _Bundle:
             enabled.use()
 
     def _rules(self, mode: Node, queries: list[Node], program: Program) -> None:
-        """Rules of a detection: an event passes if one of them holds."""
+        """Add the rules of a detection as a filter: an event passes if any rule holds."""
         conditions = []
         for text in queries:
             rule = parse_program(str(text.use()), Program(read=program.read))
@@ -313,7 +313,7 @@ class _Bundle:
         )
 
     def _queries(self, node: Node) -> list[Node]:
-        """The programs of a task, or of the saved queries that it names."""
+        """The programs of a task, or of the saved queries that it refers to."""
         for name in ("pdl", "query", "pdl_query"):
             if (found := node.get(name)) is not None and isinstance(found.value, str):
                 return [found]
@@ -368,7 +368,7 @@ class _Bundle:
             self._schema(spec["source"]["ref"], names)
 
     def _schema(self, source: str, tasks: list[str]) -> None:
-        """Declare the columns that the tasks read: events of PADAS have no schema, and SQL needs one."""
+        """Declare the columns that the tasks read: PADAS events have no schema, but SQL needs one."""
         spec, _ = self.ends.get(("source", source), ({}, self.root))
         if not spec or spec.get("type") in ("generate", "syslog") or "schema" in spec:
             return

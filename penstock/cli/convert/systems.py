@@ -1,4 +1,4 @@
-"""The systems whose configurations can be converted, and which of them a text is for."""
+"""The systems whose configurations can be converted, and the detection of the system of a text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.errors import Invalid, Problem, did_you_mean
 
 @dataclass(frozen=True)
 class System:
-    """A foreign system: how its documents look, and how they are converted."""
+    """A foreign system: functions that detect and convert its documents."""
 
     title: str
     is_one: Callable[[Node], bool]
@@ -50,9 +50,9 @@ class Converted:
 
 
 def convert_text(text: str, name: str, system: str | None = None, schema: str | None = None) -> Converted:
-    """The documents of a foreign configuration. `name` is for what has no name of its own.
+    """The documents of a foreign configuration. `name` is for documents without a name of their own.
 
-    Raises `Unreadable` for what is neither YAML nor JSON, and `Invalid` for what no known system has written.
+    Raises `Unreadable` if the text can't be parsed, and `Invalid` if it is not of a known system.
     """
     roots = read_located(text)
     if not roots:

@@ -29,20 +29,20 @@ STORE_LOGIN = (
     "the bucket is opened with the credentials of the worker's environment",
     "set store.access_key and store.secret_key if there are none",
 )
-"""What is to be said about a bucket, and the hint."""
+"""The message and the hint about the credentials of a bucket."""
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def comma_list(node: Node) -> list[str]:
-    """Names that stand in a list, or in one text with commas between them."""
+    """Names in a list, or in one text separated by commas."""
     value = node.use()
     entries = value if isinstance(value, list) else [value]
     return [part.strip() for entry in entries for part in str(entry).split(",") if part.strip()]
 
 
 def number(node: Node) -> int:
-    """A whole number, which may be written as text."""
+    """An integer, possibly as text."""
     try:
         return int(str(node.use()).replace("_", ""))
     except ValueError:
@@ -50,7 +50,7 @@ def number(node: Node) -> int:
 
 
 def boolean(node: Node) -> bool:
-    """true or false, which may be written as text."""
+    """A boolean, possibly as text."""
     text = str(node.use()).lower()
     if text not in ("true", "false"):
         raise Unmapped(f"'{node.value}' is neither true nor false and was left out")
@@ -58,7 +58,7 @@ def boolean(node: Node) -> bool:
 
 
 def milliseconds(node: Node) -> int:
-    """A duration as Go writes it, such as `1m30s`, or as a number of milliseconds."""
+    """A duration in Go's format, such as `1m30s`, or as a number of milliseconds."""
     text = str(node.use()).strip().strip('"')
     if text.isdigit():
         return int(text)
@@ -79,12 +79,12 @@ def as_text(node: Node) -> str:
 
 
 def text_map(node: Node) -> dict[str, str]:
-    """A mapping of texts."""
+    """A mapping with all values as text."""
     return {str(name): _plain(value) for name, value in dict(node.use()).items()}
 
 
 def mechanism(node: Node) -> str:
-    """A SASL mechanism that our Kafka connector has."""
+    """A SASL mechanism that Penstock's Kafka connector supports."""
     name = node.text().upper().replace("_", "-")
     if name not in MECHANISMS:
         raise Unmapped(

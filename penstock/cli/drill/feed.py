@@ -10,7 +10,7 @@ from pathlib import Path
 from penstock.cli.drill.subjects import Subject
 
 EVENTS = 50
-"""Events in a file."""
+"""Events per file."""
 
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 2.0
 """Seconds between two files, and between two files of one pipeline if there are few pipelines: small batches
@@ -18,24 +18,24 @@ of many pipelines would keep a small machine busy."""
 
 
 class Feed:
-    """Writes a file of events for one pipeline after the other, until it is stopped."""
+    """Writes files of events, for each pipeline in turn, until it is stopped."""
 
     def __init__(self, root: Path, subjects: Sequence[Subject]) -> None:
         self._root, self._subjects = root, subjects
         self.written = dict.fromkeys((subject.id for subject in subjects), 0)
-        """Events of each pipeline: the truth that its outputs are compared with."""
+        """Number of events of each pipeline: the ground truth for its outputs."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
 
     def start(self) -> None:
-        """Write the first file of each pipeline, and others from time to time."""
+        """Write the first file of each pipeline, and start writing further files at intervals."""
         for subject in self._subjects:
             (self._root / "in" / subject.id).mkdir(parents=True)
             self._write(subject)
         self._thread.start()
 
     def stop(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -53,5 +53,5 @@ class Feed:
         directory = self._root / "in" / subject.id
         hidden = directory / f".{first:010d}.json"
         hidden.write_text("".join(f"{event}\n" for event in subject.events(first, EVENTS)), encoding="utf-8")
-        os.replace(hidden, directory / f"{first:010d}.json")  # a reader never sees part of it
+        os.replace(hidden, directory / f"{first:010d}.json")  # a reader never sees a partial file
         self.written[subject.id] = first + EVENTS

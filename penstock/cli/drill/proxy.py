@@ -11,9 +11,9 @@ CONNECT_S = 5.0
 
 
 class Proxy:
-    """Forwards connections to `target`. While it is cut, connections are open and nothing passes.
+    """Forwards connections to `target`. While cut, connections stay open and no data passes.
 
-    That is what a worker sees when the network between two machines fails: silence, not a refusal.
+    This simulates a network failure between two machines: no response, rather than a refused connection.
     """
 
     def __init__(self, target: tuple[str, int]) -> None:
@@ -27,11 +27,11 @@ class Proxy:
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
     def cut(self) -> None:
-        """Let nothing pass any more, in either direction."""
+        """Drop all data from now on, in both directions."""
         self._cut = True
 
     def heal(self) -> None:
-        """Let new connections pass; those of the time before the cut are closed."""
+        """Forward new connections again; connections from before the cut are closed."""
         with self._lock:
             self._cut, stale = False, list(self._open)
         for each in stale:

@@ -1,1 +1,1 @@
-"""Who may do what: users, sessions, tokens, log-ins and the audit trail. Knows no HTTP."""
+"""Authentication and authorization: users, sessions, tokens, log-ins and the audit trail. Uses no HTTP."""

@@ -1,4 +1,4 @@
-"""Access to an installation: whether people have to log in, and who somebody is."""
+"""Access to an installation: whether users have to log in, and the identity of callers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from penstock.errors import PenstockError, Problem, Unauthorised
 from penstock.settings import Settings
 
 CACHED_S = 5.0
-"""How long somebody is known without asking the registry: a revocation takes effect within that time."""
+"""How long a caller is cached without querying the registry: a revocation takes effect within that time."""
 
 OUTAGE_S = 600.0
-"""How long somebody stays known while the registry isn't responding, so that events keep coming in."""
+"""How long a cached caller stays valid while the registry isn't responding, so that ingest continues."""
 
 KNOWN = 10_000
-"""Callers that are known, at most."""
+"""Maximum number of cached callers."""
 
 SETUP_S = 3600.0
 """How long the link for the first admin is valid."""
@@ -81,12 +81,12 @@ class Access:
 
     @cached_property
     def refusals(self) -> Refusals:
-        """The requests that are refused, on their way into the audit trail."""
+        """The denied requests that are to be written to the audit trail."""
         return Refusals(self.audit)
 
     @property
     def on(self) -> bool:
-        """Whether people have to log in. Once it is so, it stays so until the server ends."""
+        """Whether users have to log in. Once true, it stays true until the server stops."""
         return self._has_users or self._required
 
     @cached_property
@@ -95,19 +95,19 @@ class Access:
         return auth.mode == "on" or auth.oidc.issuer is not None or not self.settings.is_local
 
     def refresh(self) -> None:
-        """Look whether there is a user now, whom the command line may have added."""
+        """Check whether a user exists now: the command line may have added one."""
         self._has_users = self._has_users or self.users.exist()
 
     # The first admin
 
     def new_setup_secret(self) -> str:
-        """The secret of a link with which the first admin is made, once and for an hour."""
+        """A new secret for the link that creates the first admin: valid once, for an hour."""
         secret = new_secret()
         self._setup = digest(secret), time.monotonic() + SETUP_S
         return secret
 
     def set_up(self, secret: str, name: str, password: str) -> User:
-        """Make the first admin; Unauthorised if the link is not valid any more."""
+        """Create the first admin; Unauthorised if the link is no longer valid."""
         with self._setting_up:
             known, until = self._setup or ("", 0.0)
             if not matches(secret, known) or time.monotonic() > until:
@@ -135,10 +135,10 @@ class Access:
         self.attempts.succeeded(name, address)
         return user
 
-    # Who somebody is
+    # Identity of callers
 
     def recent(self, credential: str) -> Caller | None:
-        """The owner of a token or a session, if the registry was asked a moment ago."""
+        """The owner of a token or a session, if cached within the last `CACHED_S` seconds."""
         with self._mutex:
             found = self._known.get(digest(credential))
         if found is None or time.monotonic() - found.asked >= CACHED_S or found.caller.expired:
@@ -150,11 +150,11 @@ class Access:
         return self._ask(text, lambda: self.tokens.caller(text))
 
     def of_session(self, secret: str, *, used: bool = True) -> Caller | None:
-        """The user of a session, if it has not ended."""
+        """The user of a session, if the session has not ended."""
         return self._ask(secret, lambda: self.sessions.caller(secret, used=used))
 
     def forget(self) -> None:
-        """Ask the registry again about everybody: something has changed here."""
+        """Clear the cache of callers, after a change by this process."""
         with self._mutex:
             self._known.clear()
 

@@ -1,4 +1,4 @@
-"""Limits on log-ins: who has failed too often has to wait."""
+"""Limits on log-ins: after too many failures, further attempts have to wait."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cachetools import TTLCache
 from penstock.errors import PenstockError, Problem
 
 PER_USER, PER_ADDRESS = 5, 20
-"""Failed log-ins before the next one has to wait. Several people can share an address."""
+"""Failed log-ins after which the next one has to wait. Several people can share an address."""
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 30.0, 900.0
-"""The wait after the first failure too many; it doubles with each further one."""
+"""The wait after the first failure beyond the limit; it doubles with each further failure."""
 
 REMEMBERED = 50_000
-"""Users and addresses with failures, at most: a flood of names must not fill the memory."""
+"""Maximum number of users and addresses with failures: a flood of names must not fill memory."""
 
 
 class TooManyAttempts(PenstockError):
@@ -42,7 +42,7 @@ class _Failures:
 
 
 class Attempts:
-    """The failed log-ins of the last quarter of an hour, in the memory of this process."""
+    """The failed log-ins of the last 15 minutes, in the memory of this process."""
 
     def __init__(self) -> None:
         self._known: TTLCache[tuple[str, str], _Failures] = TTLCache(REMEMBERED, LONGEST_WAIT_S)
@@ -51,7 +51,7 @@ class Attempts:
     def begin(self, name: str, address: str) -> None:
         """Count a log-in as failed until `succeeded`; TooManyAttempts if it has to wait.
 
-        Counted before the password is looked at, so that many log-ins at once count as many.
+        Log-ins are counted before the password is checked, so that every concurrent log-in counts.
         """
         now = time.monotonic()
         keys = (("user", name), PER_USER), (("address", address), PER_ADDRESS)
@@ -65,10 +65,10 @@ class Attempts:
                 if failures.count >= free:
                     wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(failures.count - free, 10))
                     failures.until = now + wait
-                self._known[key] = failures  # anew: it is forgotten a quarter of an hour after the last one
+                self._known[key] = failures  # renews the TTL: evicted 15 minutes after the last failure
 
     def succeeded(self, name: str, address: str) -> None:
-        """Forget the failures of a user, and do not count the last log-in of an address."""
+        """Clear the failures of a user, and don't count the last log-in of an address."""
         with self._mutex:
             self._known.pop(("user", name), None)
             if failures := self._known.get(("address", address)):

@@ -1,4 +1,4 @@
-"""The audit trail: who has changed what, from where, and what it was before and after."""
+"""The audit trail: changes with their user, address, and the state before and after."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from penstock.control.registry.store import Registry
 from penstock.control.registry.tables import audit
 
 PRUNE_S = 3600.0
-"""Between two removals of entries that are older than `audit.retention_days`."""
+"""Interval between removals of entries older than `audit.retention_days`, in seconds."""
 
 LONGEST = 200
-"""Characters of a name that somebody sent, such as that of a failed log-in."""
+"""Maximum characters of a name from a request, such as the name of a failed log-in."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Something that somebody has done, or was refused."""
+    """An action of a caller, performed or denied."""
 
     id: int
     at: datetime
@@ -35,7 +35,7 @@ class Entry:
     action: str
     target: str
     status: int
-    """The HTTP status of the answer; that of the command line is 200."""
+    """The HTTP status of the response; 200 for the command line."""
     before: dict[str, Any] | None
     after: dict[str, Any] | None
 
@@ -102,7 +102,7 @@ class Audit:
                 conn.execute(delete(audit).where(audit.c.at < datetime.now(UTC) - self._kept))
 
     def keep_newest(self, statuses: Collection[int], count: int) -> None:
-        """Remove the oldest entries with these statuses, so that `count` of them are left."""
+        """Remove the oldest entries with these statuses, so that at most `count` remain."""
         found = audit.c.status.in_(statuses)
         last = select(audit.c.id).where(found).order_by(audit.c.id.desc()).offset(count).limit(1)
         with self._registry.begin() as conn:
@@ -117,7 +117,7 @@ class Audit:
         before: int | None = None,
         limit: int = 100,
     ) -> list[Entry]:
-        """The newest entries that match, newest first; `before` is the id of the last one known."""
+        """The matching entries, newest first; `before` is the id of the last entry of the previous page."""
         found = select(audit).order_by(audit.c.id.desc()).limit(limit)
         for column, value in ((audit.c.user, user), (audit.c.action, action), (audit.c.target, target)):
             if value is not None:

@@ -1,4 +1,4 @@
-"""Who a request comes from."""
+"""The caller of a request: its name, role and credential."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ Via = Literal["local", "password", "oidc", "token"]
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody with a role: a user, or the owner of a token."""
+    """A caller with a role: a user, or the owner of a token."""
 
     name: str
     role: str
     via: Via
     source: str | None = None
-    """The only source that it may send events to; None: any that its role permits."""
+    """The only source that the caller may send events to; None: any source that its role permits."""
     session: str | None = None
-    """The hash of its session."""
+    """The hash of the caller's session."""
     csrf: str | None = None
-    """What a request of its session has to carry if it changes something."""
+    """The CSRF token that requests of the session must carry if they change something."""
     token: str | None = None
-    """The id of its token."""
+    """The id of the caller's token."""
     expires_at: datetime | None = None
-    """The end of its token."""
+    """The expiry time of the caller's token."""
 
     @property
     def expired(self) -> bool:
-        """Whether its token has come to its end."""
+        """Whether the caller's token has expired."""
         return self.expires_at is not None and self.expires_at <= datetime.now(UTC)
 
 
 LOCAL_ADMIN = Caller(LOCAL, "admin", "local")
-"""Everybody, while authentication is off."""
+"""The caller of all requests while authentication is off."""

@@ -22,28 +22,28 @@ from penstock.errors import Forbidden, Problem, Unavailable
 from penstock.settings.guard import OidcSettings
 
 ANSWER_S = 10.0
-"""Seconds to wait for an answer of the provider."""
+"""Seconds to wait for a response of the provider."""
 
 FRESH_S = 3600.0
-"""Seconds for which the provider's description and keys are kept."""
+"""Seconds for which the provider's metadata and keys are cached."""
 
 LEEWAY_S = 60
 """Seconds by which the clocks of the provider and of this machine may differ."""
 
 SCOPES = "openid profile email"
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Signatures that are accepted: with keys of which only the provider has the private part."""
+"""Accepted signature algorithms: asymmetric only, so that only the provider has the private key."""
 
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 class ProviderFailed(Unavailable):
-    """The provider does not answer, or not as it has to."""
+    """The provider is not responding, or its response is invalid."""
 
 
 @dataclass(frozen=True)
 class Pending:
-    """A log-in that has begun: what its end has to fit. The browser keeps it."""
+    """A log-in in progress: the values that its completion is checked against. Stored by the browser."""
 
     state: str
     nonce: str
@@ -51,12 +51,12 @@ class Pending:
 
     @classmethod
     def new(cls) -> Pending:
-        """A log-in that begins."""
+        """A new log-in, with random values."""
         return cls(*(secrets.token_urlsafe(32) for _ in range(3)))
 
     @classmethod
     def parse(cls, text: str) -> Pending | None:
-        """The log-in that a browser remembers."""
+        """The log-in that a browser has stored; None if the text is invalid."""
         parts = text.split(".")
         return cls(*parts) if len(parts) == 3 and all(parts) else None
 
@@ -90,7 +90,7 @@ class Provider:
         return f"{page}{'&' if '?' in page else '?'}{urlencode(asked)}"
 
     def finish(self, pending: Pending, code: str, redirect_uri: str) -> Mapping[str, Any]:
-        """The claims of the user who has logged in; Forbidden if they cannot be trusted."""
+        """The claims of the logged-in user; Forbidden if they can't be trusted."""
         given = {
             "grant_type": "authorization_code",
             "code": code,
@@ -109,7 +109,7 @@ class Provider:
         return self._claims(str(answer.get("id_token", "")), pending.nonce)
 
     def user(self, users: Users, claims: Mapping[str, Any]) -> User:
-        """The user of some claims, with the role that they give; Forbidden or Conflict if there is none."""
+        """The user for the claims, with the role that they grant; Forbidden or Conflict if there is none."""
         settings = self._settings
         subject = f"{settings.issuer} {claims['sub']}"
         name = _name(claims)
@@ -147,7 +147,7 @@ class Provider:
 
     def _key(self, token: str) -> jwt.PyJWK:
         wanted = jwt.get_unverified_header(token).get("kid")
-        for fresh in (False, True):  # the provider may have a new key since
+        for fresh in (False, True):  # the provider may have rotated its keys
             keys = self._key_set(fresh=fresh).keys
             found = [key for key in keys if wanted is None or key.key_id == wanted]
             if len(found) == 1 or (found and wanted is not None):
@@ -199,7 +199,7 @@ class Provider:
 
 
 def _name(claims: Mapping[str, Any]) -> str:
-    """The name of a new user: the first claim that can be one."""
+    """The name of a new user: the first claim that is a valid name."""
     named = (str(claims.get(claim, "")) for claim in ("preferred_username", "email", "sub"))
     return next((name for name in named if NAME.fullmatch(name)), str(claims["sub"]))
 
@@ -207,7 +207,7 @@ def _name(claims: Mapping[str, Any]) -> str:
 def _role(claims: Mapping[str, Any], settings: OidcSettings) -> str | None:
     value: Any = claims
     claim = str(settings.role_claim)
-    if claim in claims:  # such as a URL, which has dots of its own
+    if claim in claims:  # such as a URL, which contains dots itself
         value = claims[claim]
     else:
         for part in claim.split("."):

@@ -11,17 +11,17 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from penstock.errors import Invalid, Problem
 
 SHORTEST, LONGEST = 8, 1024
-"""Characters. The limit above keeps a request from hashing megabytes."""
+"""Length limits in characters. The upper limit keeps requests from hashing megabytes."""
 
 AT_ONCE = 2
-"""Hashes computed at a time: each takes 64 MB, so a flood of log-ins would fill the memory."""
+"""Hashes computed at a time: each takes 64 MB, so a flood of log-ins would fill memory."""
 
 _hasher = PasswordHasher()
 _turns = threading.Semaphore(AT_ONCE)
 
 
 def hashed(password: str) -> str:
-    """What is stored of a password; Invalid if it is too short or too long."""
+    """The hash of a password, for storage; Invalid if the password is too short or too long."""
     if not SHORTEST <= len(password) <= LONGEST:
         message = f"a password has {SHORTEST} to {LONGEST} characters"
         raise Invalid(Problem(code="weak_password", message=message, path="password"))
@@ -30,7 +30,7 @@ def hashed(password: str) -> str:
 
 
 def verified(password: str, known: str | None) -> bool:
-    """Whether a password is the one with that hash. Takes as long if there is no hash."""
+    """Whether a password matches a hash. Takes equally long if there is no hash."""
     with _turns:
         try:
             right = _hasher.verify(known or _nobody(), password[: LONGEST + 1])
@@ -41,5 +41,5 @@ def verified(password: str, known: str | None) -> bool:
 
 @cache
 def _nobody() -> str:
-    """The hash of a password that nobody has, for log-ins of users that do not exist."""
+    """The hash of a dummy password, for log-ins of users that do not exist."""
     return _hasher.hash("no such user")

@@ -1,8 +1,8 @@
-"""Refused requests in the audit trail, so few of them that a flood neither fills it nor keeps it busy.
+"""Denied requests in the audit trail, limited so that a flood neither fills nor overloads the audit trail.
 
-The first `EACH` requests of a kind in a minute are written at once. Further ones are counted, and written as
-one entry at its end. Past `MOST` kinds in a minute, all others are one entry together. The registry keeps the
-newest `KEPT` entries.
+The first `EACH` requests of a kind per minute are written at once. Further requests are counted, and written
+as one entry at the end of the minute. Beyond `MOST` kinds per minute, all other requests are written as one
+entry per status. The registry retains the newest `KEPT` entries.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from penstock.control.access.audit import Audit
 log = structlog.get_logger()
 
 REFUSED = frozenset({401, 403, 421, 429})
-"""The statuses of requests that were refused for who sent them, from where, or how often."""
+"""The statuses of requests that were denied because of their caller, origin or rate."""
 
 WINDOW_S = 60.0
 EACH, MOST = 5, 100
 KEPT = 10_000
 
 UNKNOWN = "request"
-"""The action of a request that has no name in the audit trail, such as one that reads."""
+"""The action of a request without a name in the audit trail, such as a read request."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """A refused request: who sent it from where, and what for."""
+    """A denied request: its caller, address, action and target."""
 
     action: str
     target: str
@@ -42,7 +42,7 @@ class Refusal:
 
 
 class Refusals:
-    """Writes refused requests to an audit trail."""
+    """Writes denied requests to an audit trail."""
 
     def __init__(self, audit: Audit, window_s: float = WINDOW_S) -> None:
         self._audit, self._window_s = audit, window_s
@@ -54,7 +54,7 @@ class Refusals:
         self._written = 0
 
     def is_new(self, refusal: Refusal) -> bool:
-        """Count a refusal; true if it is to be written now."""
+        """Count a denied request; true if it is to be written now."""
         with self._mutex:
             if self._begun is None:
                 self._begun = time.monotonic()
@@ -68,12 +68,12 @@ class Refusals:
             return times <= EACH
 
     def add(self, refusal: Refusal) -> None:
-        """Count a refusal, and write it if it is one of the first of its kind."""
+        """Count a denied request, and write it if it is one of the first of its kind."""
         if self.is_new(refusal):
             self.write(refusal)
 
     def write(self, refusal: Refusal, times: int = 1) -> None:
-        """Write the entry of a refusal; now and then remove the oldest ones beyond `KEPT`."""
+        """Write an entry for a denied request; every `MOST` entries, remove the oldest beyond `KEPT`."""
         after = {"requests": times} if times > 1 else None
         try:
             self._audit.record(
@@ -85,14 +85,14 @@ class Refusals:
                 status=refusal.status,
                 after=after,
             )
-            if self._written % MOST == 0:  # it may have to look at all entries
+            if self._written % MOST == 0:  # it may have to scan all entries
                 self._audit.keep_newest(REFUSED, KEPT)
             self._written += 1
-        except SQLAlchemyError as error:  # the request is refused in any case
+        except SQLAlchemyError as error:  # the request is denied in any case
             log.error("the audit trail cannot be written", action=refusal.action, error=str(error))
 
     def flush(self) -> None:
-        """Write the numbers of further requests, and begin anew."""
+        """Write the counts of further requests, and start a new window."""
         with self._mutex:
             found, others = self._times, self._others
             self._times, self._others, self._begun = {}, {}, None

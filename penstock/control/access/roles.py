@@ -1,4 +1,4 @@
-"""Roles, and which of them includes which."""
+"""Roles and their hierarchy."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ MEANINGS: dict[Role, str] = {
     "editor": "create, change and delete documents; bundles, moves of streams and connection tests",
     "admin": "users, the tokens of others, the audit trail, the settings and workers",
 }
-"""What each role adds to the one before it, in that order."""
+"""The permissions that each role adds to the role before it."""
 
 INGEST, WORKER, PUBLIC = "ingest", "worker", "public"
-"""For tokens that do one thing: send events to one source, and run flows. `public` needs no role."""
+"""Roles of single-purpose tokens: sending events to one source, and running flows. `public` needs no role."""
 
 _RANKS: dict[str, int] = {role: rank for rank, role in enumerate(MEANINGS, start=1)}
 
 
 def rank(role: str) -> int:
-    """How much a role includes: 0 for one that is not for people."""
+    """The rank of a role in the hierarchy; 0 for roles that only tokens have."""
     return _RANKS.get(role, 0)
 
 
 def permits(have: str, need: str) -> bool:
-    """Whether somebody with the role `have` may do what needs the role `need`."""
+    """Whether the role `have` permits actions that need the role `need`."""
     if need in (PUBLIC, have):
         return True
     if need == INGEST:
@@ -37,12 +37,12 @@ def permits(have: str, need: str) -> bool:
 
 
 def may_grant(have: str, wanted: str) -> bool:
-    """Whether somebody with the role `have` may make a token with the role `wanted`."""
+    """Whether a caller with the role `have` may create a token with the role `wanted`."""
     if wanted == WORKER:
         return have == "admin"
     return permits(have, wanted) and rank(have) > 0
 
 
 def lesser(one: str, other: str) -> str:
-    """The role of two that includes less."""
+    """The role with fewer permissions of two."""
     return min(one, other, key=rank)

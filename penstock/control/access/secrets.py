@@ -1,4 +1,4 @@
-"""Random secrets, of which only a hash is stored."""
+"""Random secrets; only their hashes are stored."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ _TOKEN = re.compile(r"([0-9a-f]{8})\.([A-Za-z0-9_-]{20,200})")
 
 
 def new_secret() -> str:
-    """A secret that cannot be guessed, of letters that need no escaping in URLs and headers."""
+    """A random secret, of characters that need no escaping in URLs and headers."""
     return secrets.token_urlsafe(BYTES)
 
 
 def new_id() -> str:
-    """The part of a token that names it, and is no secret."""
+    """A new id of a token: the part that is not secret."""
     return secrets.token_hex(4)
 
 
 def digest(secret: str) -> str:
-    """What is stored of a secret. A plain hash is enough: there is nothing to guess."""
+    """The hash of a secret, for storage. A plain hash is enough: random secrets can't be guessed."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def matches(secret: str, known: str) -> bool:
-    """Whether a secret is the one with that hash, in a time that says nothing about it."""
+    """Whether a secret matches a hash, compared in constant time."""
     return hmac.compare_digest(digest(secret), known)
 
 
 def derived(secret: str, purpose: str) -> str:
-    """Another secret that follows from one, so that it need not be stored."""
+    """A second secret that is derived from a secret, so that it need not be stored."""
     return hmac.new(secret.encode(), purpose.encode(), hashlib.sha256).hexdigest()
 
 
 def join_token(number: str, secret: str) -> str:
-    """A token as its owner gets it."""
+    """The text of a token, as given to its owner."""
     return f"{number}.{secret}"
 
 
 def split_token(text: str) -> tuple[str, str] | None:
-    """The id and the secret of a token; None if the text cannot be one."""
+    """The id and the secret of a token; None if the text is not a token."""
     found = _TOKEN.fullmatch(text)
     return (found[1], found[2]) if found else None

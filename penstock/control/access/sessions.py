@@ -14,11 +14,11 @@ from penstock.control.registry.tables import sessions, users
 from penstock.settings.guard import AuthSettings
 
 SEEN_S = 60
-"""Seconds between two notes that a session is used."""
+"""Minimum seconds between updates of the time that a session was last used."""
 
 
 class Sessions:
-    """The sessions of a registry. One ends when it is old, idle or closed, or its user is gone."""
+    """The sessions of a registry. A session ends when it is too old, idle or closed, or its user removed."""
 
     def __init__(self, registry: Registry, settings: AuthSettings) -> None:
         self._registry = registry
@@ -26,7 +26,7 @@ class Sessions:
         self._idle = timedelta(minutes=settings.idle_minutes)
 
     def open(self, user: User) -> str:
-        """The secret of a new session of a user who has just logged in. Removes sessions that have ended."""
+        """Open a session for a user who has just logged in; returns its secret. Removes expired sessions."""
         secret, now = new_secret(), datetime.now(UTC)
         values = {"user": user.name, "via": user.via, "created_at": now, "seen_at": now}
         ended = or_(sessions.c.created_at < now - self._longest, sessions.c.seen_at < now - self._idle)
@@ -37,7 +37,7 @@ class Sessions:
         return secret
 
     def caller(self, secret: str, *, used: bool = True) -> Caller | None:
-        """The user of a session, if it has not ended. `used` keeps it from becoming idle."""
+        """The user of a session, if the session has not ended. `used` keeps it from becoming idle."""
         key, now = digest(secret), datetime.now(UTC)
         columns = (sessions, users.c.role, users.c.disabled)
         found = select(*columns).join(users, users.c.name == sessions.c.user).where(sessions.c.hash == key)

@@ -1,4 +1,4 @@
-"""Tokens for programs: of a role, with an end, and revocable. The registry has a hash of each."""
+"""Tokens for programs: with a role, an expiry time, and revocable. The registry stores a hash of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.control.registry.tables import tokens, users
 from penstock.errors import Invalid, NotFound, Problem
 
 USED_S = 60
-"""Seconds between two notes that a token is used."""
+"""Minimum seconds between updates of the time that a token was last used."""
 
 _COLUMNS = [column for column in tokens.c if column is not tokens.c.hash]
 
@@ -31,7 +31,7 @@ class Token:
     role: str
     source: str | None
     user: str
-    """Who made it; `local` for the command line on the server, and before there were users."""
+    """The user who created the token; `local`: the command line on the server, or before there were users."""
     created_at: datetime
     expires_at: datetime | None
     last_used_at: datetime | None
@@ -52,7 +52,7 @@ class Tokens:
         source: str | None = None,
         expires_at: datetime | None = None,
     ) -> tuple[Token, str]:
-        """A new token, and its text, of which only a hash is stored. `ingest` needs a source."""
+        """Create a token; returns it with its text, stored only as a hash. `ingest` needs a source."""
         if (role == INGEST) != (source is not None):
             message = "a token has a source if, and only if, its role is 'ingest'"
             raise Invalid(Problem(code="invalid_token", message=message, path="source"))
@@ -89,7 +89,7 @@ class Tokens:
                 raise _unknown(number)
 
     def caller(self, text: str) -> Caller | None:
-        """The owner of a token, with no more than the role that the user has now; None if it is not valid."""
+        """The owner of a token, with at most the user's current role; None if the token is not valid."""
         parts = split_token(text)
         if parts is None:
             return None
@@ -113,7 +113,7 @@ class Tokens:
 
 
 def _role(row: Row[Any]) -> str | None:
-    """What a token may do now: its user may have lost the role, or be disabled."""
+    """The effective role of a token: its user may have lost the role, or be disabled."""
     if row.user is None:
         return str(row.role)
     if row.disabled:

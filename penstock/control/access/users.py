@@ -18,7 +18,7 @@ from penstock.errors import Conflict, Invalid, NotFound, Problem, did_you_mean
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 LOCAL = "local"
-"""The name of everybody while authentication is off."""
+"""The user name of all requests while authentication is off."""
 
 Via = Literal["password", "oidc"]
 
@@ -36,13 +36,13 @@ class User:
 
 
 class Users:
-    """The users of a registry. Each change is one transaction, and the last admin stays one."""
+    """The users of a registry. Each change is one transaction; the last admin can't be removed."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     def exist(self) -> bool:
-        """Whether there is a user."""
+        """Whether any user exists."""
         with self._registry.engine.connect() as conn:
             return conn.scalar(select(users.c.name).limit(1)) is not None
 
@@ -57,7 +57,7 @@ class Users:
             return _user(_row(conn, name))
 
     def add(self, name: str, role: str, password: str, *, first: bool = False) -> User:
-        """A new user, who logs in with a password. With `first`, Conflict if there is a user already."""
+        """Add a user who logs in with a password. With `first`, Conflict if there is a user already."""
         _check_name(name)
         _check_role(role)
         values = {"role": role, "password": passwords.hashed(password)}
@@ -71,7 +71,7 @@ class Users:
     def change(
         self, name: str, *, role: str | None = None, password: str | None = None, disabled: bool | None = None
     ) -> User:
-        """Change what is given. A new password, or being disabled, ends the sessions of the user."""
+        """Change the given fields. A new password, or `disabled`, ends the sessions of the user."""
         changed: dict[str, Any] = {}
         if role is not None:
             _check_role(role)
@@ -104,16 +104,16 @@ class Users:
             return found
 
     def check(self, name: str, password: str) -> User | None:
-        """The user with that name and password, if there is one and may log in."""
+        """The user with that name and password; None if there is none, or the user is disabled."""
         with self._registry.engine.connect() as conn:
             row = conn.execute(select(users).where(users.c.name == name)).first()
         right = passwords.verified(password, None if row is None else row.password)
         return _user(row) if row is not None and right and not row.disabled else None
 
     def log_in_from_provider(self, subject: str, name: str, role: str | None, default: str | None) -> User:
-        """The user whom a provider knows as `subject`: made at the first log-in, with the name given there.
+        """The user that a provider knows as `subject`; created at the first log-in, with the given name.
 
-        `role` is the one that the provider decides on; None: it does not, and a new user gets `default`.
+        `role` is set by the provider; None: the provider sets no roles, and a new user gets `default`.
         """
         with self._registry.begin() as conn:
             database.lock(conn, database.ACCESS_LOCK)
@@ -143,7 +143,7 @@ def _insert(conn: Connection, name: str, values: dict[str, Any]) -> User:
 
 
 def _require_admin(conn: Connection, name: str) -> None:
-    """Conflict, which undoes the change, if nobody would be left who can manage users."""
+    """Conflict, which rolls back the change, if no enabled admin would be left to manage users."""
     admin = select(users.c.name).where(users.c.role == "admin", users.c.disabled.is_(False)).limit(1)
     if conn.scalar(admin) is None:
         raise Conflict(

@@ -1,1 +1,1 @@
-"""Documents: saved, judged, edited."""
+"""Documents: saving, validating and editing them."""

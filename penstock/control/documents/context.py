@@ -1,4 +1,4 @@
-"""What documents that are not saved may refer to: each other, and those in the registry."""
+"""References of unsaved documents: to each other, and to documents in the registry."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from penstock.specs.validation import Known
 
 
 def context_of(documents: Sequence[Any], registry: Documents, *, alone: bool) -> tuple[Lookup, Known]:
-    """Lookup and ids among the documents, and among the saved ones unless they stand `alone`.
+    """Lookup and ids among the given documents, and among the saved ones unless `alone`.
 
-    The registry is asked once for each kind, and once for each document that is referred to, however many
-    documents there are.
+    The registry is queried once per kind and once per referenced document, regardless of the number of
+    documents.
     """
     lookup, known = offline(documents)
 

@@ -1,4 +1,4 @@
-"""The gate that edits pass: effects on flows are computed first, and the user has to accept any loss."""
+"""The check of edits: effects on flows are computed first, and the user has to accept any loss."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from penstock.specs.weakened import weakened
 
 @dataclass(frozen=True)
 class Reset:
-    """The user's answer to an edit that would lose state or progress."""
+    """The user's decision on an edit that would lose state or progress."""
 
     accepted: bool = False
     begin: str | None = None
-    """The position at which the flow continues; None: at its current one."""
+    """The position at which the flow resumes; None: its current position."""
 
 
 NO_RESET = Reset()
@@ -42,14 +42,14 @@ class Planned:
 
 
 class Gate:
-    """Plans edits, and accepts or refuses them."""
+    """Plans edits, and accepts or rejects them."""
 
     def __init__(self, judge: Judge, streams: Streams, sealing: Sealing) -> None:
         self._judge, self._registry, self._sealing = judge, judge.registry, sealing
         self._planner = Planner(judge.settings, judge.registry, streams)
 
     def plan(self, kind: str, name: str, raw: Any, *, merge: bool) -> Planned:
-        """What a new revision of a document would change. With `merge` it is a patch."""
+        """The changes and effects of a new revision of a document. With `merge`, `raw` is a patch."""
         record = self._registry.get(kind, name)
         raw = self._sealing.sealed(patched(record, raw) if merge else of_kind(kind, raw))
         (analysis,) = self._judge.all([raw])
@@ -63,13 +63,13 @@ class Gate:
         return Planned(record, changes, analysis, self._plans([document]))
 
     def require_accepted(self, documents: Sequence[Mapping[str, Any]]) -> None:
-        """Conflict if saving these documents would lose something."""
+        """Conflict if saving these documents would lose state or progress."""
         require_accepted(self._plans(documents))
 
     def pass_edit(self, record: Record, document: Mapping[str, Any], reset: Reset) -> None:
-        """Conflict if an edit would lose state or progress and the user has not accepted that.
+        """Conflict if an edit would lose state or progress and the user has not accepted the loss.
 
-        Invalid if a position to begin at is given, but the edit does not reset the flow.
+        Invalid if a start position is given, but the edit does not reset the flow.
         """
         if reset.accepted and reset.begin is None:
             return
@@ -83,11 +83,11 @@ class Gate:
             raise Invalid(Problem(code="no_reset", message=message, path="from", hint=hint))
 
     def begin_at(self, record: Record, document: Mapping[str, Any], position: str) -> None:
-        """Set the position at which a flow that is not running begins its next checkpoint."""
+        """Set the start position of the next checkpoint of a flow that is not running."""
         self._planner.begin_at(record, document, position)
 
     def _plans(self, documents: Sequence[Mapping[str, Any]]) -> list[FlowPlan]:
-        """The effects of documents on flows; without a worker, as far as they are known without Spark."""
+        """The effects of documents on flows; without a worker, only those computable without Spark."""
         if self._judge.worker(wait_s=0.0) is not None:
             return self._judge.plans(documents)
         return self._planner.plans(documents)

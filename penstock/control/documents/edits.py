@@ -1,4 +1,4 @@
-"""The effects of an edit on flows that have begun, and the check that the user accepts losses."""
+"""The effects of an edit on flows that have started, and the check that the user accepts losses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EARLIER = 10
-"""Earlier revisions to search for the one that ran, since invalid revisions did not run."""
+"""Earlier revisions to search for the last valid one, since invalid revisions did not run."""
 
 Changed = Mapping[tuple[str, str], Mapping[str, Any]]
 """New content of documents, by kind and id."""
@@ -41,7 +41,7 @@ HINT = (
 
 
 class FlowPlan(BaseModel):
-    """The effects of an edit on one flow: that of the document, or one that refers to it."""
+    """The effects of an edit on one flow: the flow of the document, or of a document that refers to it."""
 
     kind: str
     id: str
@@ -64,7 +64,7 @@ class Planner:
     spark: SparkSession | None = None
 
     def plans(self, documents: Sequence[Mapping[str, Any]]) -> list[FlowPlan]:
-        """The effects on each flow when documents are replaced, without flows that cannot be resolved."""
+        """The effects of replacing documents on each flow, except flows that can't be resolved."""
         changed = {content.identity(dict(document))[:2]: document for document in documents}
         flows: dict[str, Record] = {}
         for kind, document_id in changed:
@@ -82,7 +82,7 @@ class Planner:
         return self._resolve(record, document or record.document)
 
     def begin_at(self, record: Record, document: Mapping[str, Any], position: str) -> None:
-        """Set the position at which a flow that is not running begins its next checkpoint."""
+        """Set the start position of the next checkpoint of a flow that is not running."""
         flow = self._resolve(record, document)
         place = flow.source.component.reads(flow.site) if flow else None
         if flow is None or place is None:
@@ -98,7 +98,7 @@ class Planner:
         if old is None or new is None:
             return None
         known = checkpoints_of(self.settings, record, self.spark)
-        # Where only the document of the flow itself changes, and none of its steps, types stay as they are.
+        # If only the document of the flow itself changes, and none of its steps, the types don't change.
         alike = document is not None and len(changed) == 1 and same_steps(old, new)
         steps = plan_edit(old, new, None if alike else self.spark, known).steps
         return FlowPlan(kind=record.kind, id=record.id, name=record.name, steps=steps)
@@ -110,7 +110,7 @@ class Planner:
         return None
 
     def _resolve(self, record: Record, document: Mapping[str, Any], changed: Changed = NONE) -> Flow | None:
-        """The flow of a document, with changed documents among its references; None if it is not valid."""
+        """The flow of a document, resolved against changed documents; None if the document is not valid."""
         defaults = self.settings.defaults.model_dump()
 
         def lookup(kind: str, name: str) -> Mapping[str, Any] | None:
@@ -130,7 +130,7 @@ class Planner:
         site = replace(site_of(self.settings, self.streams, record), stream=stream)
         try:
             flow = resolve_flow(document, lookup, site, defaults)
-            flow.source.component.position_of(flow.site)  # a stream that does not exist is found missing here
+            flow.source.component.position_of(flow.site)  # raises Invalid if the stream doesn't exist
         except Invalid:
             return None
         return flow

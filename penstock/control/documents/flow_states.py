@@ -1,4 +1,4 @@
-"""What the state of a flow says to those who wait for it."""
+"""Predicates on the state of a flow, for callers that wait for a state."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def _why_not(record: Record) -> str:
 
 
 def at_rest(record: Record) -> bool:
-    """Whether no worker has the flow of a document."""
+    """Whether no worker holds the flow of a document."""
     return record.flow is None or record.flow.worker is None
 
 
 def proven(record: Record) -> bool:
-    """Whether the current revision of a flow has been shown to run, or should no longer run."""
+    """Whether the current revision of a flow has proven to run, or should no longer run."""
     flow = record.flow
     return flow is None or flow.status != "active" or flow.running_revision == record.revision
 
 
 def running(record: Record) -> bool:
-    """Whether a flow runs, or has ended in some way."""
+    """Whether a flow is running, has ended, or has an error."""
     flow = record.flow
     return flow is None or flow.phase == "running" or flow.outcome is not None or bool(flow.error)

@@ -1,4 +1,4 @@
-"""How far the imports of bundles are, for clients that wait for them."""
+"""The progress of bundle imports, for clients that wait for them."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ if TYPE_CHECKING:
 
 @dataclass
 class Checking:
-    """The check of some documents: first here, then by a worker those that Spark has to see."""
+    """The validation of documents: first in this process, then by a worker if they need Spark."""
 
     id: str
     total: int
     here: int = 0
-    """Documents that are checked without a worker."""
+    """Documents that are validated without a worker."""
     worker: WorkerInfo | None = None
-    """Who checks the others."""
+    """The worker that validates the other documents."""
 
     def checked(self, rpc: RpcClient) -> int:
-        """Documents that are checked so far."""
+        """Documents validated so far."""
         there = rpc.analysed(self.worker, self.id) if self.worker is not None else 0
         return min(self.total, self.here + there)
 
 
 class Imports:
-    """The imports of this server that are under way, by an id of the client."""
+    """The imports in progress on this server, by an id that the client has chosen."""
 
     def __init__(self) -> None:
         self._under_way: dict[str, Checking] = {}
 
     @contextmanager
     def follow(self, import_id: str | None, total: int) -> Iterator[Checking | None]:
-        """Let an import be followed by its id while it runs; Conflict if the id is in use."""
+        """Track the progress of an import under its id while it runs; Conflict if the id is in use."""
         if import_id is None:
             yield None
             return
@@ -53,5 +53,5 @@ class Imports:
             del self._under_way[import_id]
 
     def get(self, import_id: str) -> Checking | None:
-        """An import that is under way; None if there is none with this id, or no longer."""
+        """An import in progress; None if there is none with this id, or it has finished."""
         return self._under_way.get(import_id)

@@ -31,19 +31,19 @@ from penstock.specs.validation import parse
 from penstock.streams.home import no_cluster
 
 WORKER_WAIT_S = 60.0
-"""Seconds that a request waits for a worker that is starting, or being replaced."""
+"""Seconds that a request waits for a worker that is starting or being replaced."""
 
 POLL_S = 0.05
 
 By = Literal["any", "apart", "with_flows"]
-"""Who may answer: any worker, preferably one for questions only; only such a one, where there is one, because
-the question runs what a user wrote; or only one with flows, because the question delivers events."""
+"""The workers that may answer: `any`, preferably one for questions only; `apart`: only one for questions, if
+there is one, because the question runs user code; `with_flows`, because the question delivers events."""
 
 A = TypeVar("A")
 
 
 class WorkerBusy(Unavailable):
-    """A worker is there, and has not answered in time."""
+    """A worker is available, but has not responded in time."""
 
     retry_after = 30.0
 
@@ -73,8 +73,8 @@ class Judge:
     ) -> list[Analysis]:
         """Validate documents that may refer to each other, and to registered ones unless `alone`.
 
-        Structure and references are checked here. If those are valid, a worker is asked, once, about the
-        documents that `asks` is true of.
+        Structure and references are checked here. The valid documents for which `asks` is true are then
+        sent to a worker, in one question.
         """
         seen = [*documents, *self._made_with(documents, alone)]
         lookup, known = context_of(seen, self.registry, alone=alone)
@@ -100,7 +100,7 @@ class Judge:
         """The effects on flows if these documents were saved."""
         found = self.ask(lambda worker: self.rpc.plan(worker, list(documents)), _no_worker())
         elsewhere = {(plan.kind, plan.id): home for plan in found if (home := self._home(plan))}
-        for home in set(elsewhere.values()):  # only there are the checkpoints of these flows
+        for home in set(elsewhere.values()):  # the checkpoints of these flows are only there
             there = [each for each in self.flows.workers() if each.home == home and each.alive]
             worker = min(there, key=lambda each: not each.answers_only, default=None)
             if worker is None:
@@ -124,8 +124,8 @@ class Judge:
     def ask(self, question: Callable[[WorkerInfo], A], no_worker: Problem, by: By = "any") -> A:
         """The answer of a worker; `Unavailable` with `no_worker` if none could be reached, or `WorkerBusy`.
 
-        An unreachable worker may just have been killed while its lease is still valid, and one that is about
-        to end refuses: then another worker, or its replacement, is asked.
+        An unreachable worker may have been killed while its lease is still valid, and a worker that is
+        shutting down rejects questions: in both cases another worker, or the replacement, is asked.
         """
         deadline = time.monotonic() + WORKER_WAIT_S
         silent: set[str] = set()
@@ -135,7 +135,7 @@ class Judge:
             except httpx.ReadTimeout:
                 if worker.answers_only:
                     raise self._hung(worker) from None
-                raise WorkerBusy(_busy(worker)) from None  # another would be no faster
+                raise WorkerBusy(_busy(worker)) from None  # another worker would be no faster
             except QuestionFailed as error:
                 if error.problems[0].code != "interrupted" or time.monotonic() >= deadline:
                     if by == "any":
@@ -150,7 +150,7 @@ class Judge:
         raise Unavailable(no_worker)
 
     def _hung(self, worker: WorkerInfo) -> QuestionFailed:
-        """The process for questions hangs as a whole, so it is killed here."""
+        """Kill the question process, which hangs as a whole, and return the error for its question."""
         if self._process is not None:
             self._process.kill(worker.id)
         message = "the process that answers questions did not answer in time, and was ended"
@@ -161,7 +161,7 @@ class Judge:
         """Validate a document; `Invalid` unless it may be saved as it is.
 
         A document that is not to run now may be saved with an invalid spec. A document without a flow may be
-        saved while no worker can check it: it is checked with a pipeline that uses it.
+        saved while no worker can validate it: it is validated with the pipelines that use it.
         """
         rests = _runs(raw) and desired not in (None, "active")
         active = _runs(raw) and not rests
@@ -181,7 +181,7 @@ class Judge:
     def bundle(self, documents: Sequence[Any], mode: Mode, progress: Checking | None = None) -> list[Any]:
         """The documents of a bundle with inferred settings; `Invalid` with the problems of all.
 
-        What Spark has to say about flows that are not to run now is found out when they are resumed.
+        Flows that are not to run now are validated with Spark only when they are resumed.
         """
         if not documents:
             return []
@@ -197,7 +197,7 @@ class Judge:
         return [analysis.document or raw for raw, analysis in zip(documents, judged, strict=True)]
 
     def referrers(self, record: Record, document: Mapping[str, Any]) -> None:
-        """Refuse a change to a shared document that would break a running flow."""
+        """Reject a change to a shared document that would break a running flow."""
         affected = self.registry.dependents(record.kind, record.id)
         running = [each for each in affected if each.flow and each.flow.status == "active"]
         if not running:
@@ -212,7 +212,7 @@ class Judge:
             raise Invalid(*problems)
 
     def worker(self, wait_s: float, silent: Collection[str] = (), by: By = "any") -> WorkerInfo | None:
-        """A worker that can answer, preferably not a `silent` one; waits for one that is starting."""
+        """A worker that can answer questions, preferably not a `silent` one; waits for a starting worker."""
         deadline = time.monotonic() + wait_s
         while True:
             able = self._able(by)
@@ -226,7 +226,7 @@ class Judge:
             time.sleep(POLL_S)
 
     def _able(self, by: By) -> list[WorkerInfo]:
-        """The workers that may answer: without a process for questions, those with flows answer all."""
+        """The workers that may answer: without a question process, workers with flows answer all."""
         alive = [worker for worker in self.flows.workers() if worker.alive]
         with_flows = [worker for worker in alive if not worker.answers_only]
         if by == "with_flows":
@@ -239,7 +239,7 @@ class Judge:
         return alive
 
     def _placed(self, raw: Any, analysis: Analysis) -> Analysis:
-        """The analysis with the problems of documents that this installation has no place for."""
+        """The analysis, with an error if this installation can't store or run the document."""
         if self.settings.kafka.brokers is None and analysis.valid and _wants_kafka(raw, self._defaults):
             return analysis.model_copy(update={"valid": False, "errors": [no_cluster()]})
         return refuse_pipes(raw, analysis)
@@ -255,9 +255,9 @@ class Judge:
 
 
 def _require_silence(worker: WorkerInfo, error: httpx.HTTPError) -> None:
-    """`Unavailable` if a worker has answered that it failed, and is not about to end."""
+    """`Unavailable` if a worker has responded with a failure and is not shutting down."""
     if worker.answers_only and not isinstance(error, httpx.HTTPStatusError | httpx.ConnectError):
-        # The question may be what has ended it, and must not end a worker with flows next.
+        # The question may have crashed the process, and must not crash a worker with flows next.
         message = "the process that answers questions has ended before it had an answer"
         hint = "let the question read or make less; questions.memory_mb allows more memory"
         raise QuestionFailed(503, [Problem(code="out_of_memory", message=message, hint=hint)]) from None
@@ -292,7 +292,7 @@ def _wants_kafka(raw: Any, defaults: Mapping[str, Any]) -> bool:
 
 
 def refuse_pipes(raw: Any, analysis: Analysis) -> Analysis:
-    """The analysis with a problem for each connector that needs pipes, which a worker does not have."""
+    """The analysis, with an error for each connector that needs pipes, which a worker does not have."""
     spec = raw.get("spec") if isinstance(raw, Mapping) else None
     if not isinstance(spec, Mapping):
         return analysis

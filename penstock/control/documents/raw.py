@@ -1,4 +1,4 @@
-"""Documents as they are sent: whole, or as a patch of an existing one."""
+"""Documents as clients send them: whole, or as a patch of an existing document."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENVELOPE = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 
 
 def of_kind(kind: str, raw: Any) -> Any:
-    """The document with the kind that its place implies."""
+    """The document with `kind` set; Invalid if it has another kind."""
     if not isinstance(raw, Mapping):
         return raw
     if raw.get("kind", kind) != kind:
@@ -35,7 +35,7 @@ def name_of(raw: Any) -> str | None:
 
 
 def patched(record: Record, patch: Any) -> Any:
-    """A document with a partial one, or a partial spec, merged into it."""
+    """A document with a partial document, or a partial spec, merged into it."""
     if not isinstance(patch, Mapping):
         raise Invalid(Problem(code="not_a_patch", message="a patch must be a mapping of the changed fields"))
     return merge_patch(record.document, patch if set(patch) & ENVELOPE else {"spec": patch})

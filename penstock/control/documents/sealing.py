@@ -1,4 +1,4 @@
-"""Values of secrets are sealed before anything else is done with a document that has one."""
+"""Sealing of secret values, before any other processing of a document that has one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Sealing:
         self._keys, self._registry = Keys.of(settings), registry
 
     def sealed(self, raw: Any) -> Any:
-        """A document without a readable value. A value that is the stored one gets the stored text."""
+        """The document with its secret value sealed. An unchanged value keeps its stored sealed text."""
         spec = raw.get("spec") if isinstance(raw, Mapping) and raw.get("kind") == "Secret" else None
         if not isinstance(spec, Mapping) or not isinstance(spec.get("value"), str) or not spec["value"]:
             return raw

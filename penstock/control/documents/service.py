@@ -1,4 +1,4 @@
-"""Operations on documents and flows; the API and the command line are thin layers over them."""
+"""Operations on documents and flows; the API and the command line are thin layers on top."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from penstock.specs.references import made_stream
 Action = Literal["pause", "resume", "stop", "start", "restart"]
 
 SETTLE_S = 30.0
-"""Seconds that an action waits for its effect before it answers regardless."""
+"""Seconds that an action waits for its effect before it returns regardless."""
 
 PROOF_S = 5.0
-"""Seconds that an edit waits for the new revision to prove that it runs. Draining the old one, starting the
-new one and delivering a batch may take longer.
+"""Seconds that an edit waits for the new revision to prove that it runs. Draining the old revision, starting
+the new one and delivering a batch may take longer.
 """
 
 CROWDED_S = 1.0
-"""Seconds that an action or an edit waits for a flow to run while other flows start, or wait to."""
+"""Seconds that an action or an edit waits for a flow to run while other flows are starting or waiting to."""
 
 POLL_S = 0.05
 
@@ -65,7 +65,7 @@ class Saved:
     record: Record
     warnings: list[Problem] = field(default_factory=list)
     unproven: bool = False
-    """Whether the new revision has yet to show that it runs: it is rolled back if it does not start."""
+    """Whether the new revision has yet to prove that it runs: it is rolled back if it does not start."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Service:
     ) -> Saved:
         """Merge a partial document, or a partial spec, into a document."""
         record = self.registry.get(kind, name)
-        # The patch was made for the revision that was just read, whoever else writes meanwhile.
+        # The patch applies to the revision that was just read, even if another client writes meanwhile.
         return self._revise(kind, record, patched(record, patch), expected or record.etag, "patch", reset)
 
     def rollback(
@@ -163,7 +163,7 @@ class Service:
         return self.registry.revisions(kind, name)
 
     def diff(self, kind: str, name: str, before: int | None, after: int | None) -> Diff:
-        """How two revisions differ: by default the current one from the one before it."""
+        """The differences between two revisions: by default the current and the previous one."""
         current = self.registry.get(kind, name).revision
         after = current if after is None else after
         before = max(1, after - 1) if before is None else before
@@ -202,7 +202,7 @@ class Service:
         return self._saved(saved, analysis, record)
 
     def _accept(self, record: Record, document: Mapping[str, Any], reset: Reset) -> None:
-        """Refuse an edit that would lose state or progress, unless the user accepts that."""
+        """Reject an edit that would lose state or progress, unless the user accepts the loss."""
         self.gate.pass_edit(record, document, reset)
         if reset.begin is not None:
             self._halt(record)
@@ -227,12 +227,12 @@ class Service:
         return Saved(record, analysis.warnings if analysis.valid else analysis.errors, unproven)
 
     def document(self, kind: str, document_id: str) -> Mapping[str, Any] | None:
-        """The document of an id, if there is one."""
+        """The document with that id, if there is one."""
         record = self.registry.find(kind, document_id)
         return record.document if record else None
 
     def _await_start(self, saved: Record) -> Record:
-        """Wait briefly for a new revision to run; Conflict if it did not start and was rolled back."""
+        """Wait briefly until a new revision runs; Conflict if it did not start and was rolled back."""
 
         def settled(now: Record) -> bool:
             flow = now.flow
@@ -260,7 +260,7 @@ class Service:
     # Lifecycle of a flow
 
     def act(self, kind: str, name: str, action: Action) -> Record:
-        """Pause, resume, stop, start or restart a flow, and wait briefly for it to happen."""
+        """Pause, resume, stop, start or restart a flow, and wait briefly for the effect."""
         record = self.registry.get(kind, name)
         allowed, aim, instead = _FROM[action]
         status = flow_of(record).status
@@ -337,11 +337,11 @@ class Service:
         return changes
 
     def _imported(self, changes: Sequence[Change], before: Mapping[tuple[str, str], Record]) -> None:
-        """Create, change and remove the logs of documents that were imported, and start their flows."""
+        """Create, change and remove the logs of imported documents, and start their flows."""
         for change in changes:
             gone = before.get((change.kind, change.id)) if change.action == "delete" else None
             if gone is not None and at_rest(gone):
-                self._forget(gone)  # a worker that holds it does so when it has stopped
+                self._forget(gone)  # otherwise its worker removes the data after stopping it
         saved = self.registry.records()
         touched = [(change.kind, change.id) for change in changes if change.action in ("create", "update")]
         for place in touched:
@@ -352,7 +352,7 @@ class Service:
         self._poke()
 
     def add_missing(self, documents: Sequence[Any]) -> Sequence[Change]:
-        """Save those documents that do not exist yet, all or none of them, without asking a worker.
+        """Save the documents that do not exist yet, all or none of them, without validation by a worker.
 
         Only for documents that are known to be valid, such as the demo's.
         """
@@ -365,7 +365,7 @@ class Service:
         return changes
 
     def check_resting(self, kind: str, name: str) -> None:
-        """Let a worker check a document that was saved without one and is not running; store its errors."""
+        """Let a worker validate a document that was saved without one and is not running; store errors."""
         record = self.registry.find(kind, name)
         if record is None or record.flow is None or record.flow.desired == "active" or record.flow.error:
             return
@@ -381,7 +381,7 @@ class Service:
         return self.judge.all([self.sealing.sealed(raw) for raw in documents])
 
     def readiness(self) -> Readiness:
-        """Whether flows can run, and the status of each."""
+        """Whether flows can run, and the status of each flow."""
         try:
             statuses = self.registry.statuses()
             alive = [worker for worker in self.flows.workers() if worker.takes_flows]
@@ -397,13 +397,13 @@ class Service:
         return self._processes.starts() if self._processes else []
 
     def workers(self) -> Sequence[WorkerInfo]:
-        """Every worker that is known."""
+        """Every known worker."""
         return self.flows.workers()
 
     def keeper_of(self, record: Record) -> WorkerInfo | None:
         """A worker with the files of a flow, if they are not in the home of this server.
 
-        Unavailable if no worker of that home is there.
+        Unavailable if no worker of that home is running.
         """
         home = record.flow.home if record.flow else None
         if not home:
@@ -419,7 +419,7 @@ class Service:
         return found[0]
 
     def drain_worker(self, start: str) -> WorkerInfo:
-        """Let the worker whose id begins like this take no more flows and give back those that it has."""
+        """Drain the worker whose id starts with `start`: it accepts no more flows and releases its own."""
         found = [worker for worker in self.flows.workers() if worker.id.startswith(start)]
         if len(found) != 1:
             message = f"{len(found)} workers have an id that begins with '{start}'"
@@ -430,7 +430,7 @@ class Service:
         return next((worker for worker in self.flows.workers() if worker.id == found[0].id), found[0])
 
     def _poke(self) -> None:
-        """Make the coordinator and the workers see a change at once."""
+        """Notify the coordinator and the workers of a change at once."""
         self.coordinator.poke(workers=True)
 
     def _forget(self, record: Record) -> None:
@@ -441,21 +441,21 @@ class Service:
         self.streams.remove(record)
 
     def _halt(self, record: Record) -> None:
-        """End a flow that is about to be deleted after its current batch."""
+        """Stop a flow after its current batch, and wait until its worker has released it."""
         if not at_rest(record):
             self.flows.aim(record, "stopped")
             self._poke()
             self._settle(record, at_rest, SETTLE_S)
 
     def _end_run(self, record: Record) -> None:
-        """Ask a flow's worker to end the run after the current batch; the worker starts another by itself."""
+        """Ask a flow's worker to end the run after the current batch; the worker then starts a new run."""
         holder = record.flow.worker if record.flow else None
         worker = next((each for each in self.flows.workers() if each.id == holder and each.alive), None)
         if worker is not None:
             self.rpc.restart(worker, record.uid, self.settings.worker.drain_ms / 1000)
 
     def _unless_crowded(self, record: Record, done: Callable[[Record], bool]) -> Callable[[Record], bool]:
-        """`done`, or true if other flows are starting too, so that waiting would take too long."""
+        """`done`, or true once other flows are starting too, so that waiting would take too long."""
         patient = time.monotonic() + CROWDED_S
         return lambda now: done(now) or (time.monotonic() > patient and self.flows.starting(record.uid))
 

@@ -9,7 +9,7 @@ from penstock.engine.runtime.batch_log import BatchLine, read_batches
 
 
 def batches_of(service: Service, kind: str, name: str, limit: int) -> list[BatchLine]:
-    """The last batches of a flow and its failed attempts, newest first; Conflict if it has no flow."""
+    """The last batches and failed attempts of a flow, newest first; Conflict if the document has no flow."""
     record = service.registry.get(kind, name)
     flow_of(record)
     keeper = service.keeper_of(record)

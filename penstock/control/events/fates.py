@@ -26,7 +26,7 @@ class Fate:
 
 @dataclass(frozen=True)
 class Told:
-    """Known facts about an event, apart from its sinks."""
+    """Known facts about an event, except the state of its sinks."""
 
     offset: int
     status: str
@@ -50,7 +50,7 @@ def fate_of(sink: SinkStanding, told: Told) -> Fate:
 
 def _by_letters(sink: str, told: Told) -> tuple[FateState, str] | None:
     own = [letter for letter in told.letters if letter.of_sink and letter.step == sink]
-    if not own and not told.tested.output.get(sink):  # else a part of its output has reached the sinks
+    if not own and not told.tested.output.get(sink):  # otherwise part of the output has reached the sinks
         own = [letter for letter in told.letters if not letter.of_sink]
     if not own:
         return None
@@ -62,7 +62,7 @@ def _by_letters(sink: str, told: Told) -> tuple[FateState, str] | None:
 
 
 def _by_steps(sink: SinkStanding, told: Told) -> tuple[FateState, str] | None:
-    """Why the steps keep the event from the sink; None if they do not, or it is not known."""
+    """Why the steps keep the event from the sink; None if they don't, or if the reason is unknown."""
     tested = told.tested
     if not tested.ok or tested.output.get(sink.id):
         return None

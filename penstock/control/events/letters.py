@@ -18,7 +18,7 @@ from penstock.specs.positions import Position
 
 
 class ReplayRefused(PenstockError):
-    """A worker has refused to replay letters."""
+    """A worker has rejected a replay of letters."""
 
     def __init__(self, status: int, problems: list[Problem]) -> None:
         super().__init__(*problems)
@@ -26,7 +26,7 @@ class ReplayRefused(PenstockError):
 
 
 class DeadLetters:
-    """The dead letters of every flow of a service: in its own home, or in that of a worker."""
+    """The dead letters of every flow of a service: in the service's own home, or in that of a worker."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -41,7 +41,7 @@ class DeadLetters:
         wanted: Wanted,
         newest_first: bool = False,
     ) -> LetterPage:
-        """Letters from a position on, or, newest first, those before it."""
+        """Letters from a position on or, with `newest_first`, before it."""
         return self._of(kind, name).page(kind, name, position, limit, wanted, newest_first)
 
     def of_event(self, kind: str, name: str, offset: int, time: datetime) -> Found:
@@ -53,11 +53,11 @@ class DeadLetters:
         return self._of(kind, name).get(kind, name, offset)
 
     def edit(self, kind: str, name: str, offset: int, event: Mapping[str, Any]) -> Letter:
-        """Put another event in the place of a letter's; the original ends the edit."""
+        """Replace the event of a letter; passing the original event reverts the edit."""
         return self._of(kind, name).edit(kind, name, offset, event)
 
     def discard(self, kind: str, name: str, offset: int) -> Letter:
-        """Mark a letter as discarded, so that it is not replayed. It stays in its stream."""
+        """Mark a letter as discarded, so that it is not replayed. The stream retains it."""
         return self._of(kind, name).discard(kind, name, offset)
 
     def restore(self, kind: str, name: str, offset: int) -> Letter:

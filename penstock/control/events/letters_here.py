@@ -30,10 +30,10 @@ from penstock.streams.home import StreamPlace
 from penstock.streams.log import Log
 
 MOST_OF_ONE = 1000
-"""The most letters that are returned for one event."""
+"""Maximum letters returned for one event."""
 
 MOST_COUNTED = 1000
-"""The most flows whose letter counts are cached."""
+"""Maximum flows whose letter counts are cached."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Inlet:
 
 
 class Letters(Protocol):
-    """Dead letters of flows, wherever they are kept."""
+    """Dead letters of flows, regardless of where they are stored."""
 
     def page(
         self,
@@ -79,16 +79,16 @@ class Letters(Protocol):
         wanted: Wanted,
         newest_first: bool = False,
     ) -> LetterPage:
-        """Letters from a position on, or, newest first, those before it."""
+        """Letters from a position on or, with `newest_first`, before it."""
 
     def of_event(self, kind: str, name: str, offset: int, time: datetime) -> Found:
-        """The letters of the event that the flow read at an offset, and that was appended at that time."""
+        """The letters of the event that the flow read at an offset, appended at the given time."""
 
     def get(self, kind: str, name: str, offset: int) -> Letter:
         """One letter."""
 
     def edit(self, kind: str, name: str, offset: int, event: Mapping[str, Any]) -> Letter:
-        """Put another event in the place of a letter's; the original ends the edit."""
+        """Replace the event of a letter; passing the original event reverts the edit."""
 
     def discard(self, kind: str, name: str, offset: int) -> Letter:
         """Mark a letter as discarded, so that it is not replayed."""
@@ -116,7 +116,7 @@ class LettersHere:
         wanted: Wanted,
         newest_first: bool = False,
     ) -> LetterPage:
-        """Letters from a position on, or, newest first, those before it."""
+        """Letters from a position on or, with `newest_first`, before it."""
         with self._box(kind, name, write=False) as box:
             read = box.page_before if newest_first else box.page
             found = read(box.log.resolve(position), limit, wanted)
@@ -127,14 +127,14 @@ class LettersHere:
         return LetterPage(letters, found.next, counts, {"new": new, **states})
 
     def of_event(self, kind: str, name: str, offset: int, time: datetime) -> Found:
-        """The letters of the event that the flow read at an offset, and that was appended at that time.
+        """The letters of the event that the flow read at an offset, appended at the given time.
 
-        Letters are never older than their event. `next` is the offset where a search ran out of time.
+        Letters are never older than their event. `next` is the offset at which a search timed out.
         """
         with self._box(kind, name, write=False) as box:
             start = box.log.resolve(Position("time", time=time))
             found = box.page(start, MOST_OF_ONE, Wanted(source_offset=offset))
-        # The flow may have read another stream before, with offsets of its own.
+        # The flow may have read another stream before, with its own offsets.
         same = [each for each in found.letters if _moment(each.event["time"] or time) == _moment(time)]
         return Found(same, found.next)
 
@@ -145,7 +145,7 @@ class LettersHere:
         return self._judged(lettered(self._documents, kind, name), [letter])[0]
 
     def edit(self, kind: str, name: str, offset: int, event: Mapping[str, Any]) -> Letter:
-        """Put another event in the place of a letter's; the original ends the edit."""
+        """Replace the event of a letter; passing the original event reverts the edit."""
         with self._box(kind, name) as box:
             letter = _letter(box, offset)
             same = event == parsed(letter.value)
@@ -153,7 +153,7 @@ class LettersHere:
         return self.get(kind, name, offset)
 
     def discard(self, kind: str, name: str, offset: int) -> Letter:
-        """Mark a letter as discarded, so that it is not replayed. It stays in its stream."""
+        """Mark a letter as discarded, so that it is not replayed. The stream retains it."""
         with self._box(kind, name) as box:
             if _letter(box, offset).mark.state == "replaying":
                 with alone(
@@ -183,13 +183,13 @@ class LettersHere:
                 message = f"letter {offset} can't be sent to the input: {why}"
                 hint = "send a similar event to the source"
                 raise Conflict(Problem(code="not_in_input", message=message, hint=hint))
-            if letter.mark.state == "new":  # else the mark refuses it
+            if letter.mark.state == "new":  # otherwise the mark rejects it
                 inlet.log.append(event)
             box.marks.sent(offset, f"send-{uuid.uuid4().hex[:12]}")
         return self.get(kind, name, offset)
 
     def _judged(self, record: Record, letters: Sequence[Letter]) -> Sequence[Letter]:
-        """The letters with what stands against their replay, and whether their event is in the input."""
+        """The letters, with any obstacle to their replay, and whether their event is in the input."""
         flow = Planner(self._settings, self._documents, self._streams).resolve(record) if letters else None
         if flow is None:
             return letters
@@ -204,7 +204,7 @@ class LettersHere:
         ]
 
     def _inlet(self, record: Record) -> Inlet | None:
-        """The stream that a flow reads; None if it reads none, or its document is not valid."""
+        """The stream that a flow reads; None if it reads no stream, or its document is not valid."""
         flow = Planner(self._settings, self._documents, self._streams).resolve(record)
         place = flow.source.component.reads(flow.site) if flow else None
         if flow is None or place is None:
@@ -229,13 +229,13 @@ class LettersHere:
         if len(self._censuses) > MOST_COUNTED:  # flows come and go
             self._censuses = {}
         known = self._censuses.get(box.flow)
-        if known is None or known.log is not box.log:  # its document names another stream now
+        if known is None or known.log is not box.log:  # the document now names another stream
             known = self._censuses[box.flow] = Census(box.log, box.flow)
         return known
 
 
 def lettered(documents: Documents, kind: str, name: str) -> Record:
-    """A document with dead letters; Conflict if it does not run by itself."""
+    """A document with dead letters; Conflict if it does not run on its own."""
     record = documents.get(kind, name)
     if record.flow is None:
         message = f"{kind.lower()} '{record.name}' doesn't run on its own, so it has no dead letters"
@@ -249,7 +249,7 @@ def _moment(time: datetime) -> str:
 
 
 def parsed(text: bytes | str) -> Any:
-    """An event as JSON, or None if it is none."""
+    """An event parsed as JSON, or None if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:

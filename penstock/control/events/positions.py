@@ -1,4 +1,4 @@
-"""The position of a flow in the stream that it reads: moving it, back to read again or ahead to skip."""
+"""Moving the position of a flow in its input stream: back to read events again, or ahead to skip them."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ class Move:
     """The next offset to read before the move; None if the flow has not read yet."""
     after: int
     again: int
-    """Events that are read and delivered again."""
+    """Number of events that are read and delivered again."""
     skipped: int
-    """Events that are never read."""
+    """Number of events that are never read."""
     loses: list[str]
     """Ids of the steps whose state is discarded."""
     restarts: bool
-    """Whether the flow runs, so that it is stopped and started."""
+    """Whether the flow is running, so that the move restarts it."""
 
 
 class Positions:
-    """Plans and makes moves."""
+    """Plans and performs moves of positions."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._planner = Planner(service.settings, service.registry, service.streams)
 
     def plan(self, kind: str, name: str, position: str) -> Move:
-        """The effects of a move; Conflict if the flow reads no stream, or the stream ends before it."""
+        """The effects of a move; Conflict if the flow reads no stream, or the position is outside it."""
         record = self._service.registry.get(kind, name)
         runs = flow_of(record).status == "active"
         flow = self._planner.resolve(record)
@@ -70,7 +70,7 @@ class Positions:
         )
 
     def move(self, kind: str, name: str, position: str) -> Move:
-        """Stop a flow, let it begin a new checkpoint at a position, and start it if it ran."""
+        """Stop a flow, make it start a new checkpoint at a position, and restart it if it was running."""
         planned = self.plan(kind, name, position)
         record = self._service.registry.get(kind, name)
         files = self._files(record)
@@ -80,9 +80,9 @@ class Positions:
             if not at_rest(record):
                 message = f"{kind.lower()} '{record.name}' is still shutting down"
                 raise Unavailable(Problem(code="not_at_rest", message=message, hint="try again in a moment"))
-            # Only a flow at rest has a cursor that is up to date: Spark reports a batch with the next one.
+            # Only a stopped flow has an up-to-date cursor: Spark reports a batch together with the next one.
             planned = replace(self.plan(kind, record.id, position), restarts=planned.restarts)
-            # The cursor first: if only that is done, the flow still continues where it was.
+            # The cursor first: if only the cursor is moved, the flow still resumes at its old position.
             self._service.gate.begin_at(record, record.document, f"offset:{planned.after}")
             files.forget_checkpoints(kind, record.id)
         finally:
@@ -91,7 +91,7 @@ class Positions:
         return planned
 
     def _files(self, record: Record) -> FlowFiles:
-        """The checkpoints of a flow: here, at the worker that keeps them, or in remote storage."""
+        """The checkpoints of a flow: in this home, at the worker that stores them, or in remote storage."""
         service = self._service
         keeper = service.keeper_of(record)
         if keeper is None and not is_local(state_directory(service.settings, record)):

@@ -13,7 +13,7 @@ from penstock.errors import Invalid, Problem, did_you_mean
 from penstock.specs.documents import API_VERSION
 
 Target = Literal["all"] | list[str] | Mapping[str, Any]
-"""The sinks of a replay: all sinks of the flow, those with these ids, or a separate sink."""
+"""The sinks of a replay: all sinks of the flow, sinks with the given ids, or a separate sink."""
 
 KEPT = ("processors", "tasks", "batch", "restart", "placement", "dead_letters")
 """Fields of the spec that a replay copies from the flow."""
@@ -78,7 +78,7 @@ def _source(flow: Flow, stream: str, offsets: tuple[int, int]) -> Json:
 
 
 def _sinks(record: Record, flow: Flow) -> dict[str, Json]:
-    """The sinks of a flow by id, as a pipeline writes them."""
+    """The sinks of a flow by id, as entries of a pipeline."""
     ids = [part.id for part in flow.sinks]
     if record.kind == "Task":
         outputs = [output["stream"] for output in record.document["spec"]["outputs"]]
@@ -95,7 +95,7 @@ def _route(ids: list[str], conditions: list[str | None]) -> Json:
 
 
 def _for_all(spec: Json, flow: Flow, registry: Registry, shadow: str) -> Json:
-    """A pipeline whose last step clears the routing, so that one sink gets the events of all."""
+    """A pipeline whose last step clears the routing, so that one sink gets the events of all sinks."""
     forget = {"type": "route", "rules": [{"when": "false", "sinks": [shadow]}], "default": "all"}
     steps = spec.get("processors") or []
     if spec.get("tasks"):

@@ -1,7 +1,7 @@
-"""Replays: a range of a flow's stream, processed once more.
+"""Replays: a range of a flow's stream, processed again.
 
-A replay is a pipeline like any other, with an end. It reads the same stream under a separate cursor, so the
-flow itself continues, and it can be paused, watched and deleted like any pipeline.
+A replay is a pipeline with an end position. It reads the same stream with a separate cursor, so the flow
+itself continues, and it can be paused, monitored and deleted like any pipeline.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock.streams.home import StreamPlace
 from penstock.streams.log import Log
 
 LABEL = "replay_of"
-"""The label with the flow that a pipeline replays."""
+"""The label that names the flow that a pipeline replays."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Range:
     first: int
     next: int
     events: int
-    """The number of events in the range that can be read."""
+    """The number of readable events in the range."""
     bytes: int
     first_time: datetime | None
     last_time: datetime | None
@@ -60,7 +60,7 @@ class Ending:
     type: str
     guarantee: str
     again: bool
-    """Whether the flow itself has delivered, or will deliver, the same events to it."""
+    """Whether the flow itself has delivered, or will deliver, the same events to this sink."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Replay:
 
     @property
     def total(self) -> int:
-        """The number of offsets in its range."""
+        """The number of offsets in the range of the replay."""
         return self.next - self.first
 
 
@@ -90,7 +90,7 @@ class Planned:
 
 
 class Replays:
-    """Starts replays, and finds them again."""
+    """Starts and finds replays."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -122,7 +122,7 @@ class Replays:
         return [replay for each in found.items if (replay := self._progress(each)) is not None]
 
     def _progress(self, record: Record) -> Replay | None:
-        """The progress of a replay; None if its document was edited into something else."""
+        """The progress of a replay; None if its document is no longer that of a replay."""
         source = (record.document.get("spec") or {}).get("source") or {}
         try:
             first, end = (parse_position(source[name]).offset for name in ("position", "until"))
@@ -136,7 +136,7 @@ class Replays:
         return Replay(record, source["stream"], first, end, at - first)
 
     def _read(self, record: Record) -> tuple[Flow, StreamPlace]:
-        """A flow and the stream that it reads; Conflict if it reads none."""
+        """A flow and the stream that it reads; Conflict if it reads no stream."""
         flow = self._planner.resolve(record)
         place = flow.source.component.reads(flow.site) if flow and flow.sinks else None
         if flow is None or place is None:
@@ -223,7 +223,7 @@ def _measured(log: Log, stream: str, first: int, stop: int) -> Range:
 
 
 def _may_miss(begin: Position, log: Log, found: Range) -> bool:
-    """Whether a range that begins at a time begins where the stream does, after events that were removed."""
+    """Whether events at the start of a time range may have been removed from the stream."""
     if begin.kind != "time" or begin.time is None or found.first > log.bounds().first or found.first == 0:
         return False
     return found.first_time is None or begin.time < found.first_time

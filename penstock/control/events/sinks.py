@@ -23,12 +23,12 @@ class SinkStanding:
     id: str
     type: str
     path: str
-    """Its place in the document."""
+    """The path of the sink in the document."""
     guarantee: Guarantee
     required: bool
     state: State
     lag: int | None
-    """Events that the sink has not received yet; None if that is not known."""
+    """Number of events that the sink has not received yet; None if unknown."""
     standing: Standing
 
 
@@ -48,7 +48,7 @@ def sinks_of(service: Service, kind: str, name: str) -> list[SinkStanding]:
 
 
 def catch_up(service: Service, kind: str, name: str, sink: str) -> SinkStanding:
-    """Let a sink that is behind retry now; Conflict if its flow is not running.
+    """Make a sink that is behind retry now; Conflict if its flow is not running.
 
     A completed flow is started: it delivers the batches that the sink has missed, and completes again.
     """
@@ -76,7 +76,7 @@ def catch_up(service: Service, kind: str, name: str, sink: str) -> SinkStanding:
 
 
 def state_of(state: State, runs: bool) -> State:
-    """The state of a sink; while its flow is not running it is not catching up."""
+    """The state of a sink: `behind` instead of `catching_up` while its flow is not running."""
     return "behind" if state == "catching_up" and not runs else state
 
 
@@ -99,7 +99,7 @@ def _lookup(service: Service) -> Lookup:
 
 
 def _end(service: Service, record: Record) -> int | None:
-    """The end of the stream that a flow reads; None if it reads none."""
+    """The end offset of the stream that a flow reads; None if it reads no stream."""
     stream = input_stream(record.document, record.id, _lookup(service))
     try:
         return service.streams.log(stream).bounds().next if stream else None

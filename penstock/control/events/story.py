@@ -1,7 +1,7 @@
-"""The story of one event: the output of each step for it, and its fate at each sink.
+"""The trace of one event: the output of each step for the event, and its fate at each sink.
 
-The event is read again from the stream of the flow and goes through the saved document in a test run; dead
-letters and the ledger of the sinks show what really happened.
+The event is read again from the stream of the flow and processed by the saved document in a test run; dead
+letters and the ledger of the sinks record the actual delivery.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class EventStory:
 
 
 class Stories:
-    """Finds the stories of events."""
+    """Traces events."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._doors, self._letters = Doors(service), DeadLetters(service)
 
     def tell(self, kind: str, name: str, offset: int) -> EventStory:
-        """The story of the event at an offset of the stream that a flow reads."""
+        """The trace of the event at an offset of the stream that a flow reads."""
         service = self._service
         record = service.get(kind, name)
         flow = flow_of(record)
@@ -67,7 +67,7 @@ class Stories:
         told = Told(offset, flow.status, flow.error, tested, found.letters, remembering)
         sinks = [fate_of(sink, told) for sink in sinks_of(service, kind, name)]
         for each in _events(tested.steps):
-            each[META]["offset"] = offset  # in a test run it is the number of the sample
+            each[META]["offset"] = offset  # in a test run, the offset is the number of the sample
         warnings = [*tested.warnings, *_warnings(event, remembering, found.next)]
         sample[META]["offset"] = offset
         return EventStory(
@@ -100,7 +100,7 @@ class Stories:
 
 
 def _event(door: Door, offset: int) -> dict[str, Any]:
-    """An event of a stream, or why it is not available."""
+    """An event of a stream; NotFound with the reason if it is not available."""
     bounds = door.log.bounds()
     if offset >= bounds.next:
         there = f"the last offset is {bounds.next - 1}" if bounds.next else "the stream has no events yet"
@@ -127,7 +127,7 @@ def _warnings(event: dict[str, Any], remembering: list[str], unread: int | None)
 
 
 def _hinted(problem: Problem) -> Problem:
-    """The problem with a hint on how to continue, if there is one."""
+    """The problem, with a hint on how to continue if its code has one."""
     if problem.code != "needs_answer":
         return problem
     return problem.model_copy(update={"hint": "use a test run, and provide the answer there"})

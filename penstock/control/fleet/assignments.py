@@ -1,7 +1,8 @@
 """Assignments of flows to workers: leases with epochs, and the reports of workers.
 
-A worker may run a flow while its lease lasts and its epoch is the newest. Every write of a worker names
-both, so a worker that was replaced changes nothing (invariant 6). Times are the registry's own clock.
+A worker may run a flow while the worker's lease is valid and the flow's epoch is the newest. Every write of a
+worker names worker and epoch, so writes of a replaced worker are fenced (invariant 6). Times are by the
+registry's clock.
 """
 
 from __future__ import annotations
@@ -44,20 +45,20 @@ class WorkerInfo:
     info: JsonObject
     labels: dict[str, str] = field(default_factory=dict)
     capacity: int | None = None
-    """The most flows that it takes; None: no limit."""
+    """Maximum number of flows; None: no limit."""
     home: str = ""
-    """The id of the home that it keeps progress in; empty: the server's."""
+    """The id of the home in which the worker stores progress; empty: the server's."""
     certificate: str | None = None
-    """What its questions are encrypted with, as PEM; None: they are not, on loopback."""
+    """The certificate that encrypts questions to the worker, as PEM; None: not encrypted, on loopback."""
 
     @property
     def takes_flows(self) -> bool:
-        """Whether flows can be given to it."""
+        """Whether flows can be assigned to the worker."""
         return self.alive and self.state == "ready"
 
     @property
     def answers_only(self) -> bool:
-        """Whether it answers questions and never gets flows."""
+        """Whether the worker only answers questions and is never assigned flows."""
         return self.state == "questions"
 
 
@@ -76,11 +77,11 @@ class Report:
     ops: JsonObject = field(default_factory=dict)
     ticket: int | None = None
     failed_attempts: int = 0
-    """Since the last good batch."""
+    """Failed attempts since the last successful batch."""
 
 
 class Flows:
-    """The runtime half of the registry."""
+    """The runtime state in the registry: workers, leases and flows."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
@@ -103,9 +104,9 @@ class Flows:
         standby: bool = False,
         questions: bool = False,
     ) -> None:
-        """Register a worker; with `standby` it gets flows only when another one is gone.
+        """Register a worker; with `standby` it is assigned flows only after another worker is gone.
 
-        With `questions` it never gets any: it answers questions only.
+        With `questions` it is never assigned flows: it only answers questions.
         """
         with self.registry.begin() as conn:
             conn.execute(
@@ -128,9 +129,9 @@ class Flows:
             self.registry.emit(conn, "Worker", worker, "joined", {"pid": pid})
 
     def renew(self, worker: str, lease_s: float, info: JsonObject | None = None) -> bool:
-        """Extend the lease of a worker, and with it that of all its flows; false if it was given up as dead.
+        """Renew the lease of a worker and thereby of all its flows; false if the worker was removed as dead.
 
-        `info` replaces the stored one. Writes one row, regardless of the number of flows.
+        `info` replaces the stored info. Writes one row, regardless of the number of flows.
         """
         with self.registry.begin() as conn:
             until = self.registry.now(conn) + lease_s
@@ -138,19 +139,19 @@ class Flows:
             return bool(conn.execute(update(workers).where(workers.c.id == worker).values(**values)).rowcount)
 
     def draining(self, worker: str) -> None:
-        """Mark a worker as draining: it takes no more flows, and is asked to give back those that it has."""
+        """Mark a worker as draining: it accepts no more flows, and is asked to release its flows."""
         with self.registry.begin() as conn:
             taking = and_(workers.c.id == worker, workers.c.state.in_(("ready", "standby")))
             conn.execute(update(workers).where(taking).values(state="draining"))
 
     def leave(self, worker: str) -> None:
-        """Remove a worker and its leases. Only for a worker that has certainly ended."""
+        """Remove a worker and its leases. Only for a worker whose process has certainly ended."""
         with self.registry.begin() as conn:
             self._lock(conn, flows.c.worker == worker)
             self._forget(conn, [worker])
 
     def workers(self) -> list[WorkerInfo]:
-        """Every worker that is known."""
+        """Every registered worker."""
         with self.registry.engine.connect() as conn:
             now = self.registry.now(conn)
             held = {
@@ -174,11 +175,11 @@ class Flows:
     def expire(self, patience_s: float = math.inf) -> list[str]:
         """Remove workers whose lease has expired; their flows wait for another worker.
 
-        None if the registry took longer than `patience_s` to accept the write: then workers may have waited
-        too, and are about to renew.
+        No worker is removed if the registry took longer than `patience_s` to accept the write: then workers
+        may have been delayed too, and are about to renew.
         """
         with self.registry.engine.connect() as conn:
-            if not self._expired(conn):  # the usual case, so it takes no lock
+            if not self._expired(conn):  # the usual case, so no lock is taken
                 return []
         asked_at = time.monotonic()
         with self.registry.begin() as conn:
@@ -192,7 +193,7 @@ class Flows:
     # Worker
 
     def assigned(self, worker: str) -> list[Record]:
-        """The flows a worker holds, those first that have waited longest."""
+        """The flows that a worker holds, longest-waiting first."""
         with self.registry.engine.connect() as conn:
             held = queries.select_records().where(flows.c.worker == worker)
             rows = conn.execute(held.order_by(flows.c.updated_at, flows.c.uid))
@@ -208,7 +209,7 @@ class Flows:
     def report(self, worker: str, reports: Sequence[Report]) -> None:
         """Store a worker's reports on the flows it still holds.
 
-        A change of status is an event. A report on a revision that is no longer current updates only the
+        A change of status emits an event. A report on a revision that is no longer current updates only the
         counters.
         """
         if not reports:
@@ -219,9 +220,9 @@ class Flows:
                 self._take(conn, worker, report)
 
     def release(self, worker: str, uid: str, epoch: int, untouched: bool = False) -> None:
-        """Give a flow back: it has stopped, or waits for another worker.
+        """Release a flow that has stopped, or is to run on another worker.
 
-        `untouched` if it has left no progress in the home of the worker: then it may begin in another.
+        `untouched` if the flow has left no progress in the worker's home: it may then start in another home.
         """
         with self.registry.begin() as conn:
             held = self._held(worker, uid, epoch)
@@ -248,7 +249,7 @@ class Flows:
     # Service
 
     def aim(self, record: Record, desired: str) -> None:
-        """Change the desired status of a flow; a flow that had ended starts again."""
+        """Change the desired status of a flow; `active` restarts a flow that has ended."""
         with self.registry.begin() as conn:
             before = self._look(conn, flows.c.uid == record.uid)
             if before is None:  # the document was deleted, or no longer has a flow
@@ -261,7 +262,7 @@ class Flows:
             self._announce(conn, record.uid, before)
 
     def fail(self, uid: str, problem: Problem) -> None:
-        """End a flow that no worker has started."""
+        """Mark a flow that no worker has started as failed."""
         waits = and_(flows.c.uid == uid, flows.c.worker.is_(None), flows.c.desired == "active")
         error = {**problem.model_dump(), "at": time.time()}
         values = {"outcome": "failed", "error": error, "tried": None, "updated_at": datetime.now(UTC)}
@@ -271,7 +272,7 @@ class Flows:
                 self._announce(conn, uid, before)
 
     def stall(self, changes: Mapping[str, float | None]) -> None:
-        """Store since when flows make no progress, by uid; None if a flow makes progress again."""
+        """Store since when flows have made no progress, by uid; None if a flow makes progress again."""
         for uid, since in changes.items():
             with self.registry.begin() as conn:
                 if (before := self._look(conn, flows.c.uid == uid)) is not None:
@@ -279,7 +280,7 @@ class Flows:
                     self._announce(conn, uid, before)
 
     def starting(self, besides: str) -> bool:
-        """Whether a flow other than this one waits for its turn to start, or starts."""
+        """Whether any other flow is starting or waiting for its turn to start."""
         others = and_(
             flows.c.worker.is_not(None), flows.c.phase.in_(("waiting", "starting")), flows.c.uid != besides
         )
@@ -287,7 +288,7 @@ class Flows:
             return bool(conn.scalar(select(exists().where(others))))
 
     def settling(self) -> bool:
-        """Whether a flow that should run waits for a worker or for its turn, or starts."""
+        """Whether any flow that should run is starting, or waiting for a worker or its turn."""
         waits = and_(flows.c.worker.is_(None), flows.c.wait_reason.is_(None))
         starts = and_(flows.c.worker.is_not(None), flows.c.phase.in_(("waiting", "starting")))
         wanted = and_(flows.c.desired == "active", flows.c.outcome.is_(None))
@@ -295,25 +296,25 @@ class Flows:
             return bool(conn.scalar(select(exists().where(wanted, or_(waits, starts)))))
 
     def found_invalid(self, uid: str, problems: Sequence[Problem]) -> None:
-        """Store the problems of a document that was saved although it is not valid."""
+        """Store the problems of an invalid document that was saved."""
         first = problems[0].model_dump()
         error = {**first, "at": time.time(), "problems": [p.model_dump() for p in problems]}
         with self.registry.begin() as conn:
             conn.execute(update(flows).where(flows.c.uid == uid).values(error=error))
 
     def forget_running(self, uid: str) -> None:
-        """Forget the running revision, so that no failure rolls back to it."""
+        """Clear the running revision, so that no failure rolls back to it."""
         with self.registry.begin() as conn:
             conn.execute(update(flows).where(flows.c.uid == uid).values(running_revision=None))
 
     # Parts of transactions
 
     def _lock(self, conn: Connection, which: ColumnElement[bool]) -> None:
-        """Lock flows in one order: transactions that change many must not wait for one another."""
+        """Lock flows in a fixed order: transactions that change many flows must not deadlock."""
         conn.execute(select(flows.c.uid).where(which).order_by(flows.c.uid).with_for_update())
 
     def _expired(self, conn: Connection, *, lock: bool = False) -> list[str]:
-        """Workers whose lease has ended; with `lock` none can renew it before the transaction ends."""
+        """Workers whose lease has expired; with `lock` none can renew before the transaction ends."""
         found = select(workers.c.id).where(workers.c.heartbeat_until < self.registry.now(conn))
         return list(conn.scalars(found.with_for_update() if lock else found))
 

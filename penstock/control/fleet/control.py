@@ -1,7 +1,7 @@
-"""What a worker needs of the control plane: a narrow interface with two implementations.
+"""The control plane as used by workers: a narrow interface with two implementations.
 
-`Registry` and `Flows` implement it on the database, `penstock.control.wire` over HTTP. The signatures are
-also the format of the wire: arguments and results are encoded by their types.
+`Registry` and `Flows` implement the interface on the database, `penstock.control.wire` over HTTP. The
+signatures also define the wire format: arguments and results are encoded by their types.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from penstock.settings import Settings
 
 
 class RegistryAway(Exception):
-    """The registry cannot be reached, or does not answer in time. It may later."""
+    """The registry is unreachable, or does not respond in time; the request can be retried."""
 
 
 class Assignments(Protocol):
-    """The part of a worker in leases and assignments; see `Flows`. Every write names worker and epoch."""
+    """Leases and assignments, as used by a worker; see `Flows`. Every write names worker and epoch."""
 
     def join(
         self,
@@ -44,7 +44,7 @@ class Assignments(Protocol):
         """Register a worker."""
 
     def renew(self, worker: str, lease_s: float, info: JsonObject | None = None) -> bool:
-        """Extend the lease of a worker; false if it was given up as dead."""
+        """Renew the lease of a worker; false if the worker was removed as dead."""
 
     def draining(self, worker: str) -> None:
         """Mark a worker as draining."""
@@ -56,13 +56,13 @@ class Assignments(Protocol):
         """A value that changes with any document, and with the desired status of a worker's flows."""
 
     def assigned(self, worker: str) -> list[Record]:
-        """The flows a worker holds."""
+        """The flows that a worker holds."""
 
     def report(self, worker: str, reports: Sequence[Report]) -> None:
         """Store a worker's reports on the flows it still holds."""
 
     def release(self, worker: str, uid: str, epoch: int, untouched: bool = False) -> None:
-        """Give a flow back; `untouched` if it has left no progress in the home of the worker."""
+        """Release a flow; `untouched` if it has left no progress in the home of the worker."""
 
     def roll_back(
         self, worker: str, uid: str, epoch: int, revision: int, fallback: int, error: JsonObject
@@ -72,15 +72,15 @@ class Assignments(Protocol):
 
 @dataclass(frozen=True)
 class Control:
-    """The control plane of a worker, and the streams within its reach."""
+    """The control plane of a worker, and the streams that the worker can access."""
 
     documents: Documents
     flows: Assignments
     streams: Streams
     home: str = ""
-    """The id of the worker's home; empty if it is that of the server."""
+    """The id of the worker's home; empty: the server's home."""
 
 
 def database_control(settings: Settings, registry: Registry) -> Control:
-    """The control plane of a worker that has the registry's database and the server's home."""
+    """The control plane of a worker that uses the registry's database and the server's home."""
     return Control(registry, Flows(registry), Streams(settings, registry))

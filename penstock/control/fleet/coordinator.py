@@ -1,7 +1,7 @@
-"""The coordinator: gives flows that should run to workers that can.
+"""The coordinator: assigns flows that should run to available workers.
 
-One server of several leads and makes rounds. Writes are conditional all the same: a leader may be slow to see
-that it no longer leads.
+With several servers, only the coordinator of the leader runs. Writes are conditional nevertheless: a leader
+may be slow to notice that it no longer leads.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ log = structlog.get_logger()
 TICK_S = 0.5
 
 REBALANCE_S, MOVES = 5.0, 3
-"""How often the load is evened out, and by how many flows: each move stops a flow for some seconds."""
+"""Interval of rebalancing in seconds, and the maximum moves: each move stops a flow for a few seconds."""
 
 SETTLED_S = 15.0
-"""A flow that has run for a shorter time is not moved."""
+"""Seconds that a flow must have run before it can be moved."""
 
 ALONE_S = 60.0
-"""Without any other worker, one on standby takes flows after this time: it may just have been the first."""
+"""Seconds without other workers after which a standby worker is promoted: it may just have started first."""
 
 START_TRIES = 3
-"""A flow that so many workers have not started in time has failed."""
+"""Number of start timeouts after which a flow has failed."""
 
 GIVE_BACK_S = 10.0
-"""Seconds beyond the drain timeout for which a worker may keep a flow that it was asked for."""
+"""Seconds beyond the drain timeout within which a worker has to release a recalled flow."""
 
 
 class Coordinator:
-    """A thread that looks after workers and assignments."""
+    """A thread that manages workers and assignments."""
 
     def __init__(self, settings: Settings, flows: Flows, rpc: RpcClient) -> None:
         self.flows, self.rpc = flows, rpc
@@ -52,11 +52,11 @@ class Coordinator:
         self._give_back_s = settings.worker.drain_ms / 1000 + GIVE_BACK_S
         self._rebalance_at = 0.0
         self._alone_since = time.monotonic()
-        """When a worker last took flows, or this coordinator began."""
+        """When a worker last accepted flows, or this coordinator started."""
         self._taking: set[str] = set()
-        """The workers that took flows in the last round."""
+        """The workers that accepted flows in the last round."""
         self._late_s = self.lease_s / 2 + 2 * TICK_S
-        """After this many seconds without the registry, workers get the time of another lease to renew."""
+        """Seconds without the registry after which workers get the time of another lease to renew."""
         self._wake, self._stop = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
         self._lock, self._due, self._poking = threading.Lock(), False, False
@@ -68,21 +68,21 @@ class Coordinator:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread, and wait for its end."""
+        """Stop the thread, and wait until it has ended."""
         self._stop.set()
         self._wake.set()
         self._thread.join()
-        with contextlib.suppress(Exception):  # else its lease ends by itself
+        with contextlib.suppress(Exception):  # otherwise the lease expires on its own
             self.leadership.resign()
 
     def poke(self, *, workers: bool = False) -> None:
-        """Check the registry now, and make the workers check it, after a change. Returns at once."""
+        """Check the registry now after a change; with `workers`, make them check it too. Doesn't wait."""
         self._wake.set()
         if workers:
             self._poke_workers()
 
     def _poke_workers(self) -> None:
-        """Make all workers check the registry, without waiting for slow answers."""
+        """Make all workers check the registry, without waiting for slow responses."""
         with self._lock:
             self._due, begin, self._poking = True, not self._poking, True
         if begin:
@@ -90,7 +90,7 @@ class Coordinator:
 
     def _poke_while_due(self) -> None:
         while self._is_due():
-            with contextlib.suppress(Exception):  # they check by themselves, a little later
+            with contextlib.suppress(Exception):  # workers also check on their own, a little later
                 for worker in self.flows.workers():
                     if worker.alive:
                         self.rpc.poke(worker)
@@ -104,16 +104,16 @@ class Coordinator:
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
-                # A server alone need not wait for the lease of one that was killed.
+                # A single server need not wait for the lease of a killed server to expire.
                 if not self.flows.registry.shared or self.leadership.look(time.monotonic()):
                     self.step()
-            except Exception as error:  # the registry may be out of reach for a while
+            except Exception as error:  # the registry may be temporarily unreachable
                 log.warning("coordination failed", error=str(error))
             self._wake.wait(TICK_S)
             self._wake.clear()
 
     def step(self) -> None:
-        """One round: remove dead workers, place waiting flows, recall those that should be elsewhere."""
+        """One round: remove dead workers, place waiting flows, recall misplaced flows."""
         began = time.monotonic()
         if self._reached_at is not None and began - self._reached_at > self._late_s:
             self._trusted_from = began + self.lease_s  # the workers could not reach the registry either
@@ -127,7 +127,7 @@ class Coordinator:
         self._reached_at = began
 
     def _with_standby(self, workers: list[WorkerInfo]) -> list[WorkerInfo]:
-        """The workers, after one on standby was promoted for each that is gone."""
+        """The workers, after promoting a standby worker for each worker that is gone."""
         present = {worker.id for worker in workers if worker.alive}
         gone = len(self._taking - present)
         ready = {worker.id for worker in workers if worker.takes_flows}
@@ -145,7 +145,7 @@ class Coordinator:
         return workers
 
     def _recall(self, workers: list[WorkerInfo]) -> bool:
-        """Ask for flows that their workers have not started, may not have, or are to lose in a drain."""
+        """Recall flows from workers that have not started them, lack their labels, or are draining."""
         stuck = self.dispatch.stuck(self._start_s)
         for each in stuck:
             log.warning("a flow has not started in time", flow=each.uid, worker=each.worker)
@@ -165,7 +165,7 @@ class Coordinator:
         return bool(stuck or draining or misplaced)
 
     def _place(self, workers: list[WorkerInfo]) -> bool:
-        """Give waiting flows to workers, or else even out the load; true if a worker has news."""
+        """Assign waiting flows to workers, or else rebalance the load; true if an assignment has changed."""
         loads = Loads(workers)
         waiting = self.dispatch.waiting()
         hopeless = [flow for flow in waiting if len(flow.tried) >= START_TRIES]
@@ -185,7 +185,7 @@ class Coordinator:
         if now < self._rebalance_at or not loads.is_uneven():
             return False
         self._rebalance_at = now + REBALANCE_S
-        if self.dispatch.is_moving():  # loads are known only when these have a worker again
+        if self.dispatch.is_moving():  # loads are known only once these flows have a worker again
             return False
         settled = self.dispatch.settled(SETTLED_S)
         workers = {flow.uid: flow.worker for flow in settled}

@@ -1,6 +1,6 @@
-"""Reads and writes of the coordinator: a bounded number of statements a round, whatever the number of flows.
+"""Reads and writes of the coordinator: a bounded number of statements per round, for any number of flows.
 
-Each write is conditional on what the decision was based on, so that two coordinators do not conflict.
+Each write is conditional on the state that the decision was based on, so two coordinators do not conflict.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HELD = and_(WANTED, flows.c.worker.is_not(None), flows.c.recalled_at.is_(None))
 
 @dataclass(frozen=True)
 class Unplaced(Waiting):
-    """A flow without a worker, and the stored reason."""
+    """A flow without a worker, and the stored reason why it waits."""
 
     reason: JsonObject | None = None
 
@@ -45,7 +45,7 @@ class Dispatch:
         self.registry = registry
 
     def waiting(self) -> list[Unplaced]:
-        """Flows that should run and have no worker, those first that have waited longest."""
+        """Flows that should run and have no worker, longest-waiting first."""
         columns = (flows.c.uid, flows.c.placement, flows.c.home, flows.c.tried, flows.c.wait_reason)
         found = select(*columns).where(WANTED, flows.c.worker.is_(None)).order_by(flows.c.updated_at)
         with self.registry.engine.connect() as conn:
@@ -55,7 +55,7 @@ class Dispatch:
             ]
 
     def assign(self, given: Mapping[str, str]) -> int:
-        """Give flows to workers under a new epoch; how many, without those that were assigned since."""
+        """Assign flows to workers under a new epoch; returns the number, without flows assigned meanwhile."""
         if not given:
             return 0
         free = and_(
@@ -83,7 +83,7 @@ class Dispatch:
             return conn.execute(taken.values(**values), pairs).rowcount
 
     def explain(self, reasons: Mapping[str, Problem]) -> None:
-        """Store why flows wait."""
+        """Store the reasons why flows wait."""
         if not reasons:
             return
         waits = and_(flows.c.uid == bindparam("flow"), flows.c.worker.is_(None))
@@ -92,7 +92,7 @@ class Dispatch:
             conn.execute(update(flows).where(waits).values(wait_reason=bindparam("why")), stored)
 
     def settled(self, seconds: float) -> list[Settled]:
-        """Flows that have run for at least this long."""
+        """Flows that have run for at least the given number of seconds."""
         with self.registry.engine.connect() as conn:
             since = flows.c.since < self.registry.now(conn) - seconds
             columns = (flows.c.uid, flows.c.worker, flows.c.placement, flows.c.home)
@@ -100,7 +100,7 @@ class Dispatch:
             return [Settled(uid, worker, _bound(labels, home)) for uid, worker, labels, home in found]
 
     def bound(self) -> list[Settled]:
-        """Flows with a worker that may not run on every worker."""
+        """Flows with a worker and required labels: they can't run on every worker."""
         found = select(flows.c.uid, flows.c.worker, flows.c.placement).where(
             HELD, flows.c.placement.is_not(null())
         )
@@ -108,12 +108,12 @@ class Dispatch:
             return [Settled(uid, worker, labels) for uid, worker, labels in conn.execute(found) if labels]
 
     def is_moving(self) -> bool:
-        """Whether a worker has yet to give back a flow."""
+        """Whether a worker has yet to release a recalled flow."""
         with self.registry.engine.connect() as conn:
             return bool(conn.scalar(select(exists().where(flows.c.recalled_at.is_not(None)))))
 
     def recall(self, held: Mapping[str, str]) -> None:
-        """Ask workers to give flows back after the current batch."""
+        """Ask workers to release flows after the current batch."""
         mine = and_(flows.c.uid == bindparam("flow"), flows.c.worker == bindparam("of"), HELD)
         asked = [{"flow": uid, "of": worker} for uid, worker in sorted(held.items())]
         if asked:
@@ -121,7 +121,7 @@ class Dispatch:
                 conn.execute(update(flows).where(mine).values(recalled_at=self.registry.now(conn)), asked)
 
     def recall_all(self, ids: Sequence[str]) -> None:
-        """Ask workers to give all their flows back, and mark those as drained that have none."""
+        """Ask workers to release all their flows, and mark workers without flows as drained."""
         held = exists().where(flows.c.worker == workers.c.id)
         empty = and_(workers.c.id.in_(ids), workers.c.state == "draining", ~held)
         with self.registry.begin() as conn:
@@ -134,7 +134,7 @@ class Dispatch:
                 self.registry.emit(conn, "Worker", worker, "drained")
 
     def promote(self, ids: Sequence[str]) -> None:
-        """Let workers on standby take flows from now on."""
+        """Promote standby workers: they can be assigned flows from now on."""
         waits = and_(workers.c.id.in_(ids), workers.c.state == "standby")
         with self.registry.begin() as conn:
             for worker in conn.scalars(
@@ -143,9 +143,9 @@ class Dispatch:
                 self.registry.emit(conn, "Worker", worker, "promoted")
 
     def stuck(self, seconds: float) -> list[Stuck]:
-        """Flows that have been with a worker for this long without starting, or starting without an end.
+        """Flows assigned for the given number of seconds that have not started, or are still starting.
 
-        A flow in the queue of its worker has a ticket, and is not among them.
+        Flows in the start queue of their worker have a ticket, and are not included.
         """
         idle = and_(flows.c.phase.in_(("waiting", "starting")), flows.c.ticket.is_(None))
         with self.registry.engine.connect() as conn:
@@ -156,7 +156,7 @@ class Dispatch:
             ]
 
     def recall_stuck(self, found: Iterable[Stuck]) -> None:
-        """Ask workers to give back flows that they have not started."""
+        """Ask workers to release flows that they have not started."""
         mine = and_(flows.c.uid == bindparam("flow"), flows.c.epoch == bindparam("at"), HELD)
         asked = [
             {"flow": each.uid, "at": each.epoch, "had": [*each.tried, each.worker]}
@@ -169,10 +169,10 @@ class Dispatch:
                 conn.execute(update(flows).where(mine).values(**values), asked)
 
     def take_back(self, seconds: float) -> list[str]:
-        """Take flows away from workers that were asked for them this long ago; the next epoch fences them."""
+        """Revoke flows that workers have not released in time after a recall; the next epoch fences them."""
         with self.registry.engine.connect() as conn:
             late = self._kept(self.registry.now(conn) - seconds)
-            if not conn.scalar(select(exists().where(late))):  # the usual case, so it takes no lock
+            if not conn.scalar(select(exists().where(late))):  # the usual case, so no lock is taken
                 return []
         with self.registry.begin() as conn:
             values = {"worker": None, "recalled_at": None}
@@ -181,7 +181,7 @@ class Dispatch:
             return list(conn.scalars(update(flows).where(late).values(**values).returning(flows.c.uid)))
 
     def _lock(self, conn: Connection, which: ColumnElement[bool]) -> None:
-        """Lock flows in the order in which workers do for their reports; see `Flows`."""
+        """Lock flows in the same order as the reports of workers; see `Flows`."""
         conn.execute(select(flows.c.uid).where(which).order_by(flows.c.uid).with_for_update())
 
     def _kept(self, before: float) -> ColumnElement[bool]:
@@ -189,5 +189,5 @@ class Dispatch:
 
 
 def _bound(labels: Labels | None, home: str | None) -> Labels:
-    """The labels that a worker of a flow must have, with the home of its progress."""
+    """The labels that the worker of a flow must have, including the home of its progress."""
     return {**(labels or {}), **({} if home is None else {HOME: home})}

@@ -1,4 +1,4 @@
-"""The end of a worker that cannot go on: with all its processes, and at once."""
+"""Immediate exit of a worker that can't continue, with all its processes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 KILLED_S, LEAVE_S = 2.0, 3.0
-"""Seconds to wait for the end of killed processes, and for the registry."""
+"""Seconds to wait for killed processes to end, and for the registry."""
 
 FAILED = 1
 
 
 def give_up(worker: Worker, reason: str) -> NoReturn:
-    """Kill all processes of this worker, give its flows back, and end this process.
+    """Kill all processes of this worker, release its flows, and exit this process.
 
-    The JVM ends first: it alone could still write for a flow that another worker is given.
+    The JVM is killed first: only the JVM could still write for a flow that is assigned to another worker.
     """
     log.error("the worker ends", worker=worker.id, reason=reason)
     children = psutil.Process().children(recursive=True)
@@ -33,7 +33,7 @@ def give_up(worker: Worker, reason: str) -> NoReturn:
         with contextlib.suppress(psutil.Error):
             child.kill()
     _, left = psutil.wait_procs(children, KILLED_S)
-    if not left:  # else its lease ends by itself
+    if not left:  # otherwise the lease expires on its own
         thread = threading.Thread(target=worker.leave, daemon=True)
         thread.start()
         thread.join(LEAVE_S)

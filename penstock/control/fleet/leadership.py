@@ -1,4 +1,4 @@
-"""Which of several servers on one registry leads: a lease in the registry, by its clock."""
+"""Leader election among the servers of one registry: a lease in the registry, by the registry's clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROW = 1
 
 
 class Leadership:
-    """The part of one server in the lease. Used by one thread."""
+    """The leader lease from the view of one server. Used by one thread."""
 
     def __init__(self, registry: Registry, lease_s: float) -> None:
         self.id = str(uuid.uuid4())
@@ -28,11 +28,11 @@ class Leadership:
 
     @property
     def leads(self) -> bool:
-        """Whether this server led at the last look."""
+        """Whether this server was the leader at the last check."""
         return self._leads.is_set()
 
     def look(self, now: float) -> bool:
-        """Take or renew the lease if it is time; whether this server leads. `now` is a monotonic time."""
+        """Acquire or renew the lease if due; returns whether this server leads. `now` is monotonic."""
         if self.leads and now < self._renew_at:
             return True
         led, leads = self.leads, self._take()
@@ -46,7 +46,7 @@ class Leadership:
         return leads
 
     def resign(self) -> None:
-        """Let another server lead at once."""
+        """Give up the lease, so that another server can lead at once."""
         with self._registry.begin() as conn:
             conn.execute(delete(leader).where(leader.c.id == ROW, leader.c.server == self.id))
         self._leads.clear()
@@ -67,5 +67,5 @@ class Leadership:
                     return False
                 conn.execute(insert(leader).values(id=ROW, **values))
                 return True
-        except IntegrityError:  # another server was the first
+        except IntegrityError:  # another server was faster
             return False

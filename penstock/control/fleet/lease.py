@@ -1,4 +1,4 @@
-"""The lease of a worker: one thread renews it, another watches it, since a registry may answer late."""
+"""The lease of a worker: one thread renews it, another monitors it, since the registry may respond late."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import structlog
 log = structlog.get_logger()
 
 AGAIN_S, LOOK_S = 0.1, 0.25
-"""Between two attempts to renew a lease that has ended; between two looks at the clock."""
+"""Seconds between attempts to renew an expired lease, and between checks of the clock."""
 
 
 MARGIN = 0.1
-"""Part of a lease that a worker does not use: its flows are stopped before the registry gives it up."""
+"""Fraction of a lease that a worker does not use: its flows stop before the registry removes the worker."""
 
 
 class Lease:
-    """The right of a worker to write, by its own monotonic clock: it ends before the registry says so.
+    """The right of a worker to write, by its own monotonic clock: it expires earlier than in the registry.
 
-    `renew` asks the registry, every `every_s` seconds, and is false if the registry has removed the worker.
-    While the lease is expired, `on_lapse` is called repeatedly; `on_return` is called once the lease is valid
-    again, `on_lost` if it never will be.
+    `renew` calls the registry, every `every_s` seconds, and is false if the registry has removed the worker.
+    While the lease is expired, `on_lapse` is called repeatedly; `on_return` is called when the lease is valid
+    again, and `on_lost` when it can't be renewed any more.
     """
 
     def __init__(
@@ -49,13 +49,13 @@ class Lease:
         return time.monotonic() < self._until
 
     def start(self, asked_at: float) -> None:
-        """Keep a lease that was requested at `asked_at`, on the monotonic clock."""
+        """Start renewing a lease that was requested at `asked_at`, on the monotonic clock."""
         self._until = asked_at + self._seconds * (1 - MARGIN)
         self._renewer.start()
         self._watcher.start()
 
     def end(self) -> None:
-        """Stop renewing, and wait for a renewal under way, which would not find a worker that has left."""
+        """Stop renewing, and wait for a renewal in progress, which would fail once the worker has left."""
         self._ended.set()
         self._renewer.join()
         self._watcher.join()

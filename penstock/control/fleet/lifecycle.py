@@ -1,4 +1,4 @@
-"""The lifecycle of a flow in a process: start, run, fail, back off, start again, end.
+"""The lifecycle of a flow in a process: start, run, fail, back off, restart, end.
 
 waiting → starting → running → (completed | failed | drained)
    ↑                    ↓
@@ -35,23 +35,23 @@ Outcome = Literal["completed", "failed"]
 KEPT_ATTEMPTS = 20
 
 UNRESOLVED_S = 2.0
-"""Seconds before the next attempt when the registry was out of reach."""
+"""Seconds before the next attempt if the registry was unreachable."""
 
 FIRST_POLL_S, SLOWEST_POLL_S, IDLE_POLL_S = 0.1, 1.0, 10.0
-"""How often Spark is asked how a run goes: soon after its start, while it has batches, while it has none.
+"""Seconds between polls of a run's progress in Spark: after its start, while it has batches, while idle.
 
 A batch or the end of a run wakes a keeper that polls rarely.
 """
 
 IDLE_AFTER_S = 15.0
-"""A run whose counters have not moved for this long counts as idle."""
+"""Seconds without a change of its counters after which a run counts as idle."""
 
 SPARED = 1
-"""Deaths of processes in a row after which a flow still starts beside others: most deaths are not caused by a
-flow, and flows that start one at a time are away for longer."""
+"""Consecutive process deaths after which a flow still starts alongside others: most deaths are not caused by
+a flow, and flows that start one at a time are down for longer."""
 
 SUSPECT = 2**40
-"""Added to the tickets of suspects: they come after all others that wait for their turn to start."""
+"""Added to the tickets of suspects, so that they start after all other waiting flows."""
 
 IDLE_S, TRIAL_S = 2.0, 30.0
 """A trial succeeds after IDLE_S seconds without events to deliver, or TRIAL_S seconds without a failure."""
@@ -69,18 +69,18 @@ class State:
     rejected: bool = False
     ops: dict[str, Any] = field(default_factory=dict)
     ticket: int | None = None
-    """While it waits for its turn to start: the flow with the lowest ticket of a worker is the next."""
+    """Set while the flow waits for its turn to start: the lowest ticket of a worker is next."""
     failed_attempts: int = 0
-    """Since the last good batch, or since a run last found nothing to process."""
+    """Failed attempts since the last successful batch, or since a run last had no events to process."""
 
 
 def backoff_s(flow: Flow, failures: int) -> float:
-    """Seconds to wait after this many failures in a row."""
+    """Seconds to wait after the given number of consecutive failures."""
     return min(flow.restart.backoff_ms * 2.0 ** max(0, failures - 1), flow.restart.max_backoff_ms) / 1000
 
 
 def _failed(failure: Failure) -> BatchLine:
-    """A failed attempt among the batches of a flow."""
+    """A failed attempt, as a line of a flow's batch log."""
     nothing = dict.fromkeys(("batch", "events", "duration_ms", "latency_ms"))
     return BatchLine(at=datetime.now(UTC), outcome="failed", error=failure.problem.message, **nothing)
 
@@ -88,13 +88,13 @@ def _failed(failure: Failure) -> BatchLine:
 class Keeper:
     """Keeps one flow running until it ends or is asked to stop.
 
-    The first attempt runs `planned`, if that is given. Each attempt waits for a turn among `turns`; `front`
-    asks for the front of the queue, the first time. A flow that may have killed a process also takes a turn
+    The first attempt runs `planned`, if given. Each attempt waits for a turn among `turns`; `front` requests
+    the front of the queue for the first attempt. A flow that may have killed a process also takes a turn
     among `suspects` until it has delivered a batch or has none to deliver, so that the next death is
     attributable to it.
 
-    With `trial`, a failure before anything was delivered is the end, and the state says `rejected`: there
-    is an earlier revision to go back to.
+    With `trial`, a failure before anything was delivered is not retried, and the state is `rejected`: there
+    is an earlier revision to roll back to.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Keeper:
         self._rarely = self._finishing = False
         self._trouble: Problem | None = None
         self._sent_back = False
-        """Whether the attempt was not made, since the flow has to queue with the other suspects first."""
+        """Whether the attempt was skipped, since the flow first has to queue with the other suspects."""
         self.state = State(
             "starting" if turns is None else "waiting",
             ops=earlier_ops or {},
@@ -146,11 +146,11 @@ class Keeper:
         self._thread = threading.Thread(target=self._live, name=f"flow {name}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread of the flow."""
         self._thread.start()
 
     def drain(self) -> None:
-        """Request the end after the current batch, or now if no run has begun. Does not wait."""
+        """Request a stop after the current batch, or now if no run has started. Does not wait."""
         self._stop.set()
         self._wake.set()
         if (turn := self._turn) is not None:
@@ -159,18 +159,18 @@ class Keeper:
             run.give_up()
 
     def abort(self) -> None:
-        """Request the end now: this process no longer holds the lease of the flow."""
+        """Request a stop now: this process no longer holds the lease of the flow."""
         self._abort.set()
         self.drain()
         if (run := self._run) is not None:
-            run.give_up()  # also a keeper that is draining
+            run.give_up()  # also if the keeper is draining
 
     def join(self, seconds: float | None = None) -> None:
-        """Wait for the end."""
+        """Wait until the flow has ended, for at most `seconds`."""
         self._thread.join(seconds)
 
     def catch_up(self, sink: str) -> bool:
-        """Let a sink that is behind try again now; false if nothing runs."""
+        """Make a sink that is behind retry now; false if the flow has no run."""
         run = self._run
         if run is None:
             return False
@@ -180,7 +180,7 @@ class Keeper:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing runs any more."""
+        """Whether the thread of the flow has ended."""
         return not self._thread.is_alive()
 
     def _live(self) -> None:
@@ -224,7 +224,7 @@ class Keeper:
             self._become(phase="idle", ready=False, ticket=None)
 
     def _await_turn(self) -> bool:
-        """Wait for the turn to start; false if the flow is to end instead. Does not count as an attempt."""
+        """Wait for the turn to start; false if the flow is to stop instead. Does not count as an attempt."""
         if self._is_suspect():
             turn = self._suspects.ask()
             if not self._queue(
@@ -271,7 +271,7 @@ class Keeper:
             self._sent_back = self._is_suspect() and self._suspected is None
             if self._sent_back:
                 return None, flow
-            if has_ended(self._spark):  # else the flow would be suspected of having ended it
+            if has_ended(self._spark):  # otherwise the flow would be suspected of the crash
                 raise Suspended("the JVM of this worker exited")
             mark.start()
             plan = plan or plan_run(flow, self._spark)
@@ -294,7 +294,7 @@ class Keeper:
             self._finish(run)
             end = run.end
             failure = run.failure if end == "failed" else None
-        except Exception as error:  # Spark itself is gone
+        except Exception as error:  # Spark itself has ended
             return failure_of(error), flow
         finally:
             self._run = None
@@ -336,7 +336,7 @@ class Keeper:
         self._take_notice(run)
 
     def _finish(self, run: Run) -> None:
-        """Let sinks catch up after the end of the input, until the flow is asked to stop."""
+        """Let sinks catch up after the end of the input, until the flow is requested to stop."""
         self._end_turn()
         self._finishing = True
         try:
@@ -351,14 +351,14 @@ class Keeper:
     def _on_batch(self, begins: bool) -> None:
         if self._mark is not None:
             self._mark.delivering(begins)
-        if not begins and self._rarely:  # else the next poll is soon
+        if not begins and self._rarely:  # otherwise the next poll is soon
             self._wake.set()
 
     def _mark_of(self, flow: Flow) -> WorkMark:
-        """The work mark of the flow; the first time it raises if processes keep dying at work on it.
+        """The work mark of the flow; the first call raises if processes keep dying while they run the flow.
 
-        A first death may have any cause. One more makes the flow a suspect, and the next one, of a process in
-        which it was the only suspect, is a failure. A flow with few attempts is a suspect at once.
+        A first death may have any cause. The second makes the flow a suspect, and the next death, of a
+        process in which it was the only suspect, is a failure. A flow with few attempts is a suspect at once.
         """
         if self._mark is None:
             assert flow.site.state is not None
@@ -373,7 +373,7 @@ class Keeper:
         return self._mark
 
     def _is_suspect(self) -> bool:
-        """Whether processes may die because of this flow, so that it has to start alone."""
+        """Whether this flow may be the cause of process deaths, so that it has to start alone."""
         return self._mark is not None and self._mark.deaths > self._spared
 
     def _take_notice(self, run: Run) -> None:
@@ -401,7 +401,7 @@ class Keeper:
             self._become(phase=phase, ready=ready, ops=ops, failed_attempts=failed)
 
     def _note_trouble(self, run: Run) -> None:
-        """Show a failure of the source that does not end the run, once."""
+        """Report a failure of the source that does not end the run, once."""
         trouble, known = run.trouble, self._trouble
         self._trouble = trouble
         if trouble is not None and trouble is not known:
@@ -448,7 +448,7 @@ class Keeper:
         self._become(error=error, attempts=attempts, failed_attempts=failed)
 
     def _counters_of(self, flow: Flow) -> Counters:
-        """The counters so far, for the sinks the flow has now."""
+        """The counters so far, for the current sinks of the flow."""
         earlier = self._counters.snapshot() if self._counters else self._earlier_ops
         self._counters = Counters({sink.id: sink.component.guarantee for sink in flow.sinks}, earlier)
         return self._counters

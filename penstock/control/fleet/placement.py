@@ -1,4 +1,4 @@
-"""Where flows should run: by labels, capacity and load. Decides, and writes nothing."""
+"""Placement of flows on workers, by labels, capacity and load. Computes decisions and writes nothing."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from penstock.control.fleet.assignments import WorkerInfo
 from penstock.errors import Problem
 
 USUAL_CAPACITY = 100
-"""The capacity of a worker without one, when loads are compared."""
+"""The capacity assumed for a worker without a limit, when loads are compared."""
 
 WORTH = 0.2
-"""Part of the higher load by which two workers must differ before a flow is moved: a move costs a restart."""
+"""Fraction of the higher load by which two workers must differ to move a flow: a move costs a restart."""
 
 Labels = Mapping[str, str]
 
 HOME = ""
-"""The key of a label that every worker has: its home. A flow with progress stays where the progress is."""
+"""The key of a label that every worker has: its home. A flow stays in the home that has its progress."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Waiting:
     uid: str
     labels: Labels
     tried: Sequence[str] = ()
-    """Workers that have not started it in time."""
+    """Workers that have failed to start the flow in time."""
 
 
 @dataclass(frozen=True)
 class Settled:
-    """A flow that runs, and has run for a while."""
+    """A flow that has been running for a while."""
 
     uid: str
     worker: str
@@ -49,7 +49,7 @@ class Plan:
 
 
 class Loads:
-    """The load of workers that take flows, as decisions change it."""
+    """The load of workers that accept flows, updated with each decision."""
 
     def __init__(self, workers: Iterable[WorkerInfo]) -> None:
         self._workers = {w.id: w for w in workers if w.takes_flows}
@@ -57,9 +57,9 @@ class Loads:
         self._ordered: dict[frozenset[tuple[str, str]], list[tuple[float, str]]] = {}
 
     def place(self, waiting: Iterable[Waiting]) -> Plan:
-        """Workers for flows: each gets the one with the lowest load of those that it may run on."""
+        """Choose a worker for each flow: the one with the lowest load among those the flow may run on."""
         plan = Plan()
-        for flow in waiting if self._workers else ():  # without any, there is a finding of its own
+        for flow in waiting if self._workers else ():  # no workers at all is reported separately
             worker = self._lowest(flow.labels, avoid=flow.tried) or self._lowest(flow.labels)
             if worker is None:
                 plan.refused[flow.uid] = self._refusal(flow.labels)
@@ -69,7 +69,7 @@ class Loads:
         return plan
 
     def moves(self, settled: Sequence[Settled], most: int) -> list[str]:
-        """Up to `most` flows whose move to another worker would even out the load enough to be worth it."""
+        """Up to `most` flows whose move to another worker would balance the load enough to be worth it."""
         moved: list[str] = []
         by_worker: dict[str, list[Settled]] = {}
         for flow in settled:
@@ -113,9 +113,9 @@ class Loads:
         return (self._held[worker] + more) / (self._workers[worker].capacity or USUAL_CAPACITY)
 
     def _lowest(self, labels: Labels, avoid: Sequence[str] = ()) -> str | None:
-        """The worker with the lowest load that has the labels and room.
+        """The worker with the lowest load that has the labels and free capacity.
 
-        A heap for each set of labels: entries whose load has changed since are put back.
+        There is a heap for each set of labels; entries whose load has changed are pushed back.
         """
         key = frozenset(labels.items())
         if key not in self._ordered:

@@ -1,6 +1,6 @@
-"""The worker processes of `penstock up`: started, watched, replaced and stopped.
+"""The worker processes of `penstock up`: starting, monitoring, replacing and stopping them.
 
-Imports little: the workers are started before the server itself is loaded, since Spark takes longest.
+Has few imports: the workers are started before the server itself is loaded, since Spark takes longest.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ WATCH_S = 0.2
 SHORT_LIFE_S, LONGEST_PAUSE_S = 20.0, 30.0
 
 LONGEST_DELAY_S, SETTLING_S = 20.0, 3.0
-"""The start of Spark keeps two cores busy for some ten seconds. A worker that has ended is started again when
-its flows have run elsewhere for SETTLING_S; after LONGEST_DELAY_S it no longer waits for them."""
+"""Starting Spark keeps two cores busy for about ten seconds. A worker that has ended is restarted once its
+flows have run elsewhere for SETTLING_S, and after LONGEST_DELAY_S in any case."""
 
 STOPPING_S = 15.0
 """Seconds beyond the drain timeout that a worker may take to end before it is killed."""
 
 TAIL_BYTES, TAIL_LINES = 16 * 1024, 8
-"""How much of a worker's log is shown when it could not start."""
+"""Maximum size of the part of a worker's log that is shown if it failed to start."""
 
 UP = ("ready", "standby")
 """The states of a worker whose start is complete."""
@@ -64,7 +64,7 @@ class _Child:
     number: int
     process: subprocess.Popen[bytes]
     log_begins: int
-    """The size of its log before this process."""
+    """The size of the worker's log before this process started."""
     worker: str
     """The id under which this process registers."""
     started: float = field(default_factory=time.monotonic)
@@ -72,28 +72,28 @@ class _Child:
     ready: bool = False
     failures: int = 0
     error: str | None = None
-    """Why the last process could not start; None once one has."""
+    """Why the last process failed to start; None after a successful start."""
     next_start: float = 0.0
     latest_start: float = 0.0
-    """Until then the next process waits for the flows of this one to run on other workers."""
+    """The latest start of the next process, which waits for this one's flows to run on other workers."""
     standby: bool = False
 
 
 class WorkerProcesses:
-    """Keeps `settings.workers` workers alive on this machine, and `settings.standby` more that wait.
+    """Keeps `settings.workers` workers and `settings.standby` standby workers alive on this machine.
 
-    When a worker ends, one on standby takes over, and the new process waits in its place.
+    When a worker ends, a standby worker takes over, and the new process becomes the standby worker.
 
-    A worker's standard input is a pipe from here: when this process dies, however it dies, the pipe
+    A worker's standard input is a pipe from this process: when this process dies in any way, the pipe
     closes and the worker shuts down cleanly.
     """
 
     def __init__(self, settings: Settings, arguments: list[str]) -> None:
         self.settings, self.arguments = settings, arguments
         self.flows: Flows | None = None
-        """The registry's view of workers, once it is open."""
+        """The registry's view of workers, once the registry is open."""
         self.on_gone: Callable[[], None] = lambda: None
-        """Called when the flows of a worker that has ended are free."""
+        """Called when the flows of a worker that has ended are released."""
         self._children: list[_Child] = []
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -108,7 +108,7 @@ class WorkerProcesses:
         self._thread.start()
 
     def stop(self) -> None:
-        """Shut every worker down cleanly, and wait for it."""
+        """Shut down every worker cleanly, and wait until it has ended."""
         self._stop.set()
         self._thread.join()
         for child in self._children:
@@ -120,7 +120,7 @@ class WorkerProcesses:
                 self._gone(child)
 
     def starts(self) -> list[WorkerStart]:
-        """The start-up state of each worker; `Phase` is `ready` once it can take flows."""
+        """The start-up state of each worker; `Phase` is `ready` once the worker is up."""
         with self._lock:
             self._notice_ready()
             return [
@@ -144,7 +144,7 @@ class WorkerProcesses:
         return self.settings.home / "run" / f"worker-{number}.phase"
 
     def _spawn(self, number: int, standby: bool) -> tuple[subprocess.Popen[bytes], int, str]:
-        """A new process, the size of its log before, and the id under which it registers."""
+        """A new process, the previous size of its log, and the id under which it registers."""
         path, phase = self.log_path(number), self._phase_path(number)
         path.parent.mkdir(parents=True, exist_ok=True)
         phase.parent.mkdir(parents=True, exist_ok=True)
@@ -167,10 +167,10 @@ class WorkerProcesses:
                         self._died(child)
 
     def _may_start(self, child: _Child) -> bool:
-        """Whether it is time for the next process; while flows start on other workers, it is not."""
+        """Whether to start the next process now; delayed while flows start on other workers."""
         now = time.monotonic()
         if now < child.latest_start and self.flows is not None:
-            with contextlib.suppress(Exception):  # the registry may be out of reach for a while
+            with contextlib.suppress(Exception):  # the registry may be temporarily unreachable
                 if self.flows.settling():
                     child.next_start = max(child.next_start, now + SETTLING_S)
         return now >= child.next_start
@@ -181,13 +181,13 @@ class WorkerProcesses:
         child.ready, child.next_start = False, 0.0
 
     def _notice_ready(self) -> None:
-        """Look for new workers in the registry, where a worker appears when it is ready."""
+        """Check the registry for new workers: a worker registers when it is ready."""
         starting = {child.worker: child for child in self._children if not child.ready}
         if self.flows is None or not starting:
             return
         try:
             known = self.flows.workers()
-        except Exception:  # the registry may be out of reach for a while
+        except Exception:  # the registry may be temporarily unreachable
             return
         for worker in known:
             if (child := starting.get(worker.id)) is not None and worker.alive and worker.state in UP:
@@ -206,7 +206,7 @@ class WorkerProcesses:
 
     def _died(self, child: _Child) -> None:
         heir = next((each for each in self._children if each.standby and each.ready), None)
-        if child.ready and not child.standby and heir is not None:  # which the coordinator promotes
+        if child.ready and not child.standby and heir is not None:  # the coordinator promotes it
             child.standby, heir.standby = True, False
         lived = time.monotonic() - child.started
         early = lived < SHORT_LIFE_S or not child.ready
@@ -221,7 +221,7 @@ class WorkerProcesses:
         child.latest_start = now + LONGEST_DELAY_S if gives_way else 0.0
 
     def _reason(self, child: _Child) -> str:
-        """Why a worker could not start: the error at the end of its log, or else its last lines."""
+        """Why a worker failed to start: the error at the end of its log, or else the last lines."""
         try:
             with self.log_path(child.number).open("rb") as written:
                 size = written.seek(0, os.SEEK_END)
@@ -235,12 +235,12 @@ class WorkerProcesses:
         return "\n".join(shown) or f"exited with code {child.process.returncode} and an empty log"
 
     def _gone(self, child: _Child) -> None:
-        """Free the flows of a worker that has ended, without waiting for its lease.
+        """Release the flows of a worker that has ended, without waiting for its lease to expire.
 
-        That is safe since nothing is left that could write for it: its own process was waited for, and its
-        JVM, which alone could still write a checkpoint, is killed first, as are all processes of its session.
-        The registration is that of this
-        very process, by the id that it was given, and each flow gets another epoch with its next worker.
+        This is safe since no process is left that could write for the worker: its own process has ended, and
+        its JVM, which could still write a checkpoint, is killed first, as are all processes of its session.
+        The id of the registration was given to exactly this process, and each flow gets a new epoch with its
+        next worker.
         """
         close_leash(child.process)
         if not end_session(child.process.pid):
@@ -256,7 +256,7 @@ class WorkerProcesses:
 
 
 def spawn(settings: Settings, log_file: Path, options: list[str]) -> subprocess.Popen[bytes]:
-    """Start `penstock worker`, on a leash and in a session of its own, with its output in a file."""
+    """Start `penstock worker` with a leash, in its own session, with its output in a file."""
     log_file.parent.mkdir(parents=True, exist_ok=True)
     with log_file.open("ab") as output:
         return subprocess.Popen(
@@ -266,15 +266,15 @@ def spawn(settings: Settings, log_file: Path, options: list[str]) -> subprocess.
             stderr=subprocess.STDOUT,
             # Ctrl-C in the terminal is for this process, which then shuts the workers down.
             start_new_session=True,
-            # Documents may say ${PENSTOCK_HOME}, wherever the home was set.
+            # Documents may use ${PENSTOCK_HOME}, regardless of where the home was set.
             env={**os.environ, "PYTHONUNBUFFERED": "1", "PENSTOCK_HOME": str(settings.home)},
         )
 
 
 def await_end(process: subprocess.Popen[bytes], deadline: float) -> bool:
-    """Wait for a worker that was asked to end; one that has not ended by then is killed: false.
+    """Wait for a worker that was asked to end; false if it missed the deadline and was killed.
 
-    Processes that it has left, such as a JVM that hangs, are killed in either case.
+    Processes that the worker has left behind, such as a JVM that hangs, are killed in either case.
     """
     try:
         process.wait(max(0.1, deadline - time.monotonic()))
@@ -287,7 +287,7 @@ def await_end(process: subprocess.Popen[bytes], deadline: float) -> bool:
 
 
 def close_leash(process: subprocess.Popen[bytes]) -> None:
-    """Ask a worker to end."""
+    """Ask a worker to shut down."""
     if process.stdin is not None:
         with contextlib.suppress(OSError):
             process.stdin.close()

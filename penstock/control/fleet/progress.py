@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def state_directory(settings: Settings, record: Record) -> str:
-    """The directory of a flow. A later document of the same name has another: it inherits no progress."""
+    """The directory of a flow. A later document of the same name uses another, and inherits no progress."""
     directory = f"{settings.checkpoint_url.rstrip('/')}/{record.id}/{record.uid[:8]}"
     return local_path(directory) if is_local(directory) else directory
 
 
 def flow_directory(settings: Settings, record: Record) -> Path:
-    """The directory for a flow's own files: beside Spark's checkpoint, or local if the latter is remote."""
+    """The directory for a flow's own files: next to Spark's checkpoint, or local if the latter is remote."""
     directory = state_directory(settings, record)
     if is_local(directory):
         return Path(local_path(directory))
@@ -36,7 +36,7 @@ def flow_directory(settings: Settings, record: Record) -> Path:
 
 
 def shared_directory(settings: Settings) -> Path | None:
-    """The directory with the progress of flows, if other machines see it too; None if it is only here."""
+    """The directory with the progress of flows, if other machines share it; None if it is local."""
     url = settings.checkpoint_url
     seen = is_local(url) and is_seen(url, settings.storage.shared)
     return Path(local_path(url)) if seen else None
@@ -65,12 +65,12 @@ def site_of(settings: Settings, streams: Streams, record: Record) -> Site:
 
 
 def checkpoint_of(settings: Settings, record: Record, plan: Plan) -> str:
-    """The checkpoint of a flow: one for each meaning of its offsets and its state."""
+    """The checkpoint of a flow: another one if the meaning of its offsets or its state changes."""
     return f"{state_directory(settings, record)}/{memory_of(plan.flow, lambda: plan.output).key}"
 
 
 def checkpoints_of(settings: Settings, record: Record, spark: SparkSession | None) -> list[str] | None:
-    """The keys of a flow's checkpoints that have offsets; None if they cannot be listed."""
+    """The keys of a flow's checkpoints that have offsets; None if they can't be listed."""
     directory = state_directory(settings, record)
     if spark is None and not is_local(directory):
         return None
@@ -80,10 +80,10 @@ def checkpoints_of(settings: Settings, record: Record, spark: SparkSession | Non
 
 
 def retire_others(settings: Settings, record: Record, checkpoint: str, spark: SparkSession) -> bool:
-    """Remove the checkpoints of the same source that a flow has left behind for a new one.
+    """Remove a flow's older checkpoints of the same source, after it has started a new one.
 
-    They are at earlier offsets: resuming from one would deliver later events again. True if the flow has had
-    any other checkpoint, so that it may have cursors in streams that it no longer reads.
+    They are at earlier offsets: resuming from one would redeliver later events. True if the flow has had any
+    other checkpoint, so that it may have cursors in streams that it no longer reads.
     """
     directory, _, key = checkpoint.rpartition("/")
     others = [other for other in checkpoints_of(settings, record, spark) or () if other != key]
@@ -94,9 +94,9 @@ def retire_others(settings: Settings, record: Record, checkpoint: str, spark: Sp
 
 
 def forget_checkpoints(settings: Settings, record: Record, spark: SparkSession | None) -> None:
-    """Remove every checkpoint of a flow that is not running, so that it begins another at its cursor.
+    """Remove every checkpoint of a flow that is not running, so that it starts a new one at its cursor.
 
-    What the flow has kept beside them stays: its log, and the ledger of its sinks.
+    The flow's other files are retained: its log, and the ledger of its sinks.
     """
     directory = state_directory(settings, record)
     storage = storage_for(directory, spark)
@@ -106,7 +106,7 @@ def forget_checkpoints(settings: Settings, record: Record, spark: SparkSession |
 
 
 def remove_state(settings: Settings, record: Record) -> None:
-    """Delete the progress of a deleted flow. On remote storage it stays, under a name that is not reused."""
+    """Delete the progress of a deleted flow. On remote storage it is retained; its name is never reused."""
     directory = state_directory(settings, record)
     if is_local(directory):
         shutil.rmtree(local_path(directory), ignore_errors=True)

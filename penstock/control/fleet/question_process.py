@@ -1,7 +1,7 @@
-"""The process of `penstock up` that answers questions apart from the flows, started on demand.
+"""The process of `penstock up` that answers questions separately from the flows, started on demand.
 
-It is a worker that never gets flows (`penstock worker --questions`). Test runs and queries run what users
-write, so it has its own JVM and a limit of memory and time, and is killed when it exceeds one of them.
+The process is a worker that never gets flows (`penstock worker --questions`). Test runs and queries run user
+code, so the process has its own JVM and limits on memory and time, and is killed when it exceeds one of them.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ log = structlog.get_logger()
 
 WATCH_S = 0.2
 STOP_S = 5.0
-"""Seconds that it may take to end: nothing is lost with it."""
+"""Seconds that the process may take to end before it is killed: it holds no state."""
 
 SHORT_LIFE_S, LONGEST_PAUSE_S = 20.0, 30.0
-"""A process that ends sooner has not started; the next one waits, twice as long each time."""
+"""A process that ends sooner failed to start; the pause before the next start doubles each time."""
 
 LONGEST_DELAY_S = 30.0
-"""Seconds for which a start that no request needs is delayed while flows start."""
+"""Maximum seconds that a start is delayed while flows start, if no request is waiting for it."""
 
 
 class QuestionProcess:
-    """Keeps at most one process for questions alive on this machine."""
+    """Runs at most one process for questions on this machine."""
 
     def __init__(self, settings: Settings, arguments: list[str]) -> None:
         self.settings, self.arguments = settings, arguments
         self.flows: Flows | None = None
-        """The registry's view of workers, once it is open."""
+        """The registry's view of workers, once the registry is open."""
         self.log_path = settings.home / "logs" / "questions.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._worker = ""
@@ -53,18 +53,18 @@ class QuestionProcess:
         self._thread = threading.Thread(target=self._watch, name="questions", daemon=True)
 
     def start(self) -> None:
-        """Begin to wait for questions."""
+        """Start waiting for questions."""
         self._thread.start()
 
     def want(self, *, urgent: bool) -> None:
-        """Have the process started unless it runs. One that is not `urgent` waits while flows start."""
+        """Request a start of the process unless it runs. Without `urgent`, it waits while flows start."""
         with self._lock:
             if self._process is None:
                 self._wanted_at = self._wanted_at or time.monotonic()
                 self._urgent = self._urgent or urgent
 
     def kill(self, worker: str) -> None:
-        """Kill the process if it is the one that has registered as `worker`: it does not answer."""
+        """Kill the process, which isn't responding, if it has registered as `worker`."""
         with self._lock:
             if self._process is not None and self._worker == worker:
                 log.warning("the process for questions isn't responding, and is killed")
@@ -72,9 +72,9 @@ class QuestionProcess:
                 self._ended(self._process)
 
     def stop(self) -> None:
-        """End the process, and wait for it."""
+        """Stop the process, and wait until it has ended."""
         self._stop.set()
-        if self._thread.ident is not None:  # a server that has failed to start has none
+        if self._thread.ident is not None:  # not started if the server failed to start
             self._thread.join()
         if self._process is not None:
             close_leash(self._process)
@@ -97,7 +97,7 @@ class QuestionProcess:
         try:
             ready = any(worker.takes_flows for worker in self.flows.workers())
             return ready and not self.flows.settling()
-        except Exception:  # the registry may be out of reach for a while
+        except Exception:  # the registry may be temporarily unreachable
             return False
 
     def _begin(self) -> None:
@@ -107,9 +107,9 @@ class QuestionProcess:
         self._wanted_at, self._urgent = None, False
 
     def _ended(self, process: subprocess.Popen[bytes]) -> None:
-        """Forget a process that has ended, with all that it has left.
+        """Clean up after a process that has ended: its leash, its session and its registration.
 
-        One that was idle has ended by itself, and the next question starts another.
+        An idle process ends on its own, and the next question starts a new one.
         """
         self._process = None
         close_leash(process)
@@ -121,9 +121,9 @@ class QuestionProcess:
         self._next_start = time.monotonic() + pause
         if process.returncode != 0:
             log.warning("the process for questions has ended", pid=process.pid, code=process.returncode)
-            self._wanted_at = time.monotonic()  # whoever has asked is about to ask again
+            self._wanted_at = time.monotonic()  # the client is about to retry its question
         if self.flows is not None:
             try:
                 self.flows.leave(self._worker)
-            except Exception as error:  # its lease ends by itself
+            except Exception as error:  # the lease expires on its own
                 log.warning("registry out of reach", error=str(error))

@@ -1,4 +1,4 @@
-"""The start of a server: streams are opened, losses by the restart are reported, readers registered."""
+"""The start of a server: opens streams, reports events lost by the restart, and registers readers."""
 
 from __future__ import annotations
 

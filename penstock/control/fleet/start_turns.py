@@ -1,7 +1,7 @@
-"""Turns to start: the flows of a worker begin a few at a time, in the order in which they asked.
+"""Turns to start: the flows of a worker start a few at a time, in the order of their requests.
 
-A start costs several processes. All at once they miss the ten seconds that Spark allows a Python process to
-connect, fail, and are begun again.
+A start costs several processes. If all flows started at once, they would miss the ten seconds that Spark
+allows a Python process to connect, fail, and be restarted.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import time
 from collections.abc import Iterator
 
 LONGEST_TURN_S = 30.0
-"""The most seconds that a hanging start, such as one that waits for a server, holds up others."""
+"""Maximum seconds that a hanging start, such as one that waits for a server, delays others."""
 
 LONGEST_HOLD_S = 2.0
-"""The most seconds that successive interactive requests hold up the next start."""
+"""Maximum seconds that successive interactive requests delay the next start."""
 
 FRONT = 2**40
-"""Taken off the tickets of flows that go to the front: lower than all others, and still in order."""
+"""Subtracted from the tickets of flows at the front: lower than all others, and still in order."""
 
 
 class Turn:
-    """A place in the queue, and later the right to start."""
+    """A position in the queue, and later the right to start."""
 
     def __init__(self, turns: Turns, ticket: int) -> None:
         self._turns, self.ticket = turns, ticket
@@ -34,7 +34,7 @@ class Turn:
 
     @property
     def begun(self) -> bool:
-        """Whether the start may begin, or could have begun before the turn ended."""
+        """Whether the turn has begun; also true after it has ended."""
         return self.began_at is not None
 
     def wait(self) -> bool:
@@ -43,11 +43,11 @@ class Turn:
         return self.begun
 
     def leave(self) -> None:
-        """Leave the queue; a turn that has begun goes on."""
+        """Leave the queue; has no effect on a turn that has begun."""
         self._turns._leave(self)
 
     def end(self) -> None:
-        """End the turn, so that the next flow can start. May be called again."""
+        """End the turn, so that the next flow can start. Idempotent."""
         self._turns._end(self)
 
 
@@ -64,7 +64,7 @@ class Turns:
         self._held_since: float | None = None
 
     def ask(self, *, front: bool = False) -> Turn:
-        """Join the queue at its end, or at the front behind others that asked for the front."""
+        """Join the queue at its end, or at the front, behind earlier requests for the front."""
         with self._lock:
             ticket = next(self._tickets)
             turn = Turn(self, ticket - FRONT if front else ticket)
@@ -74,7 +74,7 @@ class Turns:
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
-        """Let no start begin while an interactive request needs the machine."""
+        """Delay further starts while an interactive request needs the machine."""
         with self._lock:
             self._holds += 1
         try:

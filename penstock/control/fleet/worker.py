@@ -55,22 +55,22 @@ TICK_S = 1.0
 LOOK_S = 0.05
 
 REST = 3
-"""After a tick at least this many times its duration passes: while many flows start, there is always news."""
+"""Minimum pause after a tick, in multiples of its duration: while flows start, every tick has changes."""
 
 EDITED_S = 60.0
-"""Seconds for which a user is assumed to wait for a new revision to run."""
+"""Seconds after an edit in which a user is assumed to wait for the new revision to run."""
 
 RESTART_S = 10.0
 """Seconds beyond the drain timeout to wait for the end of a run."""
 
 
 Version = tuple[int, Versions]
-"""The revision of a document, and the versions of all that it refers to."""
+"""The revision of a document, and the versions of all documents that it refers to."""
 
 
 @dataclass
 class Held:
-    """A flow this worker runs."""
+    """A flow that this worker runs."""
 
     record: Record
     version: Version
@@ -82,7 +82,7 @@ class Held:
 
 
 class Worker:
-    """Runs the flows assigned to it, reports their state, and stops them when its lease ends."""
+    """Runs its assigned flows, reports their state, and stops them when its lease expires."""
 
     def __init__(
         self,
@@ -96,9 +96,9 @@ class Worker:
     ) -> None:
         self.id, self._standby, self.questions = worker_id or str(uuid.uuid4()), standby, questions
         self.limited: Callable[[ASGIApp], ASGIApp] = lambda app: app
-        """Puts limits around what answers questions."""
+        """Wraps the app that answers questions with limits."""
         self.ailment: Callable[[], str | None] = lambda: None
-        """What keeps this worker from getting on, to go on a sentence about it."""
+        """What impairs this worker, as a phrase that completes a sentence; None if it is healthy."""
         self.settings, self.control, self.spark = settings, control, spark
         self.registry, self.flows, self.streams = control.documents, control.flows, control.streams
         self._refused: Unauthorised | None = None
@@ -126,7 +126,7 @@ class Worker:
         self._vitals = Vitals()
 
     def run(self) -> None:
-        """Work until asked to stop, then drain every flow and leave."""
+        """Run flows until asked to stop, then drain every flow and deregister."""
         rpc = RpcServer(self)
         rpc.start()
         asked_at = time.monotonic()
@@ -151,7 +151,7 @@ class Worker:
         try:
             while not self._stop.is_set():
                 if not is_alive(self.spark):
-                    raise Fatal("the JVM of this worker exited")  # nothing can run here any more
+                    raise Fatal("the JVM of this worker exited")  # no flow can run in this process any more
                 began = time.monotonic()
                 self._tick()
                 self._stop.wait(min(TICK_S, REST * (time.monotonic() - began)))
@@ -176,12 +176,12 @@ class Worker:
         self._wake.set()
 
     def catch_up(self, uid: str, sink: str) -> bool:
-        """Let a sink that is behind retry now; false if the flow does not run here."""
+        """Make a sink that is behind retry now; false if the flow does not run here."""
         held = self._held.get(uid)
         return held is not None and held.keeper.catch_up(sink)
 
     def restart(self, uid: str) -> bool:
-        """End the run of a flow after the current batch, and return when another can begin.
+        """End the run of a flow after the current batch, and return when a new run can start.
 
         False if the flow does not run here, or did not end in time.
         """
@@ -203,11 +203,11 @@ class Worker:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it has begun to end."""
+        """Whether the worker is shutting down."""
         return self._stop.is_set()
 
     def permitted(self) -> None:
-        """Raise `Suspended` unless this worker may write: its flows end, and start again with a lease."""
+        """Raise `Suspended` unless this worker may write: its flows stop, and restart once it has a lease."""
         if not self._lease.valid:
             self._abort_all()
             raise Suspended("the lease of this worker expired and could not be renewed")
@@ -231,7 +231,7 @@ class Worker:
             return
         try:
             self._report()
-            mark = self.flows.mark(self.id)  # most of the time nothing has changed
+            mark = self.flows.mark(self.id)  # usually nothing has changed
             if mark == self._mark and not any(held.keeper.ended for held in self._held.values()):
                 return
             self._mark = mark
@@ -242,7 +242,7 @@ class Worker:
             log.warning("registry out of reach", error=str(error))
 
     def _info(self) -> JsonObject:
-        """Public facts about this worker: versions, resource usage, and streams that its flows wait for."""
+        """Public info about this worker: versions, resource usage, full streams that its flows wait for."""
         full = {directory.parent.name: why for directory, why in LOGS.full().items()}  # see StreamHome
         ailment = {"ailment": text} if (text := self.ailment()) else {}
         return {**self._about, **self._vitals.read(), "full_streams": full, **ailment}
@@ -253,7 +253,7 @@ class Worker:
         for uid, held in list(self._held.items()):
             record = wanted.get(uid)
             if record is None or record.flow is None or record.flow.epoch != self._epoch(held):
-                held.keeper.abort()  # deleted, or taken away
+                held.keeper.abort()  # deleted, or reassigned
                 if held.keeper.ended:
                     del self._held[uid]
                     if record is None and self.registry.find_by_uid(uid) is None:
@@ -275,24 +275,24 @@ class Worker:
                     self._release(record)
 
     def _release(self, record: Record) -> None:
-        """Give a flow back, and say so if it has left nothing here: then it may begin on another machine."""
+        """Release a flow, as untouched if it has no progress here: it may then start on another machine."""
         untouched = not self.streams.has_input(record)
         if untouched:
             try:
                 untouched = checkpoints_of(self.settings, record, self.spark) == []
-            except Exception:  # the storage of checkpoints is out of reach
+            except Exception:  # the checkpoint storage is unreachable
                 untouched = False
         self.flows.release(self.id, record.uid, record.flow.epoch if record.flow else 0, untouched)
 
     def _renew(self, held: Held, record: Record, version: Version) -> None:
-        """Continue under a new revision that runs the same, else stop the flow to restart with it."""
+        """Continue if the new revision runs the same, else stop the flow to restart with the revision."""
         if self._content(record, version) == held.content:
             held.record, held.version, held.told = record, version, None
         else:
             held.keeper.drain()
 
     def _content(self, record: Record, version: Version) -> str:
-        """The documents that define a run: the flow's own and all that it refers to, without their tests."""
+        """The documents that define a run: the flow's own and all its references, without their tests."""
         found = [self.registry.find_by_uid(uid) for uid, _ in sorted(version[1])]
         documents = [record.document, *(each.document for each in found if each is not None)]
         return json.dumps([what_runs(document) for document in documents], sort_keys=True)
@@ -328,14 +328,14 @@ class Worker:
         keeper.start()
 
     def _is_waited_for(self, record: Record) -> bool:
-        """Whether a person waits for a flow to start: it was asked to restart, or has just been edited."""
+        """Whether a user is waiting for a flow to start: after a restart request or a recent edit."""
         asked = record.uid in self._hurried
         self._hurried.discard(record.uid)
         age = datetime.now(UTC) - record.updated_at
         return asked or (record.revision > 1 and age.total_seconds() < EDITED_S)
 
     def _ended(self, held: Held, record: Record) -> None:
-        """Handle a flow that has stopped: give it back, or start its new revision."""
+        """Handle a flow that has stopped: report its final state, and roll back a rejected revision."""
         self._mark = None
         self._report()  # its final state, which may be newer than the last report
         state, fallback = held.keeper.state, record.flow.running_revision if record.flow else None
@@ -356,7 +356,7 @@ class Worker:
             self._log(record).warning(f"rollback to revision {fallback} failed: {refused}")
 
     def _report(self) -> None:
-        """Report changes to the registry; a report that fails is repeated next time."""
+        """Report changes to the registry; a failed report is retried next time."""
         news = [(held, held.keeper.state) for held in self._held.values()]
         news = [(held, state) for held, state in news if state is not held.told]
         self.flows.report(self.id, [self._report_of(held, state) for held, state in news])
@@ -381,7 +381,7 @@ class Worker:
         )
 
     def _retire_others(self, held: Held) -> None:
-        """Remove the earlier checkpoints of a flow that has been shown to run with the current one."""
+        """Remove the earlier checkpoints of a flow once it has proven to run with the current one."""
         checkpoint, held.checkpoint = held.checkpoint, None
         if checkpoint is None:
             return
@@ -389,11 +389,11 @@ class Worker:
             if retire_others(self.settings, held.record, checkpoint, self.spark):
                 flow = self.resolve(held.record)
                 self.streams.forget_reader(flow.site.flow, still=flow.cursors)
-        except Exception as error:  # they are found again at its next start
+        except Exception as error:  # retried at the next start of the flow
             self._log(held.record).warning(f"an old checkpoint or cursor could not be removed: {error}")
 
     def _versions(self, records: list[Record]) -> dict[str, Version]:
-        """For each flow a value that changes with its document and with the documents that it refers to."""
+        """For each flow, a value that changes with its document and the documents that it refers to."""
         referred = self.registry.versions([record.uid for record in records]) if records else {}
         return {record.uid: (record.revision, referred[record.uid]) for record in records}
 
@@ -422,14 +422,14 @@ class Worker:
         self.leave()
 
     def leave(self) -> None:
-        """Give up the registration, and with it all flows: nothing may write for this worker any more."""
+        """Deregister, and thereby release all flows: nothing may write for this worker any more."""
         try:
             self.flows.leave(self.id)
-        except Exception as error:  # then its lease ends by itself
+        except Exception as error:  # the lease expires on its own
             log.warning("registry out of reach", error=str(error))
 
     def _drain(self) -> None:
-        """Let every flow finish its batch, and give it back. Failures are retried until the deadline."""
+        """Let every flow finish its batch, and release it. Failures are retried until the deadline."""
         log.info("draining", worker=self.id, flows=len(self._held))
         deadline = time.monotonic() + self.settings.worker.drain_ms / 1000 + 5
         for held in self._held.values():
@@ -458,7 +458,7 @@ class Worker:
 
 @contextmanager
 def _asking_the_registry() -> Iterator[None]:
-    """Raise `Suspended` if the registry is out of reach, since that is no failure of the flow."""
+    """Raise `Suspended` if the registry is unreachable, since that is not a failure of the flow."""
     try:
         yield
     except RegistryAway as error:

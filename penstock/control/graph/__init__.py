@@ -1,1 +1,1 @@
-"""The graph of flows, and of the streams and systems they read and write."""
+"""The graph of flows and the streams and systems that they read and write."""

@@ -1,6 +1,6 @@
 """The streams and sinks that flows read and write, from their documents.
 
-Reads raw documents: a document that is not running may have an invalid spec, and is still shown.
+Uses raw documents: a document that is not running may have an invalid spec, and is still shown.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class SinkEnd:
     id: str
     type: str
     path: str
-    """Its place in the document."""
+    """The path of the sink in the document."""
     required: bool = True
     stream: str | None = None
-    """The id of the stream that it publishes into, if it is one."""
+    """The id of the stream that the sink publishes to, if it is a stream sink."""
     ref: str | None = None
-    """The id of the Sink document that describes it, if it is not written in place."""
+    """The id of the Sink document that defines the sink, if it is not defined inline."""
 
 
 def lookup_in(records: Iterable[Record]) -> Lookup:
@@ -86,14 +86,14 @@ def _of_pipeline(spec: Raw, lookup: Lookup) -> Iterator[SinkEnd]:
 
 
 def _placed(spec: Raw, field: str) -> list[tuple[str, Raw]]:
-    """The entries of a list in a spec that are mappings, each with its place."""
+    """The entries of a list in a spec that are mappings, each with its path."""
     values = spec.get(field)
     listed = enumerate(values) if isinstance(values, list) else ()
     return [(f"spec.{field}[{i}]", value) for i, value in listed if isinstance(value, Mapping)]
 
 
 def input_stream(document: Raw, document_id: str, lookup: Lookup) -> str | None:
-    """The id of the stream that the flow of a document reads; None if it reads none."""
+    """The id of the stream that the flow of a document reads; None if it reads no stream."""
     spec, kind = spec_of(document), document.get("kind")
     if kind in ("Task", "Sink"):
         named = spec.get("input" if kind == "Task" else "stream")
@@ -118,12 +118,12 @@ def input_stream(document: Raw, document_id: str, lookup: Lookup) -> str | None:
 
 
 def is_held(source: Raw) -> bool:
-    """Whether a stream holds the events of a source before a flow reads them."""
+    """Whether the events of a source are stored in a stream before a flow reads them."""
     return bool(getattr(catalog("source").classes.get(str(source.get("type"))), "held", False))
 
 
 def is_push(source: Raw) -> bool:
-    """Whether events are sent to a source."""
+    """Whether clients push events to a source."""
     return bool(getattr(catalog("source").classes.get(str(source.get("type"))), "push", False))
 
 

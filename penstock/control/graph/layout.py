@@ -1,4 +1,4 @@
-"""The layout of flows and streams by their documents, cached until a document changes."""
+"""The layout of flows and streams, from their documents, cached until a document changes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from penstock.engine.plan.flow import Lookup
 from penstock.specs.documents import KINDS
 
 STALE_S = 30.0
-"""Streams for dead letters appear without a change of any document."""
+"""Maximum age of the layout in seconds: streams for dead letters appear without a document change."""
 
 REST = 5
-"""The least pause between two readings of all documents, as a multiple of their duration."""
+"""Minimum pause between two reads of all documents, as a multiple of the duration of a read."""
 
 _CHANGES = frozenset({"created", "updated", "deleted"})
 
 
 @dataclass(frozen=True)
 class FlowLayout:
-    """The facts about a flow that its metrics are found by."""
+    """The input stream and the sinks of a flow, by which its metrics are found."""
 
     reads: str | None
     sinks: tuple[SinkEnd, ...]
@@ -39,7 +39,7 @@ class Layout:
 
     flows: Mapping[str, FlowLayout] = field(default_factory=dict)
     readers: Mapping[str, str] = field(default_factory=dict)
-    """The keys of flows by the names that streams know them by."""
+    """The keys of flows, by their reader names in streams."""
     doors: Mapping[str, Door] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     """The names of registered streams by id."""
@@ -51,7 +51,7 @@ def key_of(kind: str, document_id: str) -> str:
 
 
 def all_records(service: Service) -> list[Record]:
-    """All documents that events pass: one query for each kind."""
+    """All documents except secrets: one query per kind."""
     kinds = [kind for kind in KINDS if kind != "Secret"]
     return [record for kind in kinds for record in service.registry.list(kind, limit=None).items]
 
@@ -67,7 +67,7 @@ class Layouts:
         self._built, self._took = 0.0, 0.0
 
     def current(self) -> Layout:
-        """The layout, computed again if a document has changed."""
+        """The layout, recomputed if a document has changed."""
         now = time.monotonic()
         self._due = self._changed() or self._due or now - self._built > STALE_S
         if self._due and now - self._built >= REST * self._took:

@@ -1,6 +1,6 @@
-"""The whole registry as a graph: where events come from, what they pass, and where they go.
+"""The whole registry as a graph: sources, streams, flows and sinks, and the paths of events between them.
 
-Made from raw documents, so that invalid ones are shown too. An edge to a missing document is left out.
+Built from raw documents, so that invalid ones are shown too. Edges to missing documents are omitted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EdgeKind = Literal["data", "dead_letters", "join", "definition"]
 
 @dataclass(frozen=True)
 class Node:
-    """A document, or an end that is written inside one (`inline`, of an `owner`)."""
+    """A document, or a source, sink or stream that is part of one (`inline`, with an `owner`)."""
 
     key: str
     kind: str
@@ -49,11 +49,11 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """A way that events take, or a document that describes a part of another.
+    """A path of events, or a document that defines a part of another.
 
-    Its metrics are those of `flow`: of its `sink`, or of its input. Where no flow moves the events, `flow` is
-    the key of the stream that they are sent to, or empty if others write to that stream too: the stream
-    doesn't know how many events each of them has sent.
+    The metrics of an edge are those of `flow`: of its `sink`, or of its input. If no flow moves the events,
+    `flow` is the key of the stream that they are sent to, or empty if the stream has other writers too: the
+    stream doesn't count events per writer.
     """
 
     begin: str
@@ -64,20 +64,20 @@ class Edge:
 
     @property
     def key(self) -> str:
-        """Unique in the graph."""
+        """The key of the edge, unique in the graph."""
         return f"{self.begin}>{self.end}:{self.kind}:{self.flow}{f'#{self.sink}' if self.sink else ''}"
 
 
 @dataclass(frozen=True)
 class Topology:
-    """The graph."""
+    """The graph of a registry: its nodes and edges."""
 
     nodes: list[Node]
     edges: list[Edge]
 
 
 def topology_of(service: Service) -> Topology:
-    """The graph of all that is registered: one query for each kind."""
+    """The graph of all registered documents: one query per kind."""
     return _Graph(all_records(service), service.streams).whole()
 
 
@@ -111,7 +111,7 @@ class _Graph:
         edges = [replace(e, flow="") if e.flow == e.end and writers[e.end] > 1 else e for e in known]
         return Topology(list(self._nodes.values()), edges)
 
-    # One for each kind
+    # One method per kind
 
     def _source(self, record: Record) -> None:
         key, spec = key_of("Source", record.id), spec_of(record.document)
@@ -152,7 +152,7 @@ class _Graph:
         self._sinks(record)
         self._letters(record)
 
-    # Their parts
+    # Parts of documents
 
     def _pipeline_source(self, record: Record, key: str, source: Any) -> None:
         if not isinstance(source, Mapping):
@@ -172,7 +172,7 @@ class _Graph:
             self._link(Edge(begin, key, key))
             return
         stream = self._reads(record, key)
-        if stream == input_id(record.id):  # it holds the events of the source
+        if stream == input_id(record.id):  # it stores the events of the source
             held = key_of("Stream", stream)
             self._add(Node(held, "Stream", stream, stream, inline=True, owner=key))
             self._link(Edge(begin, held, held))
@@ -201,7 +201,7 @@ class _Graph:
         return inline
 
     def _steps(self, record: Record, documents: Sequence[Mapping[str, Any]]) -> None:
-        """Streams that steps join with, and those for events that came too late."""
+        """Streams that steps join with, and streams for late events."""
         key = key_of(record.kind, record.id)
         for stream, joined in _step_streams(documents):
             other = key_of("Stream", derive_id(stream))
@@ -214,14 +214,14 @@ class _Graph:
             self._link(Edge(key, key_of("Stream", dead_letters_id(record)), key, "dead_letters"))
 
     def _holds_events(self, place: StreamPlace) -> bool:
-        """Whether a stream has or had events; false while it cannot be reached."""
+        """Whether a stream has or had events; false while the stream is unreachable."""
         try:
             return self._streams.log_at(place.directory).bounds().next > 0
         except Unavailable:
             return False
 
     def _own(self, found: Present) -> None:
-        """A stream that belongs to a document; one for misfits is shown once it holds events."""
+        """Add a stream that belongs to a document; a stream for misfits is added once it has events."""
         stream, owner = found.place.id, key_of(found.owner.kind, found.owner.id)
         key = key_of("Stream", stream)
         if found.role == "misfits" and not self._holds_events(found.place):

@@ -1,1 +1,1 @@
-"""Monitoring: samples, history, attention."""
+"""Monitoring: samples, history, and findings that need attention."""

@@ -12,13 +12,13 @@ from penstock.plurals import plural
 from penstock.specs.references import INPUT
 
 MOST = 200
-"""The most findings that are shown."""
+"""Maximum number of findings shown."""
 
 STARTING_S = 60.0
-"""For this long after the start of the server the absence of a worker is no fault: Spark is starting."""
+"""Seconds after the server's start in which a missing worker is not an error: Spark is starting."""
 
 MISSED_S = 15.0
-"""A latency goal missed for a shorter time is no finding: one late micro-batch counts for ten seconds."""
+"""Seconds for which a latency goal must be missed to be a finding: one late micro-batch counts for ten."""
 
 GIB = 1024**3
 
@@ -30,7 +30,7 @@ class Scene:
     look: Look
     started_at: datetime
     floor_bytes: int
-    """Streams refuse appends when the disk has less room than this."""
+    """Free disk space below which streams reject appends."""
 
 
 Rule = Callable[[Scene], Iterator[Attention]]
@@ -75,7 +75,7 @@ def no_worker(scene: Scene) -> Iterator[Attention]:
 
 
 def disk(scene: Scene) -> Iterator[Attention]:
-    """Disk space for the streams runs out."""
+    """The streams are running out of disk space."""
     free, total = scene.look.totals.disk_free_bytes, scene.look.totals.disk_total_bytes
     if not total or free >= max(4 * scene.floor_bytes, min(total // 20, 10 * GIB)):
         return
@@ -90,7 +90,7 @@ def disk(scene: Scene) -> Iterator[Attention]:
 
 
 def worker_stuck(scene: Scene) -> Iterator[Attention]:
-    """A worker that has a lease does not get on."""
+    """A worker with a valid lease makes no progress."""
     for worker in scene.look.workers:
         if worker.alive and (ailment := worker.info.get("ailment")):
             flows = f" ({plural(worker.flows, 'flow')})" if worker.flows else ""
@@ -100,7 +100,7 @@ def worker_stuck(scene: Scene) -> Iterator[Attention]:
 
 
 def worker_gone(scene: Scene) -> Iterator[Attention]:
-    """A worker has ended without signing off."""
+    """A worker has ended without deregistering."""
     for gone in scene.look.lately.gone:
         why = f"was stopped because {gone.ailment}" if gone.ailment else "was lost"
         flows = plural(gone.flows, "flow")
@@ -114,7 +114,7 @@ def worker_gone(scene: Scene) -> Iterator[Attention]:
 
 
 def stalled(scene: Scene) -> Iterator[Attention]:
-    """A flow should process events and does not."""
+    """A flow should process events, but does not."""
     for flow in scene.look.flows.values():
         if flow.status != "active" or flow.phase != "stalled":
             continue
@@ -136,7 +136,7 @@ def stalled(scene: Scene) -> Iterator[Attention]:
 
 
 def failed(scene: Scene) -> Iterator[Attention]:
-    """A flow has given up."""
+    """A flow has failed and is no longer retried."""
     for flow in scene.look.flows.values():
         if flow.status == "failed":
             advice = _fix(flow, f"then start it again: `penstock start {_name(flow)}`")
@@ -145,7 +145,7 @@ def failed(scene: Scene) -> Iterator[Attention]:
 
 
 def unplaced(scene: Scene) -> Iterator[Attention]:
-    """A flow should run, and no worker can have it."""
+    """A flow should run, but can't be assigned to any worker."""
     for flow in scene.look.flows.values():
         if flow.waits_for:
             message = f"{_title(flow)} is waiting: {flow.waits_for['message']}"
@@ -155,7 +155,7 @@ def unplaced(scene: Scene) -> Iterator[Attention]:
 
 
 def stream_full(scene: Scene) -> Iterator[Attention]:
-    """A stream is full, and refuses events."""
+    """A stream is full, and rejects events."""
     for stream in scene.look.streams.values():
         if stream.full == "disk_full":
             message = f"Stream '{stream.name}' rejects events because the disk is full"
@@ -187,7 +187,7 @@ def backing_off(scene: Scene) -> Iterator[Attention]:
 
 
 def source_unreachable(scene: Scene) -> Iterator[Attention]:
-    """The system of a source that was reached before does not answer; the flow goes on with what it has."""
+    """The system of a connected source has become unreachable; the flow continues with the events it has."""
     for flow in scene.look.flows.values():
         if flow.status == "active" and flow.reconnecting:
             message = f"The source of {_title(flow, low=True)} can't be reached{_why(flow)}"
@@ -210,7 +210,7 @@ def sink_behind(scene: Scene) -> Iterator[Attention]:
 
 
 def sink_failing(scene: Scene) -> Iterator[Attention]:
-    """A sink does not take the current batch of a flow that runs; a failed flow has a finding of its own."""
+    """A sink rejects the current batch of a running flow; failed flows are a separate finding."""
     for flow in scene.look.flows.values():
         for sink in flow.sinks:
             if sink.state == "failing" and (flow.status, flow.phase) == ("active", "running"):
@@ -233,7 +233,7 @@ def lag_growing(scene: Scene) -> Iterator[Attention]:
 
 
 def latency_missed(scene: Scene) -> Iterator[Attention]:
-    """A flow does not keep its latency goal."""
+    """A flow misses its latency goal."""
     for flow in scene.look.flows.values():
         goal = flow.latency or {}
         since = goal.get("missed_since")
@@ -254,11 +254,11 @@ LATENCY_ADVICE = {
     "stuck": "Open it and check its sinks and log: a sink or step may be waiting for another system.",
     "uneven": "Check for other load on the machine and for a sink that is sometimes slow; or raise the goal.",
 }
-"""What to do about a missed latency goal, by cause."""
+"""Advice for a missed latency goal, by cause."""
 
 
 def dead_letters(scene: Scene) -> Iterator[Attention]:
-    """A flow could not process events lately."""
+    """A flow failed to process events in the last minutes."""
     for key, (letters, since) in scene.look.lately.letters.items():
         if (flow := scene.look.flows.get(key)) is not None:
             message = f"{_title(flow)} could not process {plural(letters, 'event')} in the last minutes"
@@ -292,7 +292,7 @@ def unended_transactions(scene: Scene) -> Iterator[Attention]:
 
 
 def lost_by_restart(scene: Scene) -> Iterator[Attention]:
-    """Events that were in memory are gone."""
+    """Events that were in memory were lost in a restart."""
     for key, (events, since) in scene.look.lately.restart.items():
         if (stream := scene.look.streams.get(key)) is not None:
             message = f"Stream '{stream.name}' lost {plural(events, 'event')}: they were only in memory, "
@@ -370,7 +370,7 @@ def _of_stream(
 
 
 def _pipeline_of(stream: StreamPulse) -> str | None:
-    """The id of the pipeline whose input a stream is."""
+    """The id of the pipeline if the stream is a pipeline's input."""
     return stream.id.removesuffix(INPUT) if stream.id.endswith(INPUT) else None
 
 
@@ -379,7 +379,7 @@ def _title(flow: FlowPulse, low: bool = False) -> str:
 
 
 def _name(flow: FlowPulse) -> str:
-    """The name of a flow as commands take it."""
+    """The name of a flow as an argument of commands."""
     return flow.id if flow.kind == "Pipeline" else f"{flow.kind.lower()}/{flow.id}"
 
 

@@ -1,4 +1,4 @@
-"""The logs of flows, read by the server: their workers write them."""
+"""The logs of flows: written by workers, read by the server."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class FlowLogReader(Protocol):
         """Whether the log was removed."""
 
     def look(self) -> list[LogLine]:
-        """The lines that are new."""
+        """The lines since the last call."""
 
 
 class LogElsewhere:
-    """Reads the log of a flow that a worker on another machine keeps."""
+    """Reads the log of a flow that is stored by a worker on another machine."""
 
     gone = False
 
@@ -33,7 +33,7 @@ class LogElsewhere:
         self._place: LogPlace | None = None
 
     def look(self) -> list[LogLine]:
-        """The lines that are new; none while the worker does not answer."""
+        """The lines since the last call; none while the worker is not responding."""
         try:
             lines, self._place = self._files.log(*self._which, self._place)
         except Unavailable:

@@ -24,7 +24,7 @@ LAG_MARKS, LAG_EVERY_S, LAG_WORTH = 4, 60.0, 1000
 
 @dataclass
 class _Meters:
-    """The meters of a flow, kept between two samples."""
+    """The meters of a flow, retained between samples."""
 
     uid: str
     new_letters: Growth
@@ -45,11 +45,11 @@ class FlowSampler:
         self._meters: dict[str, _Meters] = {}
         self._values: dict[str, Values] = {}
         self._baseline: float | None = None
-        """Dead letters of a flow before its first sample: 0 for flows that were created after this began."""
+        """Dead letters of a flow before its first sample: 0 for flows created after the first `look`."""
         self.renewed: set[str] = set()
         """Keys that belonged to another flow in the last sample: a deleted document of the same name."""
         self.stalls: dict[str, float | None] = {}
-        """Since when flows make no progress, by uid: those for which this has changed."""
+        """Since when flows have made no progress, by uid: only flows for which this has changed."""
 
     def look(
         self, flows: Sequence[Running], layout: Layout, streams: Mapping[str, StreamPulse], wall: float
@@ -169,7 +169,7 @@ class FlowSampler:
 
 
 def _headway(flow: FlowState) -> Headway:
-    """A flow that was stalled when this server started is stalled until it finishes a batch."""
+    """The initial headway of a flow: if stalled when this server started, it is so until its next batch."""
     if flow.stalled_since is None:
         return Headway()
     return Headway(int(flow.ops.get("batches", 0)), flow.stalled_since, backlog=0)
@@ -178,7 +178,7 @@ def _headway(flow: FlowState) -> Headway:
 def _sinks(
     counts: Mapping[str, Any], flow: FlowState, laid_out: FlowLayout | None, meters: _Meters, at: float
 ) -> list[tuple[SinkPulse, float | None]]:
-    """The sinks that the document names, with what the worker has counted of each."""
+    """The sinks of the document, each with the counters of the worker."""
     types = {sink.id: sink.type for sink in laid_out.sinks} if laid_out else dict.fromkeys(counts, "unknown")
     meters.sinks = {sink_id: meters.sinks.get(sink_id, Meter()) for sink_id in types}
     runs = flow.phase in ("running", "draining")
@@ -203,7 +203,7 @@ def _rate(meter: Meter, at: float, value: int, held: bool) -> float | None:
 
 
 def _is_fresh(meters: _Meters, last: Mapping[str, Any], at: float) -> bool:
-    """Whether a batch has ended in the last seconds; false for one from before the first sample."""
+    """Whether a batch has ended in the last seconds; false for a batch before the first sample."""
     mark = (last.get("id"), last.get("at"))
     if mark != meters.batch:
         meters.batch_at = None if meters.batch is None else at

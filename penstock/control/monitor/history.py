@@ -1,7 +1,7 @@
-"""Metrics of the last day: every two seconds for recent ones, every minute for older ones.
+"""Metrics of the last day: recent ones every two seconds, older ones every minute.
 
-They are read from memory, where only changes take room: a thousand idle flows take next to none. A file keeps
-them over a restart of the server. Moments without a sample are missing, or null between samples.
+Metrics are read from memory, where only changes are stored: a thousand idle flows take almost no space. A
+file retains them across restarts of the server. Times without a sample are missing, or null between samples.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ STEP_MS, MINUTE_MS = 2_000, 60_000
 FINE_MINUTES, MOST_MINUTES = 15, 24 * 60
 
 MOST_ROWS = 300_000
-"""Rows of a resolution, of all keys together: about 50 MB. Beyond, each key keeps fewer of its oldest."""
+"""Maximum rows per resolution over all keys: about 50 MB. Beyond that, each key retains fewer old rows."""
 
 FEWEST_ROWS = 60
 HOLE = 3
-"""After this many steps without a sample the line is interrupted, since values in between are unknown."""
+"""Number of steps without a sample after which a chart has a gap, since the values between are unknown."""
 
 SAVED_MS = 10_000
-"""How often new values are written to the file."""
+"""Interval at which new values are written to the file."""
 
 NONE = math.nan
 
 
 @dataclass(frozen=True)
 class Series:
-    """Numbers over time by column, for a chart."""
+    """Metrics over time by column, for a chart."""
 
     step_ms: int
     at: list[int]
@@ -42,13 +42,13 @@ class Series:
 
 @dataclass
 class _Track:
-    """The values of one key: a row for each moment at which one of them changed."""
+    """The values of one key: a row for each time at which a value changed."""
 
     columns: dict[str, int] = field(default_factory=dict)
     rows: deque[tuple[int, bytes]] = field(default_factory=deque)
 
     def add(self, slot: int, values: Values) -> bool:
-        """Add values; false if they are those of before."""
+        """Add values; false if they are unchanged."""
         for name in values:
             self.columns.setdefault(name, len(self.columns))
         row = array("d", [NONE]) * len(self.columns)
@@ -61,13 +61,13 @@ class _Track:
         return True
 
     def forget(self, before: int, most: int) -> None:
-        """Remove old rows. The row that is in force at `before` stays."""
+        """Remove old rows, but retain the row that is current at `before`."""
         while len(self.rows) > 1 and (self.rows[1][0] <= before or len(self.rows) > most):
             self.rows.popleft()
 
 
 class Ring:
-    """One resolution: moments, and the values of each key at them."""
+    """One resolution: sample times, and the values of each key at those times."""
 
     def __init__(self, step_ms: int, length: int) -> None:
         self.step_ms, self.length = step_ms, length
@@ -75,13 +75,13 @@ class Ring:
         self._tracks: dict[str, _Track] = {}
 
     def restore(self, slots: Iterable[int], rows: Iterable[tuple[str, int, Values]]) -> None:
-        """Take over moments and rows that were stored, in order of time."""
+        """Load stored sample times and rows, ordered by time."""
         self.slots.extend(slots)
         for key, slot, values in rows:
             self._tracks.setdefault(key, _Track()).add(slot, values)
 
     def add(self, slot: int, values: Mapping[str, Values]) -> dict[str, Values]:
-        """Add the values of all keys at a slot after the last one: those that have changed.
+        """Add the values of all keys at a slot after the last one; returns the changed ones.
 
         Keys without values are removed.
         """
@@ -107,7 +107,7 @@ class Ring:
         self._tracks.pop(key, None)
 
     def read(self, key: str, since_slot: int, until_slot: float = math.inf) -> Series:
-        """The values of a key from a moment on, up to another."""
+        """The values of a key from one slot to another."""
         track = self._tracks.get(key) or _Track()
         at: list[int] = []
         columns: list[list[float | None]] = [[] for _ in track.columns]
@@ -136,7 +136,7 @@ class Ring:
 
 
 class History:
-    """The history of all keys in both resolutions. One thread adds, any may read."""
+    """The history of all keys in both resolutions. One thread writes, any thread may read."""
 
     def __init__(self, file: HistoryFile | None = None) -> None:
         self._fine = Ring(STEP_MS, FINE_MINUTES * MINUTE_MS // STEP_MS)
@@ -153,7 +153,7 @@ class History:
             self._minute = None
 
     def add(self, at_ms: int, values: Mapping[str, Values]) -> None:
-        """Add the current values of all keys. A second sample for the same moment is ignored."""
+        """Add the current values of all keys. A second sample for the same slot is ignored."""
         with self._mutex:
             slot, minute = at_ms // STEP_MS, at_ms // MINUTE_MS
             if self._fine.slots and slot <= self._fine.slots[-1]:
@@ -182,7 +182,7 @@ class History:
             self._unsaved.forget(key)
 
     def save(self, at_ms: float = math.inf) -> None:
-        """Write new values to the file, if the last time is long enough ago."""
+        """Write new values to the file, if the last write is at least `SAVED_MS` ago."""
         with self._mutex:
             if self._file is None or at_ms - self._saved_ms < SAVED_MS:
                 return
@@ -199,7 +199,7 @@ class History:
             self._unsaved.add(ring.step_ms, slot, changed)
 
     def read(self, key: str, minutes: int) -> Series:
-        """The last minutes of a key; in the fine resolution if it covers them."""
+        """The last minutes of a key; in the fine resolution if it covers that time."""
         with self._mutex:
             newest = self._fine.slots[-1] if self._fine.slots else 0
             ring = self._ring((newest + 1) * STEP_MS - minutes * MINUTE_MS)
@@ -207,13 +207,13 @@ class History:
             return ring.read(key, newest - minutes * MINUTE_MS // ring.step_ms + 1)
 
     def between(self, key: str, since_ms: int, until_ms: int) -> Series:
-        """The values of a key from one moment to another; in the fine resolution if it covers them."""
+        """The values of a key between two times; in the fine resolution if it covers that range."""
         with self._mutex:
             ring = self._ring(since_ms)
             return ring.read(key, -(-since_ms // ring.step_ms), until_ms // ring.step_ms)
 
     def _ring(self, since_ms: int) -> Ring:
-        """The finest resolution that begins before a moment, or has all there is."""
+        """The finest resolution that starts before a time, or contains the whole history."""
         fine, coarse = self._fine, self._coarse
         if not fine.slots or not coarse.slots:
             return fine

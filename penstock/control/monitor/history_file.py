@@ -1,7 +1,7 @@
-"""The history on disk, so that charts go on after a restart of the server.
+"""The history on disk, so that charts survive a restart of the server.
 
-Rows are written every few seconds: after a kill the last of them may be missing. A file that cannot be read
-or written costs charts their past, and nothing else.
+Rows are written every few seconds: after a kill, the last rows may be missing. If the file can't be read or
+written, charts lose their history, and nothing else is affected.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Values = Mapping[str, float | None]
 
 @dataclass
 class Unsaved:
-    """What has changed since the last write: of each resolution the moments, and the rows that changed."""
+    """Changes since the last write: sample times and changed rows of each resolution."""
 
     moments: list[tuple[int, int]] = field(default_factory=list)
     rows: list[tuple[int, str, int, Values]] = field(default_factory=list)
     forgotten: set[str] = field(default_factory=set)
 
     def add(self, step_ms: int, slot: int, changed: Mapping[str, Values]) -> None:
-        """Add a moment with the rows that changed at it."""
+        """Add a sample time with its changed rows."""
         self.moments.append((step_ms, slot))
         self.rows += [(step_ms, key, slot, values) for key, values in changed.items()]
 
@@ -51,14 +51,14 @@ class Unsaved:
 
 
 class HistoryFile:
-    """The file in the home of a server."""
+    """The history file in the home of a server."""
 
     def __init__(self, home: Path) -> None:
         self._path = home / FILE
         self._failed = False
 
     def load(self, step_ms: int) -> tuple[list[int], list[tuple[str, int, Values]]]:
-        """The moments of a resolution and the rows of all keys, in order of time."""
+        """The sample times of a resolution and the rows of all keys, ordered by time."""
         try:
             with self._open() as db:
                 moments = db.execute("SELECT slot FROM moments WHERE step = ? ORDER BY slot", (step_ms,))
@@ -71,7 +71,7 @@ class HistoryFile:
             return [], []
 
     def save(self, unsaved: Unsaved, first: Mapping[int, int]) -> None:
-        """Write what is new, and remove what is older than the first moment of its resolution."""
+        """Write new rows, and remove rows older than the first sample time of their resolution."""
         rows = [(step, key, at, json.dumps(dict(values))) for step, key, at, values in unsaved.rows]
         try:
             with self._open() as db, db:
@@ -103,7 +103,7 @@ def _forget(db: sqlite3.Connection, keys: Collection[str]) -> None:
 
 
 def _prune(db: sqlite3.Connection, step: int, first: int) -> None:
-    """Remove what is before a moment, but the row of each key that is in force then."""
+    """Remove rows before a slot, except the row of each key that is current at that slot."""
     db.execute("DELETE FROM moments WHERE step = ? AND slot < ?", (step, first))
     later = (
         "SELECT 1 FROM rows AS b WHERE b.step = a.step AND b.key = a.key AND b.slot > a.slot AND b.slot <= ?"

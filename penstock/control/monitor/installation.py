@@ -1,4 +1,4 @@
-"""Facts about this installation: settings with secrets masked, and versions of what it runs on."""
+"""Facts about this installation: settings with secrets masked, and versions of its software."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ShownSetting:
 
 
 def shown_settings(loaded: Loaded) -> list[ShownSetting]:
-    """Every setting, in the order of the reference; of tables such as `spark` each entry."""
+    """Every setting, in the order of the reference; tables such as `spark` are listed by entry."""
     return [
         ShownSetting(
             name,
@@ -58,7 +58,7 @@ def shown_settings(loaded: Loaded) -> list[ShownSetting]:
 
 
 def masked(name: str, value: Any) -> Any:
-    """A value without the secrets in it: all of it if its name says so, passwords in URLs otherwise."""
+    """A value with secrets masked: the whole value if its name denotes a secret, else passwords in URLs."""
     if isinstance(value, dict):
         return {key: masked(str(key), inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -81,14 +81,14 @@ def versions() -> dict[str, str | None]:
 
 
 def _default(setting: Setting, name: str) -> Any:
-    """The built-in value of a setting, or of an entry of it."""
+    """The built-in value of a setting, or of one of its entries."""
     if name == setting.path or not isinstance(setting.default, Mapping):
         return setting.default
     return setting.default.get(name)
 
 
 def _variable(setting: Setting, name: str) -> str:
-    """The variable that sets it. Properties of Spark have one each, other tables one for the whole."""
+    """The environment variable of a setting. Spark properties have one each, other tables one in total."""
     if not setting.variable.endswith("_*") or name == setting.path:
         return setting.variable
     return setting.variable.removesuffix("*") + name.partition(".")[2].upper().replace(".", "_")

@@ -1,4 +1,4 @@
-"""A search in the logs of all flows."""
+"""Search in the logs of all flows."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from penstock.engine.runtime.flow_log_reader import Level, LogLine
 from penstock.errors import NotFound, Unavailable
 
 LOOK_S = 3.0
-"""Seconds that a search may take; then the logs that changed least recently are left out."""
+"""Seconds that a search may take; then the least recently changed logs are skipped."""
 
 
 @dataclass(frozen=True)
 class LogQuery:
-    """Which lines are wanted."""
+    """The filters of a search in logs."""
 
     text: str = ""
     level: Level = "info"
@@ -33,7 +33,7 @@ class LogQuery:
 
 @dataclass(frozen=True)
 class FoundLine:
-    """A line, and the flow that it is about."""
+    """A line, and the flow that it belongs to."""
 
     kind: str
     id: str
@@ -43,7 +43,7 @@ class FoundLine:
 
 @dataclass(frozen=True)
 class FoundLines:
-    """The newest lines that match, newest first."""
+    """The newest matching lines, newest first."""
 
     lines: list[FoundLine]
     complete: bool
@@ -51,7 +51,7 @@ class FoundLines:
 
 
 def search_logs(service: Service, query: LogQuery, limit: int) -> FoundLines:
-    """Search the logs of all flows, those that changed last first."""
+    """Search the logs of all flows, most recently changed first."""
     flows = service.registry.running()
     wanted = [each for each in flows if query.flow in (None, key_of(each.kind, each.flow.id))]
     wanted.sort(key=lambda each: each.flow.updated_at, reverse=True)
@@ -67,7 +67,7 @@ def search_logs(service: Service, query: LogQuery, limit: int) -> FoundLines:
 def _matching(service: Service, each: Running, query: LogQuery) -> Iterator[FoundLine]:
     try:
         lines = reader_of(service, each.kind, each.flow.id, query.level).look()
-    except (NotFound, Unavailable):  # it was deleted meanwhile, or the machine that keeps it is away
+    except (NotFound, Unavailable):  # deleted meanwhile, or its machine is unreachable
         return
     text = query.text.strip().lower()
     for line in lines:

@@ -1,4 +1,4 @@
-"""Counters over time: by how much they grew lately, and whether batches finish while a backlog grows."""
+"""Counters over time: their recent growth, and whether batches finish while a backlog grows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LATELY_S = 600.0
 
 @dataclass
 class Headway:
-    """Whether a flow makes headway: its backlog since its last batch, or since it was first seen."""
+    """Whether a flow makes progress: its backlog since its last batch, or since its first sample."""
 
     batches: int | None = None
     since: float = 0.0
@@ -19,21 +19,21 @@ class Headway:
     """Whether the backlog has grown since then."""
 
     def mark(self, at: float, batches: int, backlog: int | None, active: bool) -> None:
-        """Add a sample; `active`: the flow should run. A backlog that is empty or unknown does not grow."""
+        """Add a sample; `active`: the flow should run. An empty or unknown backlog is not growing."""
         if not active or batches != self.batches or not backlog or self.backlog is None:
             self.batches, self.since, self.backlog = batches, at, backlog
         self.grows = backlog is not None and backlog > (self.backlog or 0)
 
     def stalled_since(self, at: float, after_s: float) -> float | None:
-        """Since when no batch has finished while the backlog grew, if that is longer than `after_s`."""
+        """Since when no batch has finished while the backlog grew, if longer than `after_s`."""
         return self.since if self.grows and at - self.since > after_s else None
 
 
 class Growth:
-    """By how much a counter grew lately. Keeps only moments at which it did.
+    """The growth of a counter over a recent window. Stores only the times at which it grew.
 
-    `baseline` is the value before the first one: 0 for a counter that is known to be new. Without it the
-    first value is the baseline, since it is not known when it was counted.
+    `baseline` is the value before the first one: 0 for a counter that is known to be new. Without it, the
+    first value is the baseline, since it is unknown when it was counted.
     """
 
     def __init__(self, window_s: float = LATELY_S, baseline: float | None = None) -> None:
@@ -56,5 +56,5 @@ class Growth:
 
     @property
     def since(self) -> float | None:
-        """The time at which the growth began."""
+        """The time at which the growth started."""
         return self._steps[0][0] if self._steps else None

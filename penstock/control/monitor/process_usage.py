@@ -7,7 +7,7 @@ import time
 import psutil
 
 EVERY_S = 2.0
-"""A look at all processes of the machine costs some milliseconds."""
+"""Minimum seconds between measurements: scanning all processes of the machine costs some milliseconds."""
 
 
 class Vitals:
@@ -19,7 +19,7 @@ class Vitals:
         self._found: dict[str, float | int | None] = {"cpu_percent": None, "memory_bytes": None}
 
     def read(self) -> dict[str, float | int | None]:
-        """`cpu_percent` of one core since the look before, None at the first, and `memory_bytes`."""
+        """`cpu_percent` of one core since the last measurement, None at the first, and `memory_bytes`."""
         now = time.monotonic()
         if now - self._looked < self._every_s:
             return self._found

@@ -1,7 +1,7 @@
 """The pulse: one thread that samples flows, streams and workers every two seconds, for all clients.
 
-All clients share its samples; while nothing runs it costs next to nothing. It only reads, except that it
-stores which flows are stalled by a growing backlog: the lag of a flow is not known to its worker.
+While no flow runs, the pulse costs almost nothing. It only reads, except that it stores which flows are
+stalled by a growing backlog: a worker doesn't know the lag of its flows.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from penstock.engine.runtime.meter import Meter
 log = structlog.get_logger()
 
 TOTALS = "totals"
-"""The key of the history of all together."""
+"""The key of the history of the totals."""
 
 END_S = 5.0
-"""Seconds that `stop` waits for a blocked sample; it only reads, and may be abandoned."""
+"""Seconds that `stop` waits for a blocked sample; a sample only reads, so it may be abandoned."""
 
 RESTART_S = 86_400.0
-"""For this long after a start of the server the events that the restart took are reported."""
+"""Seconds after the server's start for which events lost by the restart are reported."""
 
 KEPT_GONE = 10_000
-"""The most removed keys that are remembered for clients that follow."""
+"""Maximum removed keys that are retained for clients that follow changes."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample of the whole installation. `number` grows with each."""
+    """A sample of the whole installation. `number` grows with each sample."""
 
     number: int
     look: Look
@@ -95,17 +95,17 @@ class Pulse:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread, and wait for its end."""
+        """Stop the thread, and wait until it has ended."""
         self._stop.set()
         self._thread.join(END_S)
         self.history.save()
 
     def latest(self) -> Sample:
-        """The last sample; the first caller may have to wait for it."""
+        """The last sample; the first caller waits until it is taken."""
         return self._sample or self.look()
 
     def since(self, number: int) -> Changes | None:
-        """The changes since an earlier sample; None if that is too old, so that a whole sample is needed."""
+        """The changes since an earlier sample; None if it is too old, so that a whole sample is needed."""
         with self._mutex:
             sample = self._sample
             if sample is None or (len(self._gone) == KEPT_GONE and self._gone[0][0] > number):
@@ -128,11 +128,11 @@ class Pulse:
 
     def _run(self) -> None:
         step, down = STEP_MS / 1000, False
-        while not self._stop.wait(step - time.time() % step):  # at the same moments as the history
+        while not self._stop.wait(step - time.time() % step):  # aligned with the slots of the history
             try:
                 self.look()
                 down = False
-            except Exception as error:  # the registry may be out of reach for a while
+            except Exception as error:  # the registry may be temporarily unreachable
                 if not down:
                     log.warning("the overview could not be computed", error=str(error))
                 down = True
@@ -206,7 +206,7 @@ class Pulse:
 
 
 class _Workers:
-    """Present workers, and those that have disappeared lately."""
+    """Current workers, and workers that have recently disappeared."""
 
     def __init__(self) -> None:
         self._seen: dict[str, WorkerInfo] = {}
@@ -217,8 +217,8 @@ class _Workers:
     ) -> tuple[WorkerPulse, ...]:
         present = {worker.id: worker for worker in workers}
         for worker_id, worker in self._seen.items():
-            # A worker that shuts down cleanly reports it first; one without flows leaves no flow without a
-            # worker.
+            # A worker that shuts down cleanly reports that first; the end of a worker without flows affects
+            # no flow.
             if worker_id not in present and worker.state == "ready" and worker.flows:
                 self._gone.append(GoneWorker(worker_id, worker.flows, wall, worker.info.get("ailment")))
         self._seen = present

@@ -1,4 +1,4 @@
-"""Snapshots: the models of a sample, as the sampler fills them and the API shows them."""
+"""Snapshots: the models of a sample, filled by the sampler and shown by the API."""
 
 from __future__ import annotations
 
@@ -49,24 +49,24 @@ class FlowPulse:
     error: JsonObject | None
     updated_at: datetime
     latency: JsonObject | None = None
-    """The latency goal of a flow that runs, as its worker reports it."""
+    """The latency goal of a running flow, as reported by its worker."""
     reconnecting: bool = False
-    """Whether the system of its source, which it has reached before, cannot be reached now."""
+    """Whether the system of its source has become unreachable after a successful connection."""
     waits_for: JsonObject | None = None
-    """Why no worker can have it."""
+    """Why the flow can't be assigned to any worker."""
     failed_attempts: int = 0
-    """Since its last good batch."""
+    """Failed attempts since the last successful batch."""
     lag_growing: bool = False
-    """Whether its backlog has grown since its last batch."""
+    """Whether the backlog has grown since the last batch."""
     good_at: datetime | None = None
-    """When its last good batch finished."""
+    """When the last successful batch finished."""
     stalled_since: float | None = None
-    """Since when its backlog has been growing while no batch finished, once that has taken too long."""
+    """Since when the backlog has grown without a finished batch; set only after `monitor.stalled_ms`."""
 
 
 @dataclass(frozen=True)
 class ReaderPulse:
-    """A reader of a stream; `key` is its flow, if it is one."""
+    """A reader of a stream; `key` is the key of its flow, if it is a flow."""
 
     reader: str
     key: str | None
@@ -77,7 +77,7 @@ class ReaderPulse:
 
 @dataclass(frozen=True)
 class StreamPulse:
-    """A stream; `lag_events` is the largest of its readers."""
+    """A stream; `lag_events` is the largest lag of its readers."""
 
     key: str
     id: str
@@ -96,7 +96,7 @@ class StreamPulse:
 
 @dataclass(frozen=True)
 class WorkerPulse(WorkerInfo):
-    """A worker, what it and its children use, and the flows it has."""
+    """A worker, the resource usage of it and its child processes, and its flows."""
 
     cpu_percent: float | None = None
     memory_bytes: int | None = None
@@ -105,7 +105,7 @@ class WorkerPulse(WorkerInfo):
 
 @dataclass(frozen=True)
 class Totals:
-    """All flows and streams together, and the disk they are on."""
+    """The totals of all flows and streams, and the disk they are on."""
 
     in_rate: float
     out_rate: float
@@ -118,7 +118,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class Attention:
-    """A finding that needs attention, and what to do about it."""
+    """A finding that needs attention, with advice."""
 
     severity: Severity
     code: str
@@ -133,14 +133,14 @@ class Attention:
 
 @dataclass(frozen=True)
 class GoneWorker:
-    """A worker that has ended without signing off."""
+    """A worker that has ended without deregistering."""
 
     id: str
     flows: int
-    """The flows that it had."""
+    """The number of flows that the worker had."""
     since: float
     ailment: str | None = None
-    """What kept it from getting on before, if it was stuck."""
+    """What impaired the worker before, if it was stuck."""
 
 
 @dataclass(frozen=True)
@@ -148,22 +148,22 @@ class Lately:
     """Changes over the last minutes, which no single sample shows."""
 
     letters: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """New dead letters of a flow, and since when."""
+    """Number of new dead letters of a flow, and since when."""
     lost: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """Events of a stream that were dropped or removed unread, and since when."""
+    """Number of events of a stream that were dropped or evicted unread, and since when."""
     restart: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """Events of a transient stream that were lost in the last restart, and when that was."""
+    """Number of events of a transient stream lost in the last restart, and its time."""
     growing: dict[str, float] = field(default_factory=dict)
     """Flows whose lag keeps growing, and since when."""
     gone: tuple[GoneWorker, ...] = ()
-    """Workers that disappeared without signing off."""
+    """Workers that disappeared without deregistering."""
     unended: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """Transactions of a stream that did not end in time, and since when."""
+    """Number of transactions of a stream that did not end in time, and since when."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """One sample of everything."""
+    """One sample of all flows, streams and workers."""
 
     at: datetime
     totals: Totals

@@ -1,4 +1,4 @@
-"""Metrics of streams, a few at a time: thousands of streams must not keep a machine busy."""
+"""Metrics of streams, sampled a few at a time: thousands of streams must not keep a machine busy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.engine.runtime.meter import Meter
 log = structlog.get_logger()
 
 BUDGET_S = 0.25
-"""Seconds that sampling streams may take. The others follow in the next sample."""
+"""Seconds that sampling streams may take. The remaining streams follow in the next sample."""
 
 DROPS = {
     "buffer_full": "dropped_buffer_full",
@@ -27,7 +27,7 @@ DROPS = {
     "damaged": "damaged",
     "restart": "lost_restart",
 }
-"""Counters of events lost to readers, by reason. Regular retention is not among them."""
+"""Counters of events that readers have missed, by reason. Regular retention is not included."""
 
 
 class _Meters:
@@ -48,10 +48,10 @@ class StreamSampler:
         self._meters: dict[str, _Meters] = {}
         self._turn: list[str] = []
         self._older: set[str] | None = None
-        """Streams of the first sample: whether their earlier counts are recent is not known."""
+        """Streams of the first sample: it is unknown whether their earlier counts are recent."""
 
     def look(self, layout: Layout, full: Mapping[str, str], wall: float) -> dict[str, StreamPulse]:
-        """The last sample of every stream; `full` has the streams that workers wait for, and why."""
+        """The last sample of every stream; `full` maps streams that workers wait for to the reason."""
         self._older = set(layout.doors) if self._older is None else self._older & layout.doors.keys()
         for stream in self._meters.keys() - layout.doors.keys():
             for kept in (self._found, self._values, self._meters):
@@ -74,12 +74,12 @@ class StreamSampler:
         return {key_of("Stream", stream): values for stream, values in self._values.items()}
 
     def lost(self) -> dict[str, tuple[int, float]]:
-        """Unread events dropped in the last minutes by stream: their number, and the time of the first."""
+        """Unread events dropped in the last minutes, by stream: their number, and the time of the first."""
         grown = ((key_of("Stream", stream), meters.lost) for stream, meters in self._meters.items())
         return {key: (int(lost.total), lost.since) for key, lost in grown if lost.since is not None}
 
     def unended(self) -> dict[str, tuple[int, float]]:
-        """Transactions that did not end in time of late, by stream: number, and time of the first."""
+        """Recent transactions that did not end in time, by stream: number, and time of the first."""
         grown = ((key_of("Stream", stream), meters.unended) for stream, meters in self._meters.items())
         return {key: (int(found.total), found.since) for key, found in grown if found.since is not None}
 
@@ -89,7 +89,7 @@ class StreamSampler:
         meters = self._meters[stream]
         try:
             stats = stats_of(layout.doors[stream])
-        except Exception as error:  # it is being removed, or its disk is out of reach
+        except Exception as error:  # it is being removed, or its disk is unreachable
             log.debug("a stream could not be sampled", stream=stream, error=str(error))
             self._found.pop(stream, None)
             self._values.pop(stream, None)
@@ -98,7 +98,7 @@ class StreamSampler:
         rate = meters.events.mark(at, stats.next)
         drops = {reason: stats.counters.get(name, 0) for reason, name in DROPS.items()}
         rates = {reason: meters.drops[reason].mark(at, count) for reason, count in drops.items()}
-        # A transient stream without readers drops everything: that is no loss.
+        # A transient stream without readers drops all events: that does not count as a loss.
         meters.lost.mark(wall, sum(count for reason, count in drops.items() if reason != "no_reader"))
         meters.unended.mark(wall, stats.counters.get("unended_transactions", 0))
         readers = tuple(self._readers(stats, layout, meters, at))

@@ -1,4 +1,4 @@
-"""Where a worker answers questions: its address, and what encrypts them when they leave the machine."""
+"""The address at which a worker answers questions, and the certificate for questions over the network."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CertificateFiles:
 
 
 def bound_socket(bind: str) -> socket.socket:
-    """A listening socket on `HOST` or `HOST:PORT`; without a port on a free one."""
+    """A listening socket on `HOST` or `HOST:PORT`; without a port, on a free port."""
     host, port = _parsed(bind)
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -45,7 +45,7 @@ def needs_tls(bind: str) -> bool:
 
 
 def certificate_files(settings: Settings) -> CertificateFiles:
-    """The certificate of a worker: that of the settings, or one that it makes for itself, once per home."""
+    """The certificate of a worker: from the settings, or a self-signed one, created once per home."""
     given = settings.worker
     if given.certificate is not None:
         return CertificateFiles(given.certificate, given.key or given.certificate)
@@ -58,7 +58,7 @@ def certificate_files(settings: Settings) -> CertificateFiles:
 
 
 def lonely_key(section: str) -> Problem:
-    """What is wrong with a key whose certificate is not named."""
+    """The problem of a key that is set without a certificate."""
     message = "a key is set, but no certificate"
     return Problem(
         code="no_certificate", message=message, path=f"{section}.key", hint=f"set {section}.certificate"
@@ -66,7 +66,7 @@ def lonely_key(section: str) -> Problem:
 
 
 def pinned(certificate: str) -> ssl.SSLContext:
-    """A context that trusts one certificate, whoever has signed it and whatever host it names."""
+    """A TLS context that trusts exactly one certificate, regardless of its issuer and host name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN

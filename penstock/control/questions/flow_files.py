@@ -1,4 +1,4 @@
-"""Files of flows that only a worker has, as the server asks for them."""
+"""Files of flows that only a worker has, as requested by the server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FlowFiles(Protocol):
     def log(
         self, kind: str, name: str, level: Level, place: LogPlace | None
     ) -> tuple[list[LogLine], LogPlace]:
-        """The lines of a log from a place on, and the place where they end."""
+        """The lines of a log from a position on, and the position after them."""
 
     def batches(self, kind: str, name: str, limit: int) -> list[BatchLine]:
         """The last batches of a flow, newest first."""
@@ -34,7 +34,7 @@ class FlowFiles(Protocol):
 
 
 class FilesHere:
-    """The files of flows in the home of this process. Without Spark, only those on local disks."""
+    """The files of flows in the home of this process. Without Spark, only files on local disks."""
 
     def __init__(self, settings: Settings, documents: Documents, spark: SparkSession | None = None) -> None:
         self._settings, self._documents, self._spark = settings, documents, spark
@@ -46,7 +46,7 @@ class FilesHere:
     def log(
         self, kind: str, name: str, level: Level, place: LogPlace | None
     ) -> tuple[list[LogLine], LogPlace]:
-        """The lines of a log from a place on, and the place where they end."""
+        """The lines of a log from a position on, and the position after them."""
         directory = flow_directory(self._settings, self._documents.get(kind, name))
         reader = LogReader(directory, level, place or (None, 0))
         return reader.look(), reader.place

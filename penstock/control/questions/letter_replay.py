@@ -33,7 +33,7 @@ REPLAYABLE: dict[str, frozenset[State]] = {
 
 
 class ReplayRequest(BaseModel):
-    """Which letters of a flow to replay, and how."""
+    """The letters of a flow to replay, and the options of the replay."""
 
     kind: str
     id: str
@@ -49,7 +49,7 @@ class ReplayRequest(BaseModel):
 
 
 class ReplayAnswer(BaseModel):
-    """The result of a replay, or why nothing was done."""
+    """The result of a replay, or the reason why it was rejected."""
 
     result: ReplayResult | None = None
     status: int = 200
@@ -57,7 +57,7 @@ class ReplayAnswer(BaseModel):
 
 
 def life_of(place: StreamPlace) -> str:
-    """The permanent name of a stream of letters: a later stream of the same id has other offsets."""
+    """The permanent name of a stream of letters; a later stream of the same id has other offsets."""
     return f"{place.directory.parent.name}/{place.directory.name}"
 
 
@@ -76,7 +76,7 @@ def redelivery_routes(worker: Worker) -> APIRouter:
 
 
 def redeliver(worker: Worker, request: ReplayRequest) -> ReplayResult:
-    """Replay letters through the present revision of their flow."""
+    """Replay letters through the current revision of their flow."""
     record = worker.registry.get(request.kind, request.id)
     directory = flow_directory(worker.settings, record)
     place = worker.streams.place(dead_letters_id(record))
@@ -94,7 +94,7 @@ def redeliver(worker: Worker, request: ReplayRequest) -> ReplayResult:
 
 
 def _selected(box: Letterbox, request: ReplayRequest) -> tuple[list[Letter], list[RefusedLetter], int | None]:
-    """The requested letters, those that are not available, and the position of further ones."""
+    """The requested letters, the rejected ones, and the position of further letters."""
     states = REPLAYABLE[request.state]
     if request.offsets is not None:
         found = box.at(request.offsets)

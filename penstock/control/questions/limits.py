@@ -1,7 +1,7 @@
-"""The limits of a process that answers questions: each has a deadline, all of them share its memory.
+"""The limits of a process that answers questions: each has a deadline, and all share a limit on memory.
 
-What a user writes may run for ever inside a task, or fill the memory of the JVM, and neither can be undone in
-the process. So the question is answered with an error, the process ends, and another takes its place.
+User code may run forever inside a task, or fill the memory of the JVM, and the process can't recover from
+either. So the question is answered with an error, the process exits, and another one replaces it.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DEADLINE = "x-deadline"
-"""The header with the seconds that a question may take, if they are not those of the settings."""
+"""The header with the deadline of a question in seconds, if it differs from the settings."""
 
 GRACE_S = 5.0
-"""Seconds beyond its timeout in which a question can still be cancelled without an end of the process."""
+"""Seconds beyond its timeout in which a question can still be canceled without ending the process."""
 
 SENDING_S, LAST_S = 0.5, 5.0
-"""Seconds for the last answers of a process to leave it, and until it ends in any case."""
+"""Seconds for sending the last answers of a process, and until it exits in any case."""
 
 MEMORY_S, LOOK_S = 0.5, 0.5
-"""Between two looks at the memory, and at tasks that outlive their question."""
+"""Seconds between checks of the memory, and of tasks that outlive their question."""
 
 LEFT_S = 10.0
-"""Seconds that tasks of a cancelled question may run on before the process ends."""
+"""Seconds that tasks of a canceled question may continue before the process exits."""
 
 OUT_OF_MEMORY = {3, 52}
-"""Exit codes of a JVM that has run out of memory: its own, and Spark's."""
+"""Exit codes of a JVM that has run out of memory: the JVM's own, and Spark's."""
 
 MIB = 1024 * 1024
 
 
 class Refusal(BaseModel):
-    """Why a question is not answered."""
+    """The reasons why a question is not answered."""
 
     problems: list[Problem]
 
 
 class Limits:
-    """Ends questions in time, those that are asked at some paths.
+    """Enforces the limits on questions at the given paths.
 
-    `leave` keeps the server from asking any more, and `end` ends the process.
+    `leave` keeps the server from sending further questions, and `end` ends the process.
     """
 
     def __init__(
@@ -71,13 +71,13 @@ class Limits:
         self._paths, self._settings, self._spark = paths, settings, spark
         self._leave, self._end = leave, end
         self._running: set[asyncio.Future[Problem]] = set()
-        """For each question under way, the reason why it will not be answered."""
+        """For each question in progress, a future with the reason if it can't be answered."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._last = time.monotonic()
         self._ending = False
 
     def start(self) -> None:
-        """Begin to watch the memory."""
+        """Start monitoring the memory."""
         threading.Thread(target=self._watch_memory, name="memory", daemon=True).start()
 
     @property
@@ -86,11 +86,11 @@ class Limits:
         return 0.0 if self._running else time.monotonic() - self._last
 
     def stuck(self, ailment: Ailment) -> None:
-        """End all questions and the process, because the JVM does not get on."""
+        """End all questions and the process, because the JVM makes no progress."""
         self._fail(self._out_of_memory() if ailment == "garbage" else _stuck())
 
     def around(self, app: ASGIApp) -> ASGIApp:
-        """The app with limits."""
+        """The app wrapped with limits."""
 
         async def limited(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http" and scope["path"] in self._paths:
@@ -144,7 +144,7 @@ class Limits:
             return
         answer.cancel()
         if not self._ending:
-            self._ending = True  # of other questions, those that come are refused, and these interrupted
+            self._ending = True  # new questions are rejected, others interrupted
             await run_in_threadpool(self._leave)
             for each in self._running:
                 if not each.done():
@@ -173,7 +173,7 @@ class Limits:
         )
 
     def _fail(self, problem: Problem) -> None:
-        """Answer all questions with a problem, then end the process. Called by any thread."""
+        """Answer all questions with a problem, then end the process. May be called by any thread."""
         if self._loop is None or not self._running:
             self._end(problem.message)
             return
@@ -185,12 +185,12 @@ class Limits:
 
         self._loop.call_soon_threadsafe(fail)
         time.sleep(LAST_S)
-        self._end(problem.message)  # in case that the event loop does not get on either
+        self._end(problem.message)  # in case the event loop makes no progress either
 
     async def _require_rest(self) -> None:
-        """End the process if tasks run on although no question is under way: they cannot be cancelled."""
+        """End the process if tasks keep running without a question in progress: they can't be canceled."""
         until = time.monotonic() + LEFT_S
-        with contextlib.suppress(Exception):  # the JVM has ended, which others notice
+        with contextlib.suppress(Exception):  # the JVM has ended, which is detected elsewhere
             while not self._running and await run_in_threadpool(runs_tasks, self._spark):
                 if time.monotonic() > until:
                     self._ending = True
@@ -211,7 +211,7 @@ def _refused(problem: Problem) -> Response:
 
 
 def memory_bytes() -> int:
-    """The memory of this process and its children; what they share counts once where the system says so."""
+    """The memory of this process and its children; shared memory counts once where the system reports it."""
     found = 0
     this = psutil.Process()
     for process in [this, *this.children(recursive=True)]:

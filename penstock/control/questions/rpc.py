@@ -45,48 +45,48 @@ A = TypeVar("A")
 EACH_S = 0.5
 """Seconds for the analysis of each document of a bundle, beyond the deadline of a question."""
 SLACK_S = 10.0
-"""Seconds beyond the deadline of a question to wait for its answer: then the process that has it hangs."""
+"""Seconds beyond the deadline of a question to wait for its answer; then its process counts as hung."""
 POKE_TIMEOUT_S = 2.0
 REPLAY_S = 600.0
 RESTART_GRACE_S = 15.0
-"""Seconds beyond the drain timeout to wait for a worker's answer."""
+"""Seconds beyond the drain timeout to wait for a worker's response."""
 JUDGED_AT_ONCE = 2
-"""Documents that are judged at the same time: each takes a core, and processes like those of a start."""
+"""Documents validated at the same time: each takes a core, and as many processes as the start of a flow."""
 KEPT_S = 15.0
 """Seconds to wait for files of a flow."""
 REFUSALS: tuple[type[PenstockError], ...] = (Invalid, NotFound, Conflict)
 
 
 BY_SPARK = {"/analyse", "/functions", "/plan", "/query", "/test", "/probe", "/letters/replay"}
-"""Questions that need a session of Spark."""
+"""Questions that need a Spark session."""
 
 
 class AnalyseRequest(BaseModel):
-    """Documents to validate. They may refer to each other, and to the registry unless they replace it."""
+    """Documents to validate. They may refer to each other, and to registered documents unless `alone`."""
 
     documents: list[Any]
     alone: bool = False
     only: list[int] | None = None
-    """The places of the documents to validate; the others are there to be referred to. None: all of them."""
+    """Indexes of the documents to validate; the others are only referred to. None: all of them."""
     number: str | None = None
-    """By which its progress can be asked for."""
+    """The id for requests about the progress."""
 
 
 class PlanRequest(BaseModel):
-    """Documents that would replace those of the same name."""
+    """Documents that would replace the documents of the same name."""
 
     documents: list[Any]
 
 
 class CatchUpRequest(BaseModel):
-    """A sink of a flow that is to try again."""
+    """A sink of a flow that is to retry."""
 
     uid: str
     sink: str
 
 
 class RestartRequest(BaseModel):
-    """A flow whose run is to end, so that another begins."""
+    """A flow whose run is to end, so that a new run starts."""
 
     uid: str
 
@@ -98,17 +98,17 @@ class QueryRequest(BaseModel):
     limit: int
     timeout_s: float
     id: str
-    """By which it can be cancelled."""
+    """The id for canceling the query."""
 
 
 class Named(BaseModel):
-    """Something under way that is asked about, or to be cancelled."""
+    """The id of a question in progress, to request its progress or cancel it."""
 
     id: str
 
 
 class QueryAnswer(BaseModel):
-    """The result of a query, or why it was refused."""
+    """The result of a query, or the reason why it was rejected."""
 
     result: QueryResult | None = None
     status: int = 200
@@ -120,7 +120,7 @@ class RpcServer:
 
     def __init__(self, worker: Worker) -> None:
         settings = worker.settings.worker
-        self._socket = bound_socket(settings.bind)  # a request waits for the server, and is not refused
+        self._socket = bound_socket(settings.bind)  # requests wait for the server, and are not refused
         address, port = self._socket.getsockname()[:2]
         files = certificate_files(worker.settings) if needs_tls(settings.bind) else None
         self.certificate = files.certificate.read_text() if files else None
@@ -156,18 +156,18 @@ def _app(worker: Worker) -> FastAPI:
         if not hmac.compare_digest(given, f"Bearer {worker.token}"):
             raise HTTPException(401)
         if worker.is_stopping and request.url.path in BY_SPARK:
-            raise HTTPException(503)  # its session ends: another worker has to answer
+            raise HTTPException(503)  # its session is ending: another worker has to answer
 
     app = FastAPI(openapi_url=None, dependencies=[Depends(authorised)])
 
     judging = CapacityLimiter(JUDGED_AT_ONCE)
 
     async def judged(judge: Callable[[], A]) -> A:
-        """Run an interactive request, during which no flow begins to start."""
+        """Run an interactive request; no flow starts meanwhile."""
         with worker.turns.hold():
             return await to_thread.run_sync(judge, limiter=judging)
 
-    # In the event loop: it needs no thread, and must not wait for one.
+    # Runs in the event loop: a poke needs no thread, and must not wait for one.
     @app.post("/poke", status_code=204)
     async def poke() -> None:
         worker.poke()
@@ -264,7 +264,7 @@ def _analyse(worker: Worker, request: AnalyseRequest, analysed: Counter[str]) ->
 
 
 def _counted(places: Iterable[int], analysed: Counter[str], number: str | None) -> Iterator[int]:
-    """The places, counted as they are taken."""
+    """The indexes, counted as they are processed."""
     for place in places:
         yield place
         if number is not None:
@@ -272,7 +272,7 @@ def _counted(places: Iterable[int], analysed: Counter[str], number: str | None) 
 
 
 class QuestionFailed(PenstockError):
-    """A question that was ended: by its deadline, for lack of memory, or with the process that had it."""
+    """A question that failed: by its deadline, for lack of memory, or with the process that had it."""
 
     def __init__(self, status: int, problems: list[Problem]) -> None:
         super().__init__(*problems)
@@ -280,7 +280,7 @@ class QuestionFailed(PenstockError):
 
 
 def _refusal(answer: httpx.Response) -> Refusal | None:
-    """The reason that a process for questions gives; None if there is none, as of one that is ending."""
+    """The reasons in an error response of a worker; None if it has none, as from a worker shutting down."""
     with contextlib.suppress(ValueError):
         return Refusal.model_validate_json(answer.content)
     return None
@@ -305,7 +305,7 @@ class RpcClient:
         only: list[int],
         number: str | None = None,
     ) -> list[Analysis]:
-        """The analyses of the documents at the places `only` by a worker."""
+        """The analyses of the documents at the indexes `only` by a worker."""
         body = {"documents": documents, "alone": alone, "only": only, "number": number}
         more_s = len(only) * EACH_S
         deadline = {DEADLINE: str(self._deadline_s + more_s)}
@@ -313,7 +313,7 @@ class RpcClient:
         return [Analysis.model_validate(item) for item in answer.json()]
 
     def analysed(self, worker: WorkerInfo, number: str) -> int:
-        """The documents of an analysis that a worker is through with; 0 if it does not answer."""
+        """The number of documents of an analysis that are done; 0 if the worker is not responding."""
         try:
             return int(self._post(worker, "/analysed", POKE_TIMEOUT_S, {"id": number}).json())
         except httpx.HTTPError:
@@ -330,7 +330,7 @@ class RpcClient:
         return [FunctionInfo.model_validate(item) for item in answer.json()]
 
     def catch_up(self, worker: WorkerInfo, uid: str, sink: str) -> bool:
-        """Let a sink of a flow retry now; false if the worker does not run the flow, or does not answer."""
+        """Make a sink of a flow retry now; false if the worker doesn't run the flow or isn't responding."""
         try:
             answer = self._post(worker, "/catch-up", POKE_TIMEOUT_S, {"uid": uid, "sink": sink})
         except httpx.HTTPError:
@@ -338,7 +338,7 @@ class RpcClient:
         return bool(answer.json())
 
     def restart(self, worker: WorkerInfo, uid: str, drain_s: float) -> bool:
-        """Restart the run of a flow; false if the worker no longer has the flow, or does not answer."""
+        """Restart the run of a flow; false if the worker no longer has the flow or isn't responding."""
         try:
             answer = self._post(worker, "/restart", drain_s + RESTART_GRACE_S, {"uid": uid})
         except httpx.HTTPError:
@@ -353,7 +353,7 @@ class RpcClient:
         return QueryAnswer.model_validate(answer.json())
 
     def cancel(self, worker: WorkerInfo, query: str) -> bool:
-        """Cancel a query; false if the worker does not run it, or does not answer."""
+        """Cancel a query; false if the worker doesn't run the query or isn't responding."""
         try:
             answer = self._post(worker, "/query/cancel", POKE_TIMEOUT_S, {"id": query})
         except httpx.HTTPError:
@@ -376,11 +376,11 @@ class RpcClient:
         return Probe.model_validate(answer.json())
 
     def files(self, worker: WorkerInfo) -> FlowFiles:
-        """The files of flows that a worker keeps."""
+        """The files of flows that a worker stores."""
         return proxy(FlowFiles, functools.partial(self._ask, worker, "files"))
 
     def letters(self, worker: WorkerInfo) -> Letters:
-        """The dead letters that a worker keeps."""
+        """The dead letters that a worker stores."""
         return proxy(Letters, functools.partial(self._ask, worker, "letters"))
 
     def _ask(self, worker: WorkerInfo, part: str, name: str, body: bytes) -> bytes:
@@ -398,7 +398,7 @@ class RpcClient:
         return answer.content
 
     def poke(self, worker: WorkerInfo) -> None:
-        """Make a worker check the registry now. It would do so by itself, a little later."""
+        """Make a worker check the registry now, rather than at its next tick."""
         with contextlib.suppress(httpx.HTTPError):
             self._post(worker, "/poke", POKE_TIMEOUT_S)
 

@@ -1,4 +1,4 @@
-"""Saved queries: SQL under a name, shared by everybody who can query streams."""
+"""Saved queries: SQL under a name, shared by all users who can query streams."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.control.registry.tables import saved_queries
 from penstock.errors import Conflict, NotFound, Problem
 
 MOST = 1000
-"""Saved queries of an installation, so that a script can't fill the registry."""
+"""Maximum saved queries of an installation, so that a script can't fill the registry."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class SavedQuery:
     name: str
     sql: str
     user: str | None
-    """Who saved it last; None if there was no user."""
+    """The user who last saved the query; None if there was no user."""
     updated_at: datetime
 
 
@@ -39,7 +39,7 @@ class SavedQueries:
             return [SavedQuery(*row) for row in found]
 
     def save(self, name: str, sql: str, user: str | None) -> SavedQuery:
-        """Save a query, in place of the one with the same name if there is one."""
+        """Save a query; replaces an existing query of the same name."""
         query = SavedQuery(name, sql, user, datetime.now(UTC))
         with self._registry.begin() as conn:
             changed = conn.execute(

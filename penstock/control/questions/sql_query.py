@@ -13,7 +13,7 @@ from penstock.errors import Conflict, NotFound, PenstockError, Problem
 
 
 class QueryRefused(PenstockError):
-    """A worker has refused a query, or could not complete it."""
+    """A worker has rejected a query, or could not complete it."""
 
     def __init__(self, status: int, problems: list[Problem]) -> None:
         super().__init__(*problems)
@@ -21,12 +21,12 @@ class QueryRefused(PenstockError):
 
 
 class SqlQueries:
-    """Lets workers run queries. A query can be cancelled by its id."""
+    """Runs queries on workers. A query can be canceled by its id."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._under_way: dict[str, threading.Event] = {}
-        """The queries of this server; the event of a query is set when the query is cancelled."""
+        """The queries of this server; the event of a query is set when the query is canceled."""
 
     def ask(self, sql: str, limit: int, timeout_ms: int, query_id: str | None = None) -> QueryResult:
         """The rows that a query over streams finds."""
@@ -39,7 +39,7 @@ class SqlQueries:
             raise Conflict(Problem(code="query_exists", message=message, path="id"))
 
         def run(worker: WorkerInfo) -> QueryAnswer:
-            if stop.is_set():  # it was cancelled while it waited for a worker
+            if stop.is_set():  # canceled while waiting for a worker
                 raise Cancelled
             return self._service.rpc.query(worker, request)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.control.fleet.worker import Worker
 
 AT_ONCE = 2
-"""The most concurrent test runs on a worker, so that its flows keep running."""
+"""Maximum concurrent test runs on a worker, so that its flows keep running."""
 
 PATIENCE_S = 20.0
 """Seconds that a test run waits for others to end."""
@@ -50,7 +50,7 @@ class Tested(TestResult):
 
 
 class TestAnswer(BaseModel):
-    """The result of a test run, or why there was none."""
+    """The result of a test run, or the reason why there was none."""
 
     result: Tested | None = None
     status: int = 200

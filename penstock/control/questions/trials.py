@@ -16,7 +16,7 @@ from penstock.specs.positions import LATEST, Position
 
 
 class TestRefused(PenstockError):
-    """A worker has refused a test run, or could not complete it."""
+    """A worker has rejected a test run, or could not complete it."""
 
     def __init__(self, status: int, problems: Sequence[Problem]) -> None:
         super().__init__(*problems)
@@ -56,7 +56,7 @@ def sample_of(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str | None:
-    """Bytes that are no text cannot be a sample as they are."""
+    """A value as text: samples can't contain bytes that are not text, so those are replaced."""
     if isinstance(value, Mapping):
         return base64.b64decode(value["base64"]).decode(errors="replace")
     return None if value is None else str(value)

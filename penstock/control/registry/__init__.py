@@ -1,6 +1,6 @@
 """The registry of documents: revisions, references, bundles, and the runtime state of flows.
 
-Knows no Spark and no HTTP. `Registry` is the way in; `tables` is for those who keep runtime state.
+Uses neither Spark nor HTTP. `Registry` is the entry point; `tables` is for modules that store runtime state.
 """
 
 from penstock.control.registry.records import (

@@ -1,4 +1,4 @@
-"""Bundles: the whole registry as one file, out and in."""
+"""Bundles: export and import of the whole registry as one file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Mode = Literal["merge", "replace"]
 
 @dataclass(frozen=True)
 class Entry:
-    """One document of a bundle. `desired` is None where the bundle leaves it open."""
+    """One document of a bundle. `desired` is None if the bundle doesn't set a status."""
 
     index: int
     kind: str
@@ -39,7 +39,7 @@ class Plan:
     deletes: list[Record]
 
     def changes(self) -> list[Change]:
-        """The changes of the plan, as they are shown."""
+        """The changes of the plan, for display."""
         deleted = [Change("delete", record.kind, record.id, record.name) for record in self.deletes]
         return [_change(entry, record) for entry, record in self.saves] + deleted
 
@@ -73,8 +73,8 @@ def parse(documents: Sequence[JsonObject]) -> list[Entry]:
 def plan(conn: Connection, entries: Sequence[Entry], mode: Mode) -> Plan:
     """Plan the import of entries into the registry as it is now.
 
-    Invalid when an entry would refer to a document that does not exist after the import. As everywhere, a
-    document with a flow that is not active may.
+    Invalid if an entry would refer to a document that does not exist after the import. Documents whose flow
+    is not active may have such references, as everywhere else.
     """
     present = records(conn)
     known: dict[str, set[str]] = {kind: set() for kind in KINDS}
@@ -132,7 +132,7 @@ def _change(entry: Entry, record: Record | None) -> Change:
 def _made(
     entries: Sequence[Entry], known: dict[str, set[str]], present: Mapping[tuple[str, str], Record]
 ) -> Iterator[Entry]:
-    """The streams that sources ask for and no entry defines. Existing streams stay as they are."""
+    """The streams that sources auto-create and no entry defines. Existing streams are left unchanged."""
     for entry in entries:
         made = made_stream(entry.document)
         if made is None:
@@ -145,7 +145,7 @@ def _made(
 
 
 def _desired(entry: Entry, record: Record | None) -> str:
-    """The desired status; a document without a flow counts as active: all it refers to must exist."""
+    """The desired status; a document without a flow counts as active: its references must exist."""
     if not runs(entry.document):
         return "active"
     return entry.desired or (record.flow.desired if record and record.flow else "active")
@@ -162,14 +162,14 @@ def _exported(record: Record) -> JsonObject:
 
 
 def in_bundle(index: int, given: object, problem: Problem) -> Problem:
-    """A problem of a document with the kind and name of the document, and its place in the bundle."""
+    """A problem of a document, extended by the document's kind and name and its position in the bundle."""
     place = f"documents[{index}]"
     path = f"{place}.{problem.path}" if problem.path else place
     return problem.model_copy(update={"path": path, "message": f"{_title(index, given)}: {problem.message}"})
 
 
 def _title(index: int, given: object) -> str:
-    """Kind and name of a document, such as `pipeline 'orders'`; its number, from 1, if it has none."""
+    """Kind and name of a document, such as `pipeline 'orders'`; its number, from 1, if either is missing."""
     metadata = given.get("metadata") if isinstance(given, Mapping) else None
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     kind = given.get("kind") if isinstance(given, Mapping) else None

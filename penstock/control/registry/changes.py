@@ -56,7 +56,7 @@ def add(conn: Connection, additions: Sequence[Addition], origin: str) -> None:
 
 
 def add_made_stream(conn: Connection, document: JsonObject) -> None:
-    """Add the stream that a source asks for, unless it exists."""
+    """Add the stream that a source auto-creates, unless it exists."""
     made = made_stream(document)
     if made is not None:
         kind, document_id, name = identity(made)
@@ -68,7 +68,7 @@ def add_made_stream(conn: Connection, document: JsonObject) -> None:
 def replace(
     conn: Connection, record: Record, name: str, document: JsonObject, desired: str | None, origin: str
 ) -> None:
-    """Replace the content and the desired status of a document; without `desired` the status stays."""
+    """Replace the content and the desired status of a document; without `desired` the status is unchanged."""
     if not same(document, record.document):
         _revise(conn, record, name, document, desired or "active", origin)
     if desired and record.flow and record.flow.desired != desired and runs(document):
@@ -80,9 +80,9 @@ def replace(
 def _revise(
     conn: Connection, record: Record, name: str, document: JsonObject, desired: str, origin: str
 ) -> None:
-    """Add a revision. The flow starts over with it, unless the change does not affect the run.
+    """Add a revision. The flow restarts with the revision, unless the change does not affect the run.
 
-    `desired` is for a document that has had no flow.
+    `desired` applies to a document that had no flow.
     """
     uid, revision, at = record.uid, record.revision + 1, datetime.now(UTC)
     text = _search_text(record.id, name, document)
@@ -97,8 +97,8 @@ def _revise(
     elif record.flow is None:
         _begin(conn, uid, document, record.id, desired, at)
     elif same(what_runs(document), what_runs(record.document)):
-        # Only its tests or its placement differ: the flow counts as running the new revision, and does not
-        # start over.
+        # Only the tests or the placement differ: the flow counts as running the new revision, without a
+        # restart.
         current = and_(flows.c.uid == uid, flows.c.running_revision == record.revision)
         conn.execute(update(flows).where(current).values(running_revision=revision))
         placed = {"placement": required_labels(document), "wait_reason": None}
@@ -112,7 +112,7 @@ def _revise(
 
 
 def remove(conn: Connection, record: Record) -> None:
-    """Deletes a document with everything that belongs to it."""
+    """Delete a document with its revisions, references, labels and flow."""
     conn.execute(delete(documents).where(documents.c.uid == record.uid))
     emit(conn, record.kind, record.name, "deleted", _summary(record, revision=record.revision))
 
@@ -133,7 +133,7 @@ def require_current(record: Record, expected: str | None) -> None:
 
 
 def require_holder(conn: Connection, record: Record, holder: tuple[str, int] | None) -> None:
-    """PreconditionFailed unless a worker has the flow under this epoch, until the transaction ends."""
+    """PreconditionFailed unless the worker holds the flow under this epoch; locks it for the transaction."""
     if holder is None:
         return
     worker, epoch = holder
@@ -144,14 +144,14 @@ def require_holder(conn: Connection, record: Record, holder: tuple[str, int] | N
 
 
 def rolled_back(conn: Connection, uid: str, error: JsonObject) -> None:
-    """Record a rollback: an earlier revision is in force, and there is no other to fall back on."""
+    """Record a rollback: an earlier revision is in effect, with no further revision to fall back to."""
     conn.execute(update(flows).where(flows.c.uid == uid).values(running_revision=None, error=error))
 
 
 def _begin(
     conn: Connection, uid: str, document: JsonObject, document_id: str, desired: str, at: datetime
 ) -> None:
-    """Add a flow for a document that has had none, or no longer had one, and runs from now on."""
+    """Add a flow for a document that becomes runnable, for the first time or again."""
     epoch = select(documents.c.last_epoch).where(documents.c.uid == uid).scalar_subquery()
     conn.execute(insert(flows).values(epoch=epoch, **_flow(uid, document, document_id, desired, at)))
 
@@ -164,14 +164,14 @@ def _flow(uid: str, document: JsonObject, document_id: str, desired: str, at: da
 
 
 def _cease(conn: Connection, uid: str) -> None:
-    """Remove the flow of a document. Its worker notices that, and stops the run; its checkpoint stays."""
+    """Remove the flow of a document. The worker notices and stops the run; the checkpoint is retained."""
     epoch = conn.scalar(delete(flows).where(flows.c.uid == uid).returning(flows.c.epoch))
     if epoch is not None:
         conn.execute(update(documents).where(documents.c.uid == uid).values(last_epoch=epoch))
 
 
 def require_same(record: Record, document: JsonObject) -> tuple[str, str, str]:
-    """Kind, id and name of a new revision; Invalid if it would be another document."""
+    """Kind, id and name of a new revision; Invalid if the kind or id would change."""
     kind, document_id, name = identity(document)
     if kind != record.kind:
         raise Invalid(

@@ -21,10 +21,10 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def as_json(document: Any) -> JsonObject:
-    """A copy of a document that holds only JSON values; Invalid if that is not possible."""
+    """A copy of a document with JSON values only; Invalid if the document can't be converted."""
     try:
         text = json.dumps(document, allow_nan=False, ensure_ascii=False)
-        copy = json.loads(text.encode())  # refuses half of a surrogate pair, which no database stores
+        copy = json.loads(text.encode())  # rejects half of a surrogate pair, which no database stores
     except (TypeError, ValueError, RecursionError) as error:
         raise Invalid(Problem(code="not_json", message=f"the document is not JSON: {error}")) from None
     if not isinstance(copy, dict):
@@ -33,7 +33,7 @@ def as_json(document: Any) -> JsonObject:
 
 
 def identity(document: JsonObject) -> tuple[str, str, str]:
-    """Kind, id and name of a document; Invalid when it has none."""
+    """Kind, id and name of a document; Invalid if the kind or name is missing or invalid."""
     kind, metadata = document.get("kind"), document.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     problems = []
@@ -48,7 +48,7 @@ def identity(document: JsonObject) -> tuple[str, str, str]:
 
 
 def split_status(document: JsonObject) -> tuple[JsonObject, str | None]:
-    """The content of a document, and its `status` field, which is state and makes no revision."""
+    """The content of a document, and its `status` field, which is state and creates no revision."""
     if document.get("kind") not in RUNNABLE or "status" not in document:
         return document, None
     status = document["status"]
@@ -58,17 +58,17 @@ def split_status(document: JsonObject) -> tuple[JsonObject, str | None]:
 
 
 def storable(text: str) -> str:
-    """Any text as one that both databases can store and compare: no NUL, no halves of characters."""
+    """Text in a form that both databases can store and compare: no NUL, no lone surrogates."""
     return text.encode(errors="replace").decode().replace("\0", "\ufffd")
 
 
 def fold(text: str) -> str:
-    """Text in the form in which it is stored for searching."""
+    """Text in the form that is stored for searching."""
     return storable(text).casefold()
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two JSON values are equal, whatever the order of their fields. `1` and `true` are not."""
+    """Whether two JSON values are equal, regardless of field order. `1` and `true` are not equal."""
     return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
 
 
@@ -96,7 +96,7 @@ def differences(before: Any, after: Any, path: str = "") -> Iterator[DiffEntry]:
 
 
 def diff(before: JsonObject, after: JsonObject, labels: tuple[str, str] = ("before", "after")) -> Diff:
-    """How `after` differs from `before`."""
+    """The differences between two documents, as fields and as text."""
     text = difflib.unified_diff(_yaml_lines(before), _yaml_lines(after), *labels)
     return Diff(entries=list(differences(before, after)), text="".join(text))
 

@@ -1,4 +1,4 @@
-"""Connections and transactions: the only module that knows which database it talks to."""
+"""Connections and transactions: the only module that distinguishes between SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlalchemy.exc import ArgumentError
 
 from penstock.errors import Invalid, Problem
 
-# How long a writer waits for another one before it gives up with "database is locked".
+# How long a writer waits for another writer before it fails with "database is locked".
 BUSY_TIMEOUT_S = 30.0
 
 # Keys of the advisory locks on PostgreSQL, held until the transaction ends.
@@ -35,7 +35,7 @@ def connect(url: str) -> Engine:
         return _connect_sqlite(parsed)
     return create_engine(
         parsed.set(drivername="postgresql+psycopg"),
-        # A statement after an advisory lock must see what the previous holder committed.
+        # A statement after an advisory lock must see the commits of the previous lock holder.
         isolation_level="READ COMMITTED",
         pool_size=10,
         max_overflow=20,
@@ -54,25 +54,25 @@ def writing(engine: Engine, **options: Any) -> Iterator[Connection]:
 
 
 def lock(conn: Connection, key: int) -> None:
-    """Waits until no other transaction holds `key`. On SQLite a write transaction is alone anyway."""
+    """Wait until no other transaction holds `key`. On SQLite, write transactions are exclusive anyway."""
     if conn.dialect.name == "postgresql":
         conn.execute(select(func.pg_advisory_xact_lock(key)))
 
 
 def is_shared(engine: Engine) -> bool:
-    """Whether servers on several machines can have the registry; a file belongs to the server of its home."""
+    """Whether servers on several machines can share the registry; a file belongs to one server's home."""
     return engine.dialect.name == "postgresql"
 
 
 def now(conn: Connection) -> float:
-    """The clock all processes of this registry share, in seconds since 1970."""
+    """The time by the clock that all processes of this registry share, in seconds since 1970."""
     if conn.dialect.name == "postgresql":
         return float(conn.scalars(select(func.extract("epoch", func.clock_timestamp()))).one())
     return time.time()
 
 
 def _parse(url: str) -> URL:
-    # SQLAlchemy knows no `postgres://`, which is what hosting providers hand out.
+    # SQLAlchemy doesn't support `postgres://`, the form that hosting providers use.
     if url.startswith("postgres://"):
         url = "postgresql://" + url.removeprefix("postgres://")
     try:
@@ -110,19 +110,19 @@ def _prepare_sqlite(connection: sqlite3.Connection, _: object) -> None:
     # Python's driver would otherwise begin transactions itself, and not around DDL.
     connection.isolation_level = None
     connection.execute("PRAGMA foreign_keys = ON")
-    # A save that was answered survives power loss.
+    # A save that was acknowledged survives power loss.
     connection.execute("PRAGMA synchronous = FULL")
 
 
 def _begin_sqlite(conn: Connection) -> None:
-    # A transaction that turns from reading to writing fails at once with "database is locked" if
-    # another one wrote meanwhile; one that starts as a writer waits its turn.
+    # A read transaction that starts writing fails at once with "database is locked" if another one has
+    # written in the meantime; a transaction that begins as a writer waits its turn.
     writes = conn.get_execution_options().get(_WRITES, False)
     conn.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _enter_wal_mode(engine: Engine) -> None:
-    # Two processes that create the same file may refuse each other without waiting the busy timeout.
+    # Two processes that create the same file may lock each other out without waiting for the busy timeout.
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         connection = engine.raw_connection()

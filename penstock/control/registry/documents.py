@@ -1,4 +1,4 @@
-"""The documents of a registry as those see them who only read: on the database, or over HTTP."""
+"""Read-only access to the documents of a registry: from the database, or over HTTP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.control.registry.records import Mark, Page, Record, Revision, Vers
 
 
 class Documents(Protocol):
-    """The documents of a registry, to be read; see `Registry`."""
+    """Read-only access to the documents of a registry; see `Registry`."""
 
     def mark(self) -> Mark:
         """A value that is equal to an earlier one if no document has changed since."""
@@ -31,10 +31,10 @@ class Documents(Protocol):
         """The ids of all documents of a kind."""
 
     def versions(self, uids: Sequence[str]) -> dict[str, Versions]:
-        """For each of some documents, the versions of all that it refers to."""
+        """For each given document, the versions of all documents that it refers to."""
 
     def revisions(self, kind: str, name: str) -> builtins.list[Revision]:
         """Every revision of a document, newest first."""
 
     def dependents(self, kind: str, document_id: str) -> builtins.list[Record]:
-        """Every document that refers to one, directly or through others."""
+        """Every document that refers to the given one, directly or through others."""

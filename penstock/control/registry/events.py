@@ -53,13 +53,13 @@ def last_event_id(conn: Connection) -> int:
 
 
 def first_event_id(conn: Connection) -> int:
-    """The id of the oldest event that is kept, 0 before the first."""
+    """The id of the oldest retained event, 0 before the first."""
     return conn.scalar(select(func.min(events.c.id))) or 0
 
 
 def _append(conn: Connection, pending: list[_Pending]) -> None:
-    # Ids are drawn only now and by one transaction at a time: a reader that has seen an id will never
-    # find a lower one appear later and miss it.
+    # Ids are assigned only now and by one transaction at a time: after a reader has seen an id, no lower
+    # id can appear that the reader would miss.
     database.lock(conn, database.EVENTS_LOCK)
     at = datetime.now(UTC)
     conn.execute(insert(events), [{"at": at, **asdict(event)} for event in pending])

@@ -1,4 +1,4 @@
-"""Errors of the registry's database as problems that say what to do."""
+"""Errors of the registry's database, as problems with a hint for fixing them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RESTORE = (
 
 
 def registry_problem(error: BaseException) -> Problem | None:
-    """The problem behind an error of SQLAlchemy or of the disk, if it is one of the file of the registry."""
+    """The problem behind an error of SQLAlchemy or the disk, if the registry's file is the cause."""
     cause = getattr(error, "orig", None) or error
     if isinstance(cause, OSError):
         return disk_problem(cause)

@@ -15,7 +15,7 @@ from penstock.specs.references import INPUT, references_of
 
 def reference_rows(uid: str, document: JsonObject) -> list[JsonObject]:
     """The rows of the references in the content of a document."""
-    # A text that cannot be an id is no reference: no document can have it.
+    # Text that is not a valid id can't be a reference: no document can have that id.
     found = {(ref.path, ref.kind, ref.id) for ref in references_of(document) if NAME.fullmatch(ref.id)}
     return [
         {"from_uid": uid, "path": path, "to_kind": kind, "to_id": document_id}
@@ -24,7 +24,7 @@ def reference_rows(uid: str, document: JsonObject) -> list[JsonObject]:
 
 
 def referrers(conn: Connection, kind: str, name: str) -> list[Referrer]:
-    """The documents that refer to a document, by kind and id, without itself."""
+    """The documents that refer to a document, sorted by kind and id, except the document itself."""
     document_id = derive_id(name)
     if not NAME.fullmatch(document_id):
         return []
@@ -42,7 +42,7 @@ def referrers(conn: Connection, kind: str, name: str) -> list[Referrer]:
 
 
 def versions(conn: Connection, uids: Collection[str]) -> dict[str, Versions]:
-    """For each of some documents, the versions of all that it refers to, directly or through others."""
+    """For each given document, the versions of all documents it refers to, directly or through others."""
     named = and_(documents.c.kind == refs.c.to_kind, documents.c.id == refs.c.to_id)
     reached = (
         select(refs.c.from_uid.label("origin"), documents.c.uid, documents.c.revision)
@@ -63,7 +63,7 @@ def versions(conn: Connection, uids: Collection[str]) -> dict[str, Versions]:
 
 
 def dependents_of(kind: str, document_id: str) -> CTE:
-    """The documents that refer to one, directly or through others, as a table of `uid`, `kind` and `id`."""
+    """The documents that refer to the given one, directly or indirectly, with columns `uid`, `kind`, `id`."""
     who = (documents.c.uid, documents.c.kind, documents.c.id)
     found = (
         select(*who)
@@ -91,7 +91,7 @@ def known_ids(conn: Connection, kinds: Collection[str] = KINDS) -> dict[str, set
 
 
 def require_unreferenced(conn: Connection, record: Record) -> None:
-    """Conflict, with all referrers, if a document is referred to."""
+    """Conflict, with all referrers, if other documents refer to the document."""
     found = referrers(conn, record.kind, record.id)
     if found:
         raise Conflict(
@@ -108,7 +108,7 @@ def require_unreferenced(conn: Connection, record: Record) -> None:
 
 
 def require_references(conn: Connection, document: JsonObject) -> None:
-    """Invalid unless everything that a document refers to exists."""
+    """Invalid unless all references of a document exist."""
     kinds = {reference.kind for reference in references_of(document)}
     if kinds:
         require_known([("", document)], known_ids(conn, kinds))

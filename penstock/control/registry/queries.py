@@ -109,7 +109,7 @@ def search(
 
 
 def dependents(conn: Connection, kind: str, document_id: str) -> list[Record]:
-    """Every document that refers to one, directly or through others."""
+    """Every document that refers to the given one, directly or through others."""
     found = dependents_of(kind, document_id)
     rows = conn.execute(select_records().where(documents.c.uid.in_(select(found.c.uid))).order_by(*_BY_KIND))
     return [to_record(row) for row in rows]
@@ -137,7 +137,7 @@ def list_revisions(conn: Connection, uid: str) -> list[Revision]:
 
 
 def get_revision(conn: Connection, record: Record, number: int) -> Revision:
-    """One revision of a document; NotFound when it never had that many."""
+    """One revision of a document; NotFound if it doesn't exist."""
     if not 1 <= number <= record.revision:
         raise NotFound(
             Problem(

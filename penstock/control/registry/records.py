@@ -13,12 +13,12 @@ Mark = tuple[Any, ...]
 """A value that is equal to an earlier one if nothing has changed since."""
 
 Versions = frozenset[tuple[str, int]]
-"""Documents at a moment: uid and revision of each."""
+"""The versions of documents at one time: uid and revision of each."""
 
 
 @dataclass(frozen=True)
 class FlowState:
-    """The runtime state of a document that runs: one row of `flows`."""
+    """The runtime state of a runnable document: one row of `flows`."""
 
     uid: str
     id: str
@@ -34,32 +34,32 @@ class FlowState:
     ops: JsonObject
     updated_at: datetime
     placement: dict[str, str] | None = None
-    """Labels that its worker must have."""
+    """Labels that the flow's worker must have."""
     since: float | None = None
-    """When it was given to its worker or its phase changed, by the registry's clock."""
+    """When the flow was assigned to its worker or its phase changed, by the registry's clock."""
     recalled_at: float | None = None
-    """When its worker was asked to give it back, by the registry's clock."""
+    """When the worker was asked to release the flow, by the registry's clock."""
     tried: list[str] | None = None
-    """Workers that have not started it in time, since it last ran."""
+    """Workers that have failed to start the flow in time since it last ran."""
     wait_reason: JsonObject | None = None
-    """Why no worker can have it."""
+    """Why the flow can't be assigned to any worker."""
     home: str | None = None
-    """The home that has its progress; empty: the server's; None: it has none yet."""
+    """The home that stores the flow's progress; empty: the server's; None: no progress yet."""
     failed_attempts: int = 0
-    """Since its last good batch."""
+    """Failed attempts since the last successful batch."""
     stalled_since: float | None = None
-    """Since when its backlog has been growing while no batch finished, once that has taken too long."""
+    """Since when the backlog has grown without a finished batch; set only after `monitor.stalled_ms`."""
     queue_position: int | None = None
-    """Its place among the flows of its worker that wait for their turn to start; 1 is the next."""
+    """Position among the flows of the worker that wait for their turn to start; 1 is next."""
 
     @property
     def status(self) -> str:
-        """The outcome of a flow that should run and has ended, else the desired status."""
+        """The outcome of a flow that should be active and has ended, else the desired status."""
         return self.outcome if self.desired == "active" and self.outcome else self.desired
 
     @property
     def waits_for(self) -> JsonObject | None:
-        """Why no worker can have it, while it should run and has none."""
+        """Why the flow can't be assigned to any worker, while it should run and has no worker."""
         return self.wait_reason if self.worker is None and self.status == "active" else None
 
 
@@ -85,7 +85,7 @@ class Record:
 
     @property
     def etag(self) -> str:
-        """The HTTP entity tag of this revision, unique to this document and not to its name."""
+        """The HTTP entity tag of this revision, unique to this document even if its name is reused."""
         return f'"{self.uid[:8]}-{self.revision}"'
 
 
@@ -100,7 +100,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Page:
-    """A part of a list, and how long the whole list is."""
+    """A page of a list, and the length of the whole list."""
 
     items: Sequence[Record]
     total: int
@@ -118,7 +118,7 @@ class Revision:
 
 @dataclass(frozen=True)
 class Referrer:
-    """A document that refers to another one, and where."""
+    """A document that refers to another one, and the path of the reference."""
 
     kind: str
     id: str
@@ -128,7 +128,7 @@ class Referrer:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to a document or a flow."""
+    """A change of a document, a flow or a worker."""
 
     id: int
     at: datetime
@@ -150,7 +150,7 @@ class DiffEntry:
 
 @dataclass(frozen=True)
 class Diff:
-    """How one document differs from another: field by field, and as text."""
+    """The differences between two documents: field by field, and as text."""
 
     entries: Sequence[DiffEntry]
     text: str

@@ -30,14 +30,14 @@ from penstock.errors import Conflict, Problem
 class Registry:
     """Documents in a database that several threads and processes share.
 
-    Every method is one transaction. None may be called by a thread that is inside `begin()`: on
-    SQLite a writer would wait for itself.
+    Every method is one transaction. A thread that is inside `begin()` must not call any of them: on
+    SQLite, the writer would wait for itself.
     """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.edits = 0
-        """Grows with every change of documents by this process, so that caches notice it at once."""
+        """Incremented by every document change in this process, so that caches notice the change at once."""
         self._mutex = threading.Lock()
 
     @classmethod
@@ -61,17 +61,17 @@ class Registry:
 
     @property
     def shared(self) -> bool:
-        """Whether several servers can have this registry."""
+        """Whether several servers can share this registry."""
         return database.is_shared(self.engine)
 
     def now(self, conn: Connection) -> float:
-        """The clock that all processes of this registry share, in seconds since 1970."""
+        """The time by the clock that all processes of this registry share, in seconds since 1970."""
         return database.now(conn)
 
     # Documents
 
     def mark(self) -> Mark:
-        """A value that is equal to an earlier one if no document has changed since; costs no parsing."""
+        """A value that is equal to an earlier one if no document has changed since; no document is parsed."""
         with self.engine.connect() as conn:
             return queries.mark(conn)
 
@@ -129,9 +129,9 @@ class Registry:
         origin: str = "create",
         check_references: bool = True,
     ) -> Record:
-        """Saves a new document; with `check_references` everything it refers to must exist.
+        """Saves a new document; with `check_references`, all documents it refers to must exist.
 
-        `desired` is the status of its flow: by default that in the document, else `active`.
+        `desired` is the status of its flow: by default the status in the document, else `active`.
         """
         document, status = content.split_status(content.as_json(document))
         kind, document_id, name = content.identity(document)
@@ -159,9 +159,9 @@ class Registry:
     ) -> Record:
         """Saves a new revision, unless the content is the same.
 
-        `expected` is an ETag or a revision number, as in `If-Match`. A new revision makes a flow start over:
-        its outcome, error and attempts are cleared. A document that becomes runnable gets a flow, and one
-        that no longer is loses it.
+        `expected` is an ETag or a revision number, as in `If-Match`. A new revision restarts the flow:
+        its outcome, error and attempts are cleared. A document that becomes runnable gets a flow; the flow
+        of a document that is no longer runnable is removed.
         """
         document, status = content.split_status(content.as_json(document))
         with self._changing() as conn:
@@ -184,17 +184,17 @@ class Registry:
             return links.referrers(conn, kind, document_id)
 
     def require_unreferenced(self, record: Record) -> None:
-        """Conflict, with all referrers, if a document is referred to."""
+        """Conflict, with all referrers, if other documents refer to the document."""
         with self.engine.connect() as conn:
             links.require_unreferenced(conn, record)
 
     def dependents(self, kind: str, document_id: str) -> builtins.list[Record]:
-        """Every document that refers to one, directly or through others."""
+        """Every document that refers to the given one, directly or through others."""
         with self.engine.connect() as conn:
             return queries.dependents(conn, kind, document_id)
 
     def versions(self, uids: Collection[str]) -> dict[str, Versions]:
-        """For each of some documents, the versions of all that it refers to, directly or through others."""
+        """For each given document, the versions of all documents it refers to, directly or indirectly."""
         with self.engine.connect() as conn:
             return links.versions(conn, uids)
 
@@ -221,7 +221,7 @@ class Registry:
             return queries.get_revision(conn, queries.get(conn, kind, name), number)
 
     def diff(self, kind: str, name: str, before: int, after: int) -> Diff:
-        """How revision `after` of a document differs from revision `before`."""
+        """The differences between revisions `before` and `after` of a document."""
         with self.engine.connect() as conn:
             record = queries.get(conn, kind, name)
             old, new = (queries.get_revision(conn, record, number).document for number in (before, after))
@@ -238,10 +238,11 @@ class Registry:
         error: JsonObject | None = None,
         holder: tuple[str, int] | None = None,
     ) -> Record:
-        """Makes the content of an old revision the newest one.
+        """Saves the content of an old revision as the newest revision.
 
         `error` is the reason if the current revision did not start; it is shown with the rollback. With
-        `holder`, a worker and an epoch, it is refused unless that worker has the flow (invariant 6).
+        `holder`, a worker and an epoch, the rollback is rejected unless that worker holds the flow
+        (invariant 6).
         """
         with self._changing() as conn:
             record = queries.get(conn, kind, name)
@@ -267,7 +268,7 @@ class Registry:
     def plan_import(
         self, documents: Sequence[JsonObject], mode: bundle.Mode = "merge"
     ) -> builtins.list[Change]:
-        """What `apply_import` would do."""
+        """The changes that `apply_import` would make."""
         with self.engine.connect() as conn:
             return bundle.plan(conn, bundle.parse(documents), mode).changes()
 
@@ -298,7 +299,7 @@ class Registry:
             return events.last_event_id(conn)
 
     def first_event_id(self) -> int:
-        """The id of the oldest event that is kept, 0 before the first."""
+        """The id of the oldest retained event, 0 before the first."""
         with self.engine.connect() as conn:
             return events.first_event_id(conn)
 
@@ -310,7 +311,7 @@ class Registry:
                 yield conn
         finally:
             with self._mutex:
-                self.edits += 1  # after the commit: what is read from now on has the change
+                self.edits += 1  # after the commit: later reads include the change
 
     def _replace(
         self,
@@ -330,7 +331,7 @@ class Registry:
 
 
 def name_in_use(existing: Record) -> Conflict:
-    """The refusal of a new document whose id belongs to an existing one."""
+    """The error for a new document whose id belongs to an existing one."""
     return Conflict(
         Problem(
             code="name_in_use",

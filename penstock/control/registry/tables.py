@@ -1,6 +1,6 @@
 """The tables of the registry, the same on SQLite and PostgreSQL.
 
-They describe what the code reads and writes; the migrations create them, and a test compares the two.
+The code reads and writes by these definitions; the migrations create the tables, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from sqlalchemy import (
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A moment: aware and in UTC in Python on every database."""
+    """A timestamp: in Python timezone-aware and in UTC on every database."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -48,7 +48,7 @@ class UtcDateTime(TypeDecorator[datetime]):
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         if value is None:
             return None
-        # SQLite keeps no zone; what it was given was UTC.
+        # SQLite stores no time zone; the stored values are in UTC.
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
@@ -75,7 +75,7 @@ documents = Table(
     Column("revision", Integer, nullable=False),
     # Name, id and description in lower case, the name first: searched, and sorted by name.
     Column("search_text", Word, nullable=False),
-    # The epoch of the flow that was removed: epochs never go back.
+    # The epoch of a removed flow: epochs never decrease.
     Column("last_epoch", Integer, nullable=False, server_default="0"),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
@@ -120,7 +120,7 @@ flows = Table(
     Column("outcome", Word),
     # Only set while a worker holds the flow; see `flow_phase`.
     Column("phase", Word, nullable=False),
-    # While it waits for its turn to start: the lowest ticket of a worker is the next.
+    # Set while the flow waits for its turn to start: the lowest ticket of a worker is next.
     Column("ticket", BigInteger),
     Column("error", Json),
     Column("attempts", Json, nullable=False),
@@ -131,19 +131,19 @@ flows = Table(
     Column("updated_at", UtcDateTime, nullable=False),
     # Labels that a worker must have; null: any worker.
     Column("placement", Json),
-    # When it was given to its worker or its phase changed, by the registry's clock.
+    # When the flow was assigned to its worker or its phase changed, by the registry's clock.
     Column("since", Double),
-    # When its worker was asked to give it back, by the registry's clock.
+    # When the worker was asked to release the flow, by the registry's clock.
     Column("recalled_at", Double),
-    # Workers that have not started it in time, since it last ran.
+    # Workers that have failed to start the flow in time since it last ran.
     Column("tried", Json),
-    # Why no worker can have it.
+    # Why the flow can't be assigned to any worker.
     Column("wait_reason", Json),
-    # The home that has its progress; empty: the server's; null: it has none yet.
+    # The home that stores the flow's progress; empty: the server's; null: no progress yet.
     Column("home", Word),
-    # Since its last good batch, or since it was last started by a user.
+    # Since the last successful batch, or since a user last started the flow.
     Column("failed_attempts", Integer, nullable=False, server_default="0"),
-    # Since when its backlog has been growing while no batch finished, once that has taken too long.
+    # Since when the backlog has grown without a finished batch; set only after `monitor.stalled_ms`.
     Column("stalled_since", Double),
     Index("ix_flows_worker", "worker"),
     Index("ix_flows_desired", "desired", "outcome"),
@@ -162,11 +162,11 @@ workers = Table(
     Column("state", Word, nullable=False),
     Column("info", Json, nullable=False),
     Column("labels", Json, nullable=False, server_default="{}"),
-    # The most flows that it takes; null: no limit.
+    # Maximum number of flows; null: no limit.
     Column("capacity", Integer),
-    # The id of the home directory that it keeps progress in; empty: the server's.
+    # The id of the home directory in which the worker stores progress; empty: the server's.
     Column("home", Word, nullable=False, server_default=""),
-    # What its questions are encrypted with, as PEM; null: they are not, on loopback.
+    # The certificate that encrypts questions to the worker, as PEM; null: not encrypted, on loopback.
     Column("certificate", Text),
     Index("ix_workers_heartbeat_until", "heartbeat_until"),
 )
@@ -176,9 +176,9 @@ users = Table(
     metadata,
     Column("name", Word, primary_key=True),
     Column("role", Word, nullable=False),
-    # As Argon2 writes it, with its salt; null: the user logs in with OpenID Connect.
+    # An Argon2 hash, including its salt; null: the user logs in with OpenID Connect.
     Column("password", Text),
-    # Who the user is at the OpenID Connect provider: its issuer and the subject.
+    # The identity of the user at the OpenID Connect provider: issuer and subject.
     Column("subject", Word),
     Column("disabled", Boolean, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
@@ -213,7 +213,7 @@ tokens = Table(
     Column("role", Word, nullable=False),
     # The one source that an `ingest` token can send events to.
     Column("source", Word),
-    # Who made it; null: the command line on the server, or the API before there were users.
+    # The user who created the token; null: the command line on the server, or the API without users.
     _user(),
     Column("created_at", UtcDateTime, nullable=False),
     Column("expires_at", UtcDateTime),
@@ -221,7 +221,7 @@ tokens = Table(
     Index("ix_tokens_user", "user"),
 )
 
-# Names, not references: an entry outlives the user and the document that it is about.
+# Names, not references: an entry outlives its user and its document.
 audit = Table(
     "audit",
     metadata,
@@ -239,7 +239,7 @@ audit = Table(
     sqlite_autoincrement=True,
 )
 
-# One row: the server whose coordinator makes rounds, until when by the registry's clock.
+# One row: the server whose coordinator is active, and until when by the registry's clock.
 leader = Table(
     "leader",
     metadata,
@@ -267,25 +267,25 @@ events = Table(
     Column("name", Word, nullable=False),
     Column("type", Word, nullable=False),
     Column("data", Json, nullable=False),
-    # An id is never given twice, not even after the newest event was removed: readers resume by it.
+    # Ids are never reused, not even after the newest event was removed: readers resume from an id.
     sqlite_autoincrement=True,
 )
 
 
 def flow_status() -> ColumnElement[str]:
-    """The status of a flow as a column: its outcome while it should run, else what is desired."""
+    """The status of a flow as a column: its outcome if it should be active and has ended, else `desired`."""
     ended = and_(flows.c.desired == "active", flows.c.outcome.is_not(None))
     return case((ended, flows.c.outcome), else_=flows.c.desired)
 
 
 STALLED_ATTEMPTS = 2
-"""Failed attempts without a good batch after which a flow is stalled: after the first one it backs off."""
+"""Failed attempts without a successful batch after which a flow is stalled; after the first it backs off."""
 
 
 def flow_phase() -> ColumnElement[str]:
-    """The phase of a flow as a column: as its worker reports it, else whether it waits for a worker.
+    """The phase of a flow as a column: as reported by its worker, else whether it waits for a worker.
 
-    A flow that should process events and does not is stalled, whatever its worker is doing about it.
+    A flow that should process events and does not is stalled, whatever phase its worker reports.
     """
     stuck = or_(flows.c.failed_attempts >= STALLED_ATTEMPTS, flows.c.stalled_since.is_not(None))
     leaving = and_(flows.c.worker.is_not(None), flows.c.phase == "draining")
@@ -298,7 +298,7 @@ def flow_phase() -> ColumnElement[str]:
 
 
 def flow_place() -> ColumnElement[int | None]:
-    """The place of a flow in the queue of its worker as a column: 1 starts next; null if it does not wait."""
+    """The position of a flow in its worker's start queue as a column: 1 is next; null if it isn't waiting."""
     others = flows.alias("others")
     ahead = and_(
         others.c.worker == flows.c.worker, others.c.phase == "waiting", others.c.ticket <= flows.c.ticket

@@ -1,4 +1,4 @@
-"""The meaning of an answer to events that are sent to a pipeline or a source."""
+"""The meaning of an acknowledgement of events that are sent to a pipeline or a source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def acknowledgement(service: Service, record: Record) -> str | None:
 
 
 def _streams(service: Service, record: Record) -> list[str]:
-    """The streams to which events sent to a document go."""
+    """The streams that store events sent to a document."""
     spec = spec_of(record.document)
     if record.kind == "Pipeline":
         found = input_stream(record.document, record.id, service.document)

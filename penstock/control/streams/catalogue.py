@@ -1,4 +1,4 @@
-"""The existing streams, without creating any: those of documents, and the flows' own."""
+"""The existing streams, without creating any: streams of documents, and the flows' own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Present:
     owner: Record
     role: Role
     of: str | None = None
-    """For misfits: the id of the stream that they do not fit."""
+    """For misfits: the id of the stream whose schema they don't match."""
 
 
 def present_streams(home: StreamHome, records: Sequence[Record], lookup: Lookup) -> Iterator[Present]:
@@ -43,7 +43,7 @@ def present_streams(home: StreamHome, records: Sequence[Record], lookup: Lookup)
         short = record.id + DEAD
         config = _config(home, short, record)
         stream = f"{record.kind.lower()}:{short}" if short in taken else short
-        taken.add(short)  # the first document of that id has the short one, even before its first letter
+        taken.add(short)  # the first document of that id owns the short id, even before its first letter
         if config is not None:
             place = StreamPlace(stream, config.spec, home.directory(short, record.uid))
             yield Present(place, record, "letters")

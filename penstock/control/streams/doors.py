@@ -20,15 +20,15 @@ from penstock.streams.home import StreamPlace, dead_id
 from penstock.streams.log import Log
 
 FRESH_S = 1.0
-"""Seconds for which a door is used without asking the registry whether another process has deleted the
-stream. Edits of this process are noticed at once."""
+"""Seconds for which a door is used without checking in the registry whether another process has deleted the
+stream. Edits by this process take effect at once."""
 
 AHEAD_S = 0.5
-"""Seconds before its end that a door in use is looked up again."""
+"""Seconds before its expiry at which a door in use is looked up again."""
 
 
 KEPT = 1_000
-"""Doors that are cached."""
+"""Maximum cached doors."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class Door:
     directory: Path
     log: Log
     payload: pa.Schema
-    """The columns of its events."""
+    """The columns of the stream's events."""
     guarantee: str
     dead_id: str | None
-    """The stream for misfits. A raw stream has none, since it refuses only broken JSON."""
+    """The stream for misfits. A raw stream has none, since it rejects only malformed JSON."""
     dead: Log | None
 
     form: Form
-    """Reads events from JSON."""
+    """Parses events from JSON."""
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -71,7 +71,7 @@ class Doors:
         self._known: dict[str, _Known] = {}
 
     def known(self, name: str) -> Door | None:
-        """The cached door of a stream, if it is still valid: costs one system call."""
+        """The cached door of a stream, if still valid; costs one system call."""
         found = self._known.get(derive_id(name))
         if found is None or found.edits != self._service.registry.edits or time.monotonic() > found.until:
             return None
@@ -81,13 +81,13 @@ class Doors:
             return None
 
     def expires_soon(self, name: str) -> bool:
-        """Whether the cached door of a stream should be looked up again, so that its users do not wait."""
+        """Whether the cached door of a stream should be refreshed now, so that requests don't wait for it."""
         found = self._known.get(derive_id(name))
         return found is not None and time.monotonic() > found.until - AHEAD_S
 
     def find(self, name: str) -> Door:
-        """The door of a stream; NotFound if there is no such stream. Asks the registry."""
-        edits = self._service.registry.edits  # before the look-up: an edit meanwhile makes it void
+        """The door of a stream; NotFound if there is no such stream. Queries the registry."""
+        edits = self._service.registry.edits  # before the look-up: an edit meanwhile invalidates it
         place = self._service.streams.place(name)
         version = config_version(place.directory)
         door = door_at(self._service.streams, place)

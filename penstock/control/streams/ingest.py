@@ -1,4 +1,4 @@
-"""Sources that events are pushed to: their names, and the streams that the events go to."""
+"""Sources that receive pushed events: their names, and the streams that store the events."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from penstock.specs.references import publishes_to
 from penstock.specs.validation import parse
 
 TYPE = "http"
-"""The type of source that takes events over HTTP."""
+"""The type of source that receives events over HTTP."""
 
 FRESH_S = 1.0
-"""Seconds for which another process's change of a source may go unnoticed. Edits of this process are noticed
+"""Seconds after which a change of a source by another process takes effect. Edits by this process take effect
 at once."""
 
 AHEAD_S = 0.5
-"""Seconds before their end that entrances in use are looked up again."""
+"""Seconds before their expiry at which entrances in use are looked up again."""
 
 MOST_BYTES = 16 * 1024 * 1024
 """The default limit of a body in bytes, after decompression."""
@@ -31,18 +31,18 @@ MOST_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Entrance:
-    """A source that events are pushed to."""
+    """A source that receives pushed events."""
 
     title: str
     streams: tuple[str, ...]
-    """The streams that get the events: its own, or the input of every pipeline that uses it."""
+    """The streams that store the events: the source's own, or the input of every pipeline that uses it."""
     atomic: bool
     max_body_bytes: int
 
 
 @dataclass
 class _Index:
-    """Every entrance, by each of its names. The id of a Source wins over a path, and that over a pipeline."""
+    """Every entrance, by each of its names. Source ids take precedence over paths, paths over pipelines."""
 
     sources: dict[str, Entrance] = field(default_factory=dict)
     paths: dict[str, list[Entrance]] = field(default_factory=dict)
@@ -72,18 +72,18 @@ class Entrances:
         self._edits = -1
 
     def known(self, name: str) -> Entrance | None:
-        """The cached entrance of a name, if it is still valid."""
+        """The cached entrance of a name, if still valid."""
         fresh = self._edits == self._service.registry.edits and time.monotonic() <= self._until
         found = self._index.find(name) if fresh else []
         return found[0] if len(found) == 1 and found[0].streams else None
 
     @property
     def expire_soon(self) -> bool:
-        """Whether the cached entrances should be looked up again, so that their users do not wait."""
+        """Whether the cached entrances should be refreshed now, so that requests don't wait for it."""
         return time.monotonic() > self._until - AHEAD_S
 
     def find(self, name: str) -> Entrance:
-        """The entrance of a name; NotFound if there is none, Conflict if no stream takes its events."""
+        """The entrance of a name; NotFound if there is none, Conflict if no stream stores its events."""
         self._refresh()
         found = self._index.find(name)
         if not found:
@@ -113,7 +113,7 @@ class Entrances:
         return found[0]
 
     def _refresh(self) -> None:
-        edits = self._service.registry.edits  # before the look-up: an edit meanwhile makes it void
+        edits = self._service.registry.edits  # before the look-up: an edit meanwhile invalidates it
         until, mark = time.monotonic() + FRESH_S, self._service.registry.mark()
         if mark != self._mark:
             self._index = self._read()
@@ -147,7 +147,7 @@ class Entrances:
             return None
         try:
             document = parse(record.document, self._service.settings.defaults.model_dump())
-        except Invalid:  # one that rests may be
+        except Invalid:  # possible for an inactive document
             return None
         if isinstance(document, PipelineDocument):
             return document.spec.source

@@ -47,13 +47,13 @@ log = structlog.get_logger()
 MAINTAIN_S = 2.0
 
 ROUND = 200
-"""Streams that are maintained every `MAINTAIN_S`: more would be opened, and keep a core busy. With 10,000
-streams each has its turn every 100 seconds; appends apply the limits of size themselves."""
+"""Streams maintained every `MAINTAIN_S`: opening more would keep a core busy. With 10,000 streams, each is
+maintained every 100 seconds; appends enforce size limits themselves."""
 
 SPECS = 1_000
 
 STALE_S = 30.0
-"""Streams for dead letters appear without a change of any document; they are looked after this much later."""
+"""Seconds between listings of all streams: streams for dead letters appear without a document change."""
 
 _COPY = "create another stream and copy the events with a pipeline"
 
@@ -64,27 +64,27 @@ HELD = ("Pipeline", "Source")
 """Kinds whose flows can have an input stream."""
 
 LETTERED = tuple(reversed(RUNNABLE))
-"""Kinds that can have dead letters; of documents with the same id the first kind has the short id."""
+"""Kinds that can have dead letters; among documents with the same id, the first kind gets the short id."""
 
 
 def input_id(pipeline: str) -> str:
-    """The id of the stream that holds the events of a pipeline before it reads them."""
+    """The id of the stream that stores the events of a pipeline before it reads them."""
     return pipeline + INPUT
 
 
 def input_of(record: Record) -> str:
-    """The id of the stream that holds the events of a flow before it reads them.
+    """The id of the stream that stores the events of a flow before it reads them.
 
-    That of a Source has its kind as prefix, so that a pipeline with the same id differs.
+    For a Source, the id has the kind as prefix, to differ from a pipeline with the same id.
     """
     own = input_id(record.id)
     return own if record.kind == "Pipeline" else f"{record.kind.lower()}:{own}"
 
 
 def dead_letters_id(record: Record) -> str:
-    """The id of the stream for a flow's dead letters: the one that its document names, or its own.
+    """The id of the stream for a flow's dead letters: named by its document, or the flow's own.
 
-    The flow's own id has its kind as prefix, so that documents of another kind with the same id differ.
+    The flow's own id has the kind as prefix, to differ from documents of another kind with the same id.
     """
     named = (record.document.get("spec") or {}).get("dead_letters")
     return derive_id(named) if named else f"{record.kind.lower()}:{record.id}{DEAD}"
@@ -100,11 +100,11 @@ class Streams:
         self.host = StreamHost()
         """Gives workers on other machines access to the streams of this home."""
         self.lost: dict[str, int] = {}
-        """By the id of a transient stream: events that were not read when Penstock was restarted."""
+        """Unread events lost when Penstock was restarted, by the id of the transient stream."""
         self._specs: dict[str, StreamSpec] = {}
-        """Specs by their text. Thousands of streams have few different ones, and parsing takes long."""
+        """Specs by their text. Thousands of streams have few distinct specs, and parsing is slow."""
         self._places: dict[Path, tuple[StreamSpec, tuple[int, int], StreamPlace]] = {}
-        """By directory: a spec that its log has, the version of its settings then, and its place."""
+        """By directory: the spec of its log, the version of the stored settings, and its place."""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -126,7 +126,7 @@ class Streams:
         return self._pool.log(directory)
 
     def all(self) -> Iterator[StreamPlace]:
-        """Every stream, also those that are not registered themselves."""
+        """Every stream, including those without a document of their own."""
         for record in self._registry.list("Stream", limit=None).items:
             yield (place := self._registered(record))
             if place.spec.schema_ is not None and (dead := self._place(dead_id(record.id))):
@@ -145,10 +145,10 @@ class Streams:
                     yield self._letters(record)
 
     def ensure(self, record: Record, before: Record | None = None) -> None:
-        """Create the log of a saved stream or of a flow's input, or give it its new settings.
+        """Create the log of a saved stream or of a flow's input, or apply its new settings.
 
-        An edit of the empty stream `before` may choose another storage. Otherwise the storage stays what it
-        is, since a document read before a move still names the one that the stream has left.
+        An edit of the empty stream `before` may choose another storage. Otherwise the storage is unchanged,
+        since a document that was read before a move still names the old storage.
         """
         if record.kind != "Stream":
             self._input(record)
@@ -159,14 +159,14 @@ class Streams:
         self._registered(record)
 
     def require_at_rest(self, record: Record) -> None:
-        """Refuse to change a stream while a move to another storage runs, or was interrupted."""
+        """Conflict while a move of a stream to another storage is running, or was interrupted."""
         if record.kind == "Stream" and is_moving(self.place(record.id).directory):
             message = f"'{record.name}' is being moved to another storage"
             hint = f"wait for the move, or undo it: `penstock stream move '{record.name}' --undo`"
             raise Conflict(Problem(code="move_running", message=message, path="spec.storage", hint=hint))
 
     def require_readable(self, record: Record, changed: Mapping[str, Any]) -> None:
-        """Refuse a change of a stream or a pipeline's buffer that its stored events do not allow."""
+        """Reject a change of a stream or a pipeline's buffer that is incompatible with its stored events."""
         if record.kind == "Pipeline":
             self._require_readable_input(record, changed)
         if record.kind != "Stream":
@@ -213,13 +213,13 @@ class Streams:
             self.home.remove(stream, record.uid)
 
     def has_input(self, record: Record) -> bool:
-        """Whether the events of a flow are held in an input stream in this home."""
+        """Whether this home has an input stream for the events of a flow."""
         return self.home.directory(input_id(record.id), record.uid).is_dir()
 
     def forget_reader(self, reader: str, still: Collection[tuple[str, Path]] = ()) -> None:
-        """Remove the cursors of a flow and its steps, so that no stream keeps events for them.
+        """Remove the cursors of a flow and its steps, so that no stream retains events for them.
 
-        `still` are the cursors that stay: the reader, and the directory of the stream.
+        `still` are the cursors to retain: the reader, and the directory of the stream.
         """
         for place in self.all():
             try:
@@ -230,25 +230,25 @@ class Streams:
                     )  # one of its steps
                     if own and (cursor.reader, place.directory) not in still:
                         found.forget_cursor(cursor.reader)
-            except Unavailable as error:  # which must not keep the others
+            except Unavailable as error:  # must not prevent the removal of others
                 log.warning("a cursor may be left in a stream", stream=place.id, error=str(error))
 
     # Start and stop of a server
 
     def start(self) -> None:
-        """Count losses of transient streams, give every log its settings, and start maintenance."""
+        """Count losses of transient streams, apply settings to every log, and start maintenance."""
         places = list(self.all())
         for place in places:
             if not place.spec.wal.enabled:
                 unread = self.log_at(place.directory).unread()
                 self.lost |= {place.id: unread} if unread else {}
-            elif _in_memory(place.directory):  # the stream was transient when the last server ended
+            elif _in_memory(place.directory):  # the stream was transient when the last server stopped
                 self.log_at(place.directory).maintain()
         self.home.forget_transient()
         for place in places:
             if not place.spec.wal.enabled:
                 storage = self.log_at(place.directory).storage
-                storage.maintain()  # else it would still report its old contents
+                storage.maintain()  # otherwise it would still report its old contents
                 if (lost := self.lost.get(place.id, 0)) > 0:  # invariant 5
                     storage.count(lost_restart=lost)
                     log.warning("events in memory were lost in a restart", stream=place.id, events=lost)
@@ -256,7 +256,7 @@ class Streams:
         self._thread.start()
 
     def stop(self) -> None:
-        """Close every log, and leave nothing in memory."""
+        """Close every log, and remove transient streams from memory."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -271,9 +271,9 @@ class Streams:
         while not self._stop.wait(MAINTAIN_S):
             try:
                 mark = self._registry.mark()
-                if mark != seen or time.monotonic() - listed_at > STALE_S:  # to list streams is costly
+                if mark != seen or time.monotonic() - listed_at > STALE_S:  # listing streams is slow
                     places, seen, listed_at = list(self.all()), mark, time.monotonic()
-            except Exception as error:  # the registry may be out of reach for a while
+            except Exception as error:  # the registry may be temporarily unreachable
                 log.warning("stream maintenance failed", error=str(error))
                 continue
             turn = turn if turn < len(places) else 0
@@ -317,7 +317,7 @@ class Streams:
         return known
 
     def _input(self, record: Record) -> StreamPlace | None:
-        """The input stream of a flow; None if it has none, or the document is not valid."""
+        """The input stream of a flow; None if the flow has none, or the document is not valid."""
         if record.kind not in HELD or (record.kind == "Source" and not runs(record.document)):
             return None
         spec = self._input_spec(record.document)
@@ -333,7 +333,7 @@ class Streams:
                 referred = parse(found.document, self._defaults)
                 assert isinstance(referred, SourceDocument)
                 source = referred.spec
-        except Invalid:  # one that rests may be
+        except Invalid:  # possible for an inactive document
             return None
         if not getattr(source, "held", False):
             return None
@@ -342,7 +342,7 @@ class Streams:
         return spec.model_copy(update={"timestamps": getattr(source, "timestamps", "iso")})
 
     def _lettered(self, owner: str) -> Record | None:
-        """The flow of an id; where several kinds have one, `task:ID` says which."""
+        """The flow with an id; `task:ID` selects the kind if several kinds have a flow with that id."""
         named, _, flow = owner.rpartition(":")
         kinds = [kind for kind in LETTERED if named in ("", kind.lower())]
         found = (self._registry.find(kind, flow) for kind in kinds)
@@ -368,7 +368,7 @@ class Streams:
             if declared == spec and config_version(directory) == version:
                 return place
         self.home.ensure(stream, uid, spec, storage=storage)
-        version = config_version(directory)  # before it is read: a change in between is seen next time
+        version = config_version(directory)  # before the read: a change in between is seen next time
         place = StreamPlace(stream, self.home.stored(directory, spec), directory)
         self._places[directory] = spec, version, place
         return place
@@ -383,9 +383,9 @@ def _source_and_buffer(document: Document) -> tuple[Any, PipelineBuffer | None]:
 
 
 def input_spec(given: PipelineBuffer | None, schema: str | None) -> StreamSpec:
-    """The spec of a flow's input stream, from the `buffer` of a pipeline; `schema` is that of its source.
+    """The spec of a flow's input stream, from the `buffer` of a pipeline and the `schema` of its source.
 
-    Unread events are never evicted to make room: at the limit senders are refused, and receivers wait.
+    Unread events are never evicted to free space: at the limit, producers are rejected, and receivers wait.
     """
     wanted = given or PipelineBuffer()
     buffer = StreamBuffer(mode=wanted.mode, timeout_ms=wanted.timeout_ms)
@@ -403,6 +403,6 @@ def input_spec(given: PipelineBuffer | None, schema: str | None) -> StreamSpec:
 
 
 def _in_memory(directory: Path) -> bool:
-    """Whether segments of a stream are in memory."""
+    """Whether a stream has segments in memory."""
     memory = read_config(directory).memory
     return memory is not None and memory.is_dir()

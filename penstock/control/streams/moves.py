@@ -1,4 +1,4 @@
-"""Moves of streams into Kafka: started, followed, continued and undone."""
+"""Moves of streams to Kafka: starting, tracking, resuming and undoing them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ log = structlog.get_logger()
 Phase = Literal["copying", "completed", "failed", "interrupted"]
 
 CANCEL_S = 60.0
-"""Seconds that a move may take to end after it was cancelled: it may wait for a broker."""
+"""Seconds that a move may take to end after it was canceled: it may be waiting for a broker."""
 
 
 @dataclass(frozen=True)
 class MoveState:
-    """How far a move is."""
+    """The progress of a move."""
 
     stream: str
     to: str
@@ -52,7 +52,7 @@ class _Running:
 
 
 class Moves:
-    """The moves of this server. One that a crash has interrupted is continued by starting it again."""
+    """The moves of this server. A move that was interrupted by a crash resumes when it is started again."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -60,7 +60,7 @@ class Moves:
         self._known: dict[str, _Running] = {}
 
     def start(self, name: str, to: str) -> MoveState:
-        """Begin to move a stream, or continue; raises an error with its reason if it cannot be moved."""
+        """Start or resume a move of a stream; raises an error with the reason if it can't be moved."""
         record = self._service.get("Stream", name)
         cluster = self._service.streams.home.kafka
         if cluster is None:
@@ -84,7 +84,7 @@ class Moves:
             return running.state
 
     def state(self, name: str) -> MoveState:
-        """How far the move of a stream is; NotFound if it is not being moved."""
+        """The progress of a stream's move; NotFound if the stream is not being moved."""
         record = self._service.get("Stream", name)
         if (known := self._known.get(record.id)) is not None:
             return known.state
@@ -94,7 +94,7 @@ class Moves:
         raise NotFound(Problem(code="no_move", message=message))
 
     def undo(self, name: str) -> None:
-        """Give up a move: the stream stays where it is, and the copy is removed."""
+        """Cancel a move: the stream stays in its current storage, and the copy is removed."""
         state = self.state(name)
         record = self._service.get("Stream", name)
         if (known := self._known.get(record.id)) is not None and known.thread is not None:
@@ -110,17 +110,17 @@ class Moves:
         self._known.pop(record.id, None)
 
     def settle(self) -> None:
-        """Finish moves whose server ended after the switch and before it had changed the document."""
+        """Finish moves whose server stopped after the switch and before the document was updated."""
         for record in self._service.registry.list("Stream", limit=None).items:
             try:
                 directories = self._directories(record)
                 if any(map(is_moving, directories)) and all(map(_is_there, directories)):
                     self._finish(record, directories)
-            except Exception as error:  # such as a document that is no longer valid: the server has to start
+            except Exception as error:  # such as an invalid document: the server must start anyway
                 log.warning("a move is not finished", stream=record.id, error=str(error))
 
     def _directories(self, record: Record) -> list[Path]:
-        """The logs of a stream: that of its misfits, if it has one, and then its own."""
+        """The logs of a stream: the log of its misfits, if any, and then its own."""
         own = self._service.streams.place(record.id).directory
         dead = read_config(own).dead_letters
         return [own] if dead is None else [dead, own]
@@ -148,14 +148,14 @@ class Moves:
             running.state = replace(running.state, phase="failed", error=problem)
 
     def _finish(self, record: Record, directories: list[Path]) -> None:
-        """Let the document say where the stream is, and forget the move."""
+        """Update the storage in the document, and remove the notes of the move."""
         while True:
             now = self._service.registry.get("Stream", record.id)
             document = copy.deepcopy(dict(now.document))
             document["spec"] = {**(document.get("spec") or {}), "storage": "kafka"}
             try:
                 self._service.registry.update("Stream", record.id, document, expected=now.etag)
-            except PreconditionFailed:  # somebody has saved it meanwhile
+            except PreconditionFailed:  # saved by another client meanwhile
                 continue
             break
         for directory in directories:

@@ -1,4 +1,4 @@
-"""The logs of a home directory on disk, also while no server runs."""
+"""The logs in a home directory on disk, available without a running server."""
 
 from __future__ import annotations
 

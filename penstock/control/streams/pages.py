@@ -15,14 +15,14 @@ from penstock.streams.log import Chunk
 from penstock.streams.storage import Bounds, Cursor
 
 PAGE_BYTES = 4 * 1024 * 1024
-"""The size in bytes at which a page ends."""
+"""The approximate maximum size of a page in bytes."""
 
 TRANSIENT = "Events are held in memory only and are lost when Penstock restarts."
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Offsets whose events are no longer available, and why."""
+    """Offsets whose events are no longer available, and the reason."""
 
     first: int
     next: int
@@ -46,7 +46,7 @@ class Reader:
     cursor: int
     lag_events: int
     lag_ms: int | None
-    """The age of its next event in milliseconds; None if there is none, or it is not known."""
+    """The age of the reader's next event in milliseconds; None if there is none, or it is unknown."""
     skipped: int
     updated: datetime | None
 
@@ -75,7 +75,7 @@ class Stats:
 
 
 def start_of(door: Door, position: Position | None, last: int | None) -> int:
-    """The offset at which to begin: that of a position, or of the last `last` events."""
+    """The offset at which to start: of a position, or of the last `last` events."""
     if last is not None:
         bounds = door.log.bounds()
         return max(bounds.first, bounds.next - last)
@@ -84,7 +84,7 @@ def start_of(door: Door, position: Position | None, last: int | None) -> int:
 
 
 def range_of(door: Door, position: Position, to: Position | None) -> tuple[int, int]:
-    """The offsets of a range: that of a position, and the one before which the range ends."""
+    """The offsets of a range: its first offset, and its exclusive end."""
     end = door.log.bounds().next
     return door.log.resolve(position), end if to is None else min(end, door.log.resolve(to))
 
@@ -97,7 +97,7 @@ def read_page(door: Door, start: int, limit: int) -> EventPage:
 def page_of(door: Door, start: int, chunks: Iterable[Chunk], limit: int, most_bytes: int) -> EventPage:
     """The events of the chunks after an offset: up to `limit`, and about `most_bytes`, but at least one.
 
-    A gap can only be at the start: one further on ends the page before it.
+    A gap can only be at the start of a page: a later gap ends the page before it.
     """
     page, size = EventPage(start), 0
     for chunk in chunks:
@@ -160,7 +160,7 @@ def stats_of(door: Door) -> Stats:
 
 
 def _reader(door: Door, cursor: Cursor, bounds: Bounds, now: float) -> Reader:
-    # It continues with the first event that exists: evicted events do not count as its lag.
+    # The reader resumes at the first available event: evicted events do not count as lag.
     lag = max(0, bounds.next - max(cursor.next, bounds.first))
     waiting = next(iter(door.log.storage.spans(cursor.next)), None) if lag else None
     at = waiting.time_us if waiting is not None and not waiting.lost else None

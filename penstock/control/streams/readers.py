@@ -1,4 +1,4 @@
-"""Flows as readers of streams from the time they are saved, so that events are kept until they run."""
+"""Registers flows as readers of streams when they are saved, so that events are retained until they run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from penstock.errors import NotFound
 from penstock.specs.documents import derive_id
 
 Saved = tuple[Record, Record | None]
-"""A record, and the one before the change."""
+"""A record, and the record before the change."""
 
 
 def expect_readers(streams: Streams, changes: Iterable[Saved], lookup: Lookup) -> None:
     """Register flows as readers of their streams.
 
-    A flow that begins at the latest event is not registered: it needs no events from before it runs.
+    A flow that starts at the latest event is not registered: it needs no events from before its first run.
     """
     readers: dict[str, list[str]] = {}
     for record, before in changes:
@@ -39,7 +39,7 @@ def expect_readers(streams: Streams, changes: Iterable[Saved], lookup: Lookup) -
 
 
 def _awaited(record: Record, lookup: Lookup) -> str | None:
-    """The stream whose events are kept for a flow before it runs."""
+    """The stream whose events are retained for a flow before its first run."""
     if record.flow is None or _position(record.document, lookup) == "latest":
         return None
     return input_stream(record.document, record.id, lookup)
@@ -59,7 +59,7 @@ def _leave(streams: Streams, stream: str, record: Record, *, moved: bool) -> Non
     """Remove the cursor of a flow that has never run, or that has `moved` to another stream.
 
     While a flow has a worker, the run of its earlier revision may not have ended, and the new revision may be
-    rolled back. The worker removes the cursor then, once the new revision runs.
+    rolled back. In that case the worker removes the cursor, once the new revision runs.
     """
     reader = flow_name(record)
     done = moved and (record.flow is None or record.flow.worker is None)

@@ -1,4 +1,4 @@
-"""Search in the events of a stream: those that meet a condition, page by page and within limits."""
+"""Search for events of a stream that meet a condition, page by page and within limits."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from penstock.streams.events import RAW
 from penstock.streams.filters.conditions import Condition, parse_condition
 
 PIECE = 2_000
-"""Events that are read at a time."""
+"""Events read at a time."""
 
 MOST, MOST_S = 200_000, 5.0
-"""Events that one request searches, and the seconds that it takes: then the client goes on, or gives up."""
+"""Maximum events and seconds of one search request: the client then continues, or stops."""
 
 
 @dataclass
 class Search:
-    """Events that were found in the offsets from `first` to before `next`."""
+    """Events found in the offsets from `first` to before `next`."""
 
     first: int
     next: int
@@ -31,7 +31,7 @@ class Search:
 
 
 def condition_of(door: Door, text: str) -> Condition:
-    """The condition in a text; `Invalid` if it is none for the events of the stream."""
+    """Parse a condition; `Invalid` if it is not valid for the events of the stream."""
     raw = door.payload.equals(RAW)
     return parse_condition(text, None if raw else door.payload.names)
 
@@ -42,7 +42,7 @@ def search(door: Door, condition: Condition, start: int, end: int, limit: int) -
     while found.next < end and found.searched < MOST and time.monotonic() < until:
         page = page_of(door, found.next, door.log.read(found.next), min(PIECE, end - found.next), PAGE_BYTES)
         if page.next == found.next or (page.gap and found.searched):
-            break  # a gap is reported at the start of a page only, so the next one begins with it
+            break  # a gap is reported only at the start of a page, so the next page starts with it
         found.gap = found.gap or page.gap
         for event in page.events:
             found.searched += 1
@@ -63,7 +63,7 @@ def search_back(door: Door, condition: Condition, start: int, end: int, last: in
     while found.first > start and found.searched < MOST and time.monotonic() < until:
         begin = max(start, found.first - PIECE)
         piece = search(door, condition, begin, found.first, PIECE)
-        while piece.next < found.first:  # it ended early, at a gap or because it was large
+        while piece.next < found.first:  # it ended early, at a gap or at the size limit
             more = search(door, condition, piece.next, found.first, PIECE)
             if more.next == piece.next:
                 break

@@ -1,4 +1,4 @@
-"""The control plane of a worker on another machine: requests to the server, and its own home."""
+"""The control plane of a worker on another machine: requests to the server, and the worker's own home."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from penstock.streams.home import StreamPlace
 from penstock.streams.remote.storage import SERVERS
 
 ANSWER_S = 10.0
-"""Seconds to wait for an answer, at most; a shorter lease makes it less."""
+"""Maximum seconds to wait for a response; less with a shorter lease."""
 
 CONNECTIONS = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=3.0)
-"""A flow that waits for events holds one. Servers close connections that are idle for 5 s."""
+"""A flow that waits for events holds a connection. Servers close connections that are idle for 5 s."""
 
 ONCE = {"write", "count"}
-"""Methods of a storage that are not asked for again: it is not known whether the first request was done."""
+"""Methods of a storage that are not retried: it is unknown whether the first request was processed."""
 
 REFUSALS: tuple[type[PenstockError], ...] = (Invalid, NotFound, Conflict, PreconditionFailed, Unauthorised)
 
@@ -68,7 +68,7 @@ class Wire:
         )
 
     def ask(self, part: str, method: str, body: bytes) -> bytes:
-        """The result of a method; RegistryAway if the server cannot be reached or cannot answer now."""
+        """The result of a method; RegistryAway if the server is unreachable or can't respond now."""
         try:
             answer = self._http.post(f"/wire/{part}/{method}", content=body)
         except httpx.HTTPError as error:
@@ -79,10 +79,10 @@ class Wire:
         raise self._refusal(answer)
 
     def ask_stream(self, stream: str, life: str, method: str, message: bytes) -> bytes:
-        """The result of a method of a stream's storage; Unavailable if the server cannot answer now.
+        """The result of a method of a stream's storage; Unavailable if the server can't respond now.
 
-        Repeated once, since a server may close a connection that a request is on its way on. An append
-        that is not numbered is not: it might be there twice.
+        Retried once, since a server may close a connection while a request is being sent. The methods in
+        `ONCE` are not retried: an append might be stored twice.
         """
         for again in (method not in ONCE, False):
             try:
@@ -120,7 +120,7 @@ class Wire:
 
 
 def wire_control(settings: Settings, wire: Wire) -> Control:
-    """The control plane of a worker that has only the address of a server."""
+    """The control plane of a worker that knows only the address of a server."""
     documents = proxy(Documents, functools.partial(wire.ask, "documents"))
     flows = proxy(Assignments, functools.partial(wire.ask, "flows"))
     SERVERS[wire.url] = wire.ask_stream
@@ -129,13 +129,13 @@ def wire_control(settings: Settings, wire: Wire) -> Control:
 
 
 def home_id(home: Path) -> str:
-    """The permanent id of a directory with the progress of flows: they go on only where it is."""
+    """The permanent id of a directory with the progress of flows, which can resume only there."""
     file = home / "home.id"
     home.mkdir(parents=True, exist_ok=True)
     if not file.exists():
         made = home / f"home.id.{uuid.uuid4().hex}"
         made.write_text(str(uuid.uuid4()), encoding="utf-8")
-        with contextlib.suppress(FileExistsError):  # another worker was first
+        with contextlib.suppress(FileExistsError):  # another worker was faster
             os.link(made, file)  # with its content, in one step
         made.unlink()
     return file.read_text(encoding="utf-8")
@@ -149,9 +149,10 @@ def _away(stream: str, what: str, url: str) -> Unavailable:
 class OwnStreams(Streams):
     """The streams of a worker without the server's home.
 
-    Registered streams, and the input of a source that senders push to, are on the server's disk. Dead
-    letters, and the input of a source that the worker reads itself, are on its own; if its flows can move to
-    another machine, since their progress is in a shared directory, these are on the server's disk too.
+    Registered streams, and the input of a source that producers push to, are on the server's disk. Dead
+    letters, and the input of a source that the worker reads itself, are on the worker's disk; if its flows
+    can move to another machine, since their progress is in a shared directory, they are on the server's disk
+    too.
     """
 
     def __init__(self, settings: Settings, registry: Documents, server: str) -> None:
@@ -160,9 +161,9 @@ class OwnStreams(Streams):
         self._own = self.home if shared_directory(settings) is None else self._far
 
     def all(self) -> Iterator[StreamPlace]:
-        """The streams within reach, and those of flows that exist on this machine."""
+        """The streams that this worker can access, and streams of flows on this machine."""
         for record in self._registry.list("Stream", limit=None).items:
-            with contextlib.suppress(Invalid):  # in Kafka, of which this worker knows nothing
+            with contextlib.suppress(Invalid):  # in Kafka, for which this worker has no settings
                 yield self._registered(record)
         for kind in RUNNABLE:
             for record in self._registry.list(kind, limit=None).items:
@@ -175,7 +176,7 @@ class OwnStreams(Streams):
                     yield self._letters(record)
 
     def remove(self, record: Record) -> None:
-        """Remove the logs of a deleted document that are here; the server removes its own."""
+        """Remove the logs of a deleted document from this machine; the server removes its own."""
         super().remove(record)
         for directory in self._far.root.glob(f"*/{record.uid[:8]}"):
             shutil.rmtree(directory, ignore_errors=True)

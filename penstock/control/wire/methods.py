@@ -1,4 +1,4 @@
-"""Methods of a protocol as requests: arguments and results are JSON, by the types of the signatures."""
+"""Methods of a protocol as requests: arguments and results are JSON, encoded by their types."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Method:
     result: TypeAdapter[Any]
 
     def pack(self, *given: Any, **named: Any) -> bytes:
-        """The arguments of a call."""
+        """The arguments of a call, encoded as JSON."""
         bound = self.signature.bind(None, *given, **named).arguments
         packed = {
             name: self.arguments[name].dump_python(bound[name], mode="json") for name in list(bound)[1:]
@@ -35,7 +35,7 @@ class Method:
         return _ANY.dump_json(packed)
 
     def call(self, target: Any, body: bytes) -> bytes:
-        """The result of the method of an object; Invalid if the arguments do not fit."""
+        """Call the method on an object with encoded arguments; Invalid if they don't match the signature."""
         try:
             given = _TABLE.validate_json(body)
             known = {name: self.arguments[name].validate_python(value) for name, value in given.items()}
@@ -65,7 +65,7 @@ def methods_of(protocol: Callable[..., object]) -> dict[str, Method]:
 
 
 def proxy(protocol: Callable[..., P], ask: Ask) -> P:
-    """An object with the methods of a protocol, each of which is a request."""
+    """An object with the methods of a protocol, each of which sends a request."""
 
     def method(each: Method) -> Callable[..., Any]:
         return lambda *given, **named: each.result.validate_json(ask(each.name, each.pack(*given, **named)))

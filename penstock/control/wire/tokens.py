@@ -1,4 +1,4 @@
-"""Tokens that let workers join over HTTP: those with the role `worker`."""
+"""Tokens with the role `worker`, which let workers join over HTTP."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Tokens:
         self._tokens = tokens.Tokens(registry)
 
     def make(self, note: str = "") -> str:
-        """A new token. Only its hash is stored."""
+        """Create a token, and return its text. Only the hash is stored."""
         return self._tokens.make(note, WORKER)[1]
 
     def all(self) -> list[Token]:
@@ -35,7 +35,7 @@ class Tokens:
         return [Token(each.id, each.name, each.created_at) for each in self._tokens.all(role=WORKER)]
 
     def revoke(self, number: str) -> None:
-        """Remove a token; its workers are refused from now on."""
+        """Remove a token; requests of its workers are rejected from now on."""
         if number not in {each.id for each in self._tokens.all(role=WORKER)}:
             hint = "`penstock worker tokens` lists them"
             raise NotFound(Problem(code="not_found", message=f"there is no token '{number}'", hint=hint))

@@ -1,4 +1,4 @@
-"""A pipeline that is made from a configuration of Bento: its parts so far, and what all of them need."""
+"""A pipeline under construction from a Bento configuration: its parts so far, and shared helpers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.cli.convert.remote import spread_url
 from penstock.cli.convert.values import boolean, milliseconds, number
 
 BESIDE = ("label", "processors", "description")
-"""Fields beside the one that names the type of a component."""
+"""Fields next to the field that names the type of a component."""
 
 ENVIRONMENT = re.compile(r"\$\{([A-Za-z_]\w*):([^}]*)\}")
 
@@ -50,7 +50,7 @@ class Build:
         return names[0], node.children[names[0]]
 
     def resolved(self, node: Node, resources: str) -> Node:
-        """The component itself, if a node names one of the resources."""
+        """The component that a node refers to by resource name, else the node itself."""
         wanted, listed = node.get("resource"), self.root.get(resources)
         if wanted is None or listed is None:
             return node
@@ -61,7 +61,7 @@ class Build:
         return node
 
     def refuse(self, node: Node, reason: Unmapped) -> None:
-        """Report something that has no equivalent."""
+        """Report a part of the input that has no equivalent."""
         self.draft.change(node, reason.message, reason.hint)
 
     def fill(self, made: dict[str, Any], config: Node, end: End) -> None:
@@ -99,7 +99,7 @@ class Build:
             del made["security"]
 
     def batching(self, batching: Node | None) -> None:
-        """Take over when a batch is complete. A pipeline has one rule for it."""
+        """Convert the batching rules of a component. A pipeline has one set of rules."""
         if batching is None or not batching.is_map:
             return
         made: dict[str, Any] = {}

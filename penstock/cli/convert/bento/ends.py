@@ -14,15 +14,15 @@ REPLAY = Note("Penstock always redelivers unacknowledged events")
 
 @dataclass(frozen=True)
 class End:
-    """Our connector for a foreign one: its type, its fixed fields, and the table of fields."""
+    """The Penstock connector for a foreign one: its type, its fixed fields, and the table of fields."""
 
     type: str
     table: Table
     fixed: dict[str, Any] = field(default_factory=dict)
     raw: bool = True
-    """Sources: whether events come as a BINARY or STRING `value` with a key and headers beside it."""
+    """Sources: whether events have a BINARY or STRING `value`, with a key and headers."""
     shape: str = "message"
-    """Sinks: `message` takes the text in `value`, `rows` need columns."""
+    """Sinks: `message` writes the text in `value`, `rows` needs columns."""
 
 
 def _snapshot(node: Any) -> str:

@@ -46,7 +46,7 @@ def inputs(build: Build, node: Node | None) -> dict[str, Any]:
 
 
 def _several(build: Build, broker: Node, inputs: Node) -> dict[str, Any]:
-    """Several inputs publish into a stream, which the pipeline reads."""
+    """A source for several inputs: they publish to a stream, which the pipeline reads."""
     stream = f"{build.name}-events"
     if (copies := broker.get("copies")) is not None:
         build.draft.note(copies, "a Source runs once: Spark decides how many tasks it has")
@@ -117,7 +117,7 @@ def _input(build: Build, node: Node, kind: str, config: Node) -> dict[str, Any]:
 
 
 def _raw_or_typed(build: Build, *, raw: bool, source: dict[str, Any] | None = None) -> None:
-    """Begin with the columns of `--schema`, or with one text."""
+    """Start with the columns of `--schema`, or with a single text column."""
     if build.draft.schema is not None:
         build.steps.columns = columns_of(build.draft.schema)
         if source is not None and source["type"] != "spark":
@@ -253,7 +253,7 @@ def _row(assignments: list[Assignment]) -> dict[str, str]:
 
 
 def _counted(part: Expression) -> Expression:
-    """The number of a generated event in place of a counter, which begins with 1."""
+    """Replace a counter, which starts at 1, with the number of the generated event."""
     if isinstance(part, Call) and part.name in ("counter", "count"):
         return Binary("+", Field(("seq",)), Literal(1))
     return part

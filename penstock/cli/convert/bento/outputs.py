@@ -1,4 +1,4 @@
-"""Outputs of Bento as sinks, and the steps that a sink needs before it."""
+"""Outputs of Bento as sinks, and the steps that a sink requires."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INTERPOLATION = re.compile(r"\$\{!\s*(.*?)\s*\}")
 
 
 def output(build: Build, node: Node) -> list[str]:
-    """Add the sinks of an output; their ids."""
+    """Add the sinks of an output; returns their ids."""
     node = build.resolved(node, "output_resources")
     kind, config = build.component(node)
     if (steps := node.get("processors")) is not None:

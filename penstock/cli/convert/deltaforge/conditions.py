@@ -11,12 +11,12 @@ COMPARISONS = {"eq": "=", "ne": "<>", "neq": "<>", "gt": ">", "gte": ">=", "lt":
 
 
 def json_path(path: str) -> str:
-    """A value of the event, whose `value` is JSON text."""
+    """The SQL for a field of the event, whose `value` is JSON text."""
     return f"get_json_object(value, '$.{path}')"
 
 
 def table_condition(pattern: str) -> str:
-    """The condition that an event is of a table that matches a pattern."""
+    """The condition that the table of an event matches a pattern."""
     database, _, table = pattern.rpartition(".")
     parts = []
     for text, path in ((database, "db"), (table, "table")):

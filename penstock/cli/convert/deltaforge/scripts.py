@@ -1,4 +1,4 @@
-"""Scripts around those of DeltaForge, whose events are objects, and ours JSON text."""
+"""Wrappers for DeltaForge scripts, whose events are objects, while Penstock's are JSON text."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ HISTORY = Note("Penstock needs no topic for the history of schemas")
 
 @dataclass(frozen=True)
 class Connector:
-    """Our source or sink for a class: its type, its fixed fields, and the table of settings."""
+    """The Penstock source or sink for a class: its type, its fixed fields, and the table of settings."""
 
     role: str
     type: str
@@ -247,7 +247,7 @@ CLASSES: dict[str, Connector] = {
         },
     ),
 }
-"""By class, or by the end of its name. Fields that begin with `$` are for the code beside the table."""
+"""By class name, or by its last part. Fields that start with `$` are handled in code instead of the table."""
 
 ALIASES = {
     "FileStreamSourceConnector": "FileStreamSource",
@@ -260,6 +260,6 @@ ALIASES = {
 
 
 def connector_of(name: str) -> Connector | None:
-    """What a class is for us."""
+    """The connector for a class name."""
     short = name.rsplit(".", 1)[-1]
     return CLASSES.get(name) or CLASSES.get(ALIASES.get(short, short))

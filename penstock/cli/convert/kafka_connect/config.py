@@ -163,7 +163,7 @@ class _Pipeline:
         self.spec["sinks"] = [sink]
 
     def _prepare_source(self) -> list[str]:
-        """Finish the source; the tables it reads."""
+        """Complete the source; returns the tables it reads."""
         made, own = self.made, self.own
         tables: list[str] = made.get("tables") or own.get("$tables") or []
         if self.connector.type == "mysql_cdc" and "$databases" in own and "tables" not in made:
@@ -229,7 +229,7 @@ class _Pipeline:
             prepare(chain, names)
 
     def _formats(self, source: dict[str, Any]) -> None:
-        """How values in Kafka are read."""
+        """Set how values are read from Kafka."""
         converter = self.config.get("value.converter")
         schemas = self.config.get("value.converter.schemas.enable")
         name = converter.text().rsplit(".", 1)[-1] if converter is not None else "JsonConverter"
@@ -306,7 +306,7 @@ class _Pipeline:
         self._columns(own.get("$fields") or [])
 
     def _columns(self, wanted: list[str]) -> None:
-        """Columns for rows, of what is known of them."""
+        """Add columns for rows, as far as they are known."""
         known = list(dict.fromkeys([*self.made.get("key", []), *wanted]))
         if self.steps.columns is not None:
             if wanted:
@@ -346,10 +346,10 @@ class _Pipeline:
         key = str(self.made.get("key", "${topic}"))
         self.made["key"] = key.replace("${topic}", topics[0] if topics else "events")
 
-    # Both ways
+    # Both directions
 
     def _converters(self, *, writes: bool) -> None:
-        """How values are written to Kafka: always as JSON without a schema."""
+        """Report converters that differ from how values are written to Kafka: as JSON without a schema."""
         for end in ("key", "value"):
             converter = self.config.get(f"{end}.converter")
             schemas = self.config.get(f"{end}.converter.schemas.enable")

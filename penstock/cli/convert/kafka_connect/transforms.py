@@ -31,7 +31,7 @@ CASTS = {
 
 @dataclass
 class Chain:
-    """The transforms of a connector: the steps they become, and what they do to the topic and the key."""
+    """The transforms of a connector: the resulting steps, and their effects on the topic and the key."""
 
     draft: Draft
     steps: Steps

@@ -1,4 +1,4 @@
-"""The schema of the registry as numbered steps, applied when a registry is opened."""
+"""The schema of the registry as numbered migrations, applied when a registry is opened."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 HEAD = "0010"
-"""The newest step in `versions`. Known without Alembic, which takes long to import and is seldom needed."""
+"""The newest migration in `versions`. A constant, because Alembic is slow to import and rarely needed."""
 
-# Alembic keeps the migration under way in module globals: one at a time in a process.
+# Alembic stores the current migration in module globals: one at a time per process.
 _alembic = threading.Lock()
 
 
 def migrate(engine: Engine) -> None:
-    """Brings the schema up to date, in one transaction that other processes wait for."""
+    """Bring the schema up to date, in one transaction that other processes wait for."""
     with engine.connect() as conn:
         if _version(conn) == HEAD:
             return
@@ -35,7 +35,7 @@ def migrate(engine: Engine) -> None:
 
 
 def _version(conn: Connection) -> str | None:
-    """The step that a database is at; None for an empty one."""
+    """The schema version of a database; None for an empty database."""
     if not inspect(conn).has_table("alembic_version"):
         return None
     version = conn.scalar(text("SELECT version_num FROM alembic_version"))
@@ -62,7 +62,7 @@ def _upgrade(conn: Connection, current: str | None) -> None:
 
 
 def configuration() -> Config:
-    """What Alembic has to know to find the steps."""
+    """The Alembic configuration that locates the migrations."""
     from alembic.config import Config
 
     config = Config()

@@ -1,4 +1,4 @@
-"""Runs the steps on the connection that `migrate` hands over, inside its transaction."""
+"""Runs the migrations on the connection that `migrate` passes, inside its transaction."""
 
 from alembic import context
 

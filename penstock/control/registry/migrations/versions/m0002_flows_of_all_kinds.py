@@ -1,4 +1,4 @@
-"""Tasks, sources and sinks have flows, too."""
+"""Flows of tasks, sources and sinks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ flows = sa.table(
 
 
 def upgrade() -> None:
-    """An id is unique within its kind only; a document remembers the epochs of flows it had."""
+    """Make ids unique only within their kind; store the last epoch of a document's flows."""
     with op.batch_alter_table("flows") as table:
         table.drop_constraint("uq_flows_id", type_="unique")
     op.add_column("documents", sa.Column("last_epoch", sa.Integer, nullable=False, server_default="0"))

@@ -10,5 +10,5 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """A flow that waits has a ticket: the lowest of a worker is the next."""
+    """Add a ticket for waiting flows: the lowest ticket of a worker is next."""
     op.add_column("flows", sa.Column("ticket", sa.BigInteger))

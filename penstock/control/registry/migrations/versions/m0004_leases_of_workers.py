@@ -1,4 +1,4 @@
-"""A flow has the lease of its worker."""
+"""Flows share the lease of their worker."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """A heartbeat writes the row of its worker, and none of its flows."""
+    """Drop leases of flows: a heartbeat writes only the row of its worker."""
     op.drop_column("flows", "lease_until")

@@ -12,7 +12,7 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Labels and capacity of workers; where a flow may run, since when, and why it does not."""
+    """Labels and capacity of workers; placement of flows, since when they run, and why they wait."""
     op.add_column("workers", sa.Column("labels", Json, nullable=False, server_default="{}"))
     op.add_column("workers", sa.Column("capacity", sa.Integer()))
     for name, kind in (

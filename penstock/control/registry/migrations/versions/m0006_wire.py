@@ -12,7 +12,7 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Tokens of workers, where they keep progress, and where each flow has its own."""
+    """Tokens of workers, the homes in which they store progress, and the home of each flow's progress."""
     op.add_column("workers", sa.Column("home", Word, nullable=False, server_default=""))
     op.add_column("workers", sa.Column("certificate", sa.Text()))
     op.add_column("flows", sa.Column("home", Word))

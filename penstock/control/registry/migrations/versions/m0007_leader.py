@@ -1,4 +1,4 @@
-"""One server of several leads."""
+"""Leader election among several servers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ down_revision = "0006"
 
 
 def upgrade() -> None:
-    """The lease of the server whose coordinator makes rounds."""
+    """Add the lease of the server whose coordinator is active."""
     op.create_table(
         "leader",
         sa.Column("id", sa.Integer(), primary_key=True, autoincrement=False),

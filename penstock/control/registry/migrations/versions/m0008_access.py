@@ -12,7 +12,7 @@ down_revision = "0007"
 
 
 def upgrade() -> None:
-    """Who may do what, and who did it. Tokens of workers become tokens with the role `worker`."""
+    """Permissions and the audit trail. Tokens of workers become tokens with the role `worker`."""
     op.create_table(
         "users",
         sa.Column("name", Word, primary_key=True),

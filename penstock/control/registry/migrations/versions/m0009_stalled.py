@@ -10,6 +10,6 @@ down_revision = "0008"
 
 
 def upgrade() -> None:
-    """Failed attempts since the last good batch, and since when a backlog grows without a batch."""
+    """Failed attempts since the last successful batch, and since when a backlog grows without a batch."""
     op.add_column("flows", sa.Column("failed_attempts", sa.Integer(), nullable=False, server_default="0"))
     op.add_column("flows", sa.Column("stalled_since", sa.Double()))

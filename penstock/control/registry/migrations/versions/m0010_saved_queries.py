@@ -12,7 +12,7 @@ down_revision = "0009"
 
 
 def upgrade() -> None:
-    """SQL over streams that users have saved under a name."""
+    """Add a table for SQL over streams that users have saved under a name."""
     op.create_table(
         "saved_queries",
         sa.Column("name", Word, primary_key=True),
