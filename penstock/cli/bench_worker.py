@@ -82,7 +82,7 @@ def _watch(
             return began, seen, now
         if began == asked and now["phase"] == "running":
             began = time.monotonic()
-            say("the worker to start the measurement")
+            say("the worker has started the replay")
         if stop.wait(POLL_S):
             raise Interrupted
 

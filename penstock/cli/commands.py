@@ -238,8 +238,8 @@ COMMANDS = {
         "tokens:create",
         "Make a token for a program. It is printed once; the server keeps a hash of it.",
     ),
-    "token ls": Entry(ACCESS, "tokens:ls", "List your tokens; as an admin, those of everybody."),
-    "token revoke": Entry(ACCESS, "tokens:revoke", "Revoke a token: it is refused within seconds."),
+    "token ls": Entry(ACCESS, "tokens:ls", "List your tokens, or as an admin the tokens of all users."),
+    "token revoke": Entry(ACCESS, "tokens:revoke", "Revoke a token. The server rejects it within seconds."),
     "audit": Entry(
         ACCESS, "tokens:audit", "Show who has changed what, newest first. `--json` has it before and after."
     ),

@@ -40,7 +40,7 @@ def create(
 
 
 def ls(server: Server = None, json: Json = False) -> None:
-    """List your tokens; as an admin, those of everybody."""
+    """List your tokens, or as an admin the tokens of all users."""
     found = connect(server).call("GET", "/tokens")
     if json:
         show_json(found)
@@ -64,7 +64,7 @@ def revoke(
     id_: Annotated[str, typer.Argument(help="The part before the dot.", show_default=False)],
     server: Server = None,
 ) -> None:
-    """Revoke a token: it is refused within seconds."""
+    """Revoke a token. The server rejects it within seconds."""
     connect(server).call("DELETE", f"/tokens/{quote(id_.partition('.')[0], safe='')}")
 
 

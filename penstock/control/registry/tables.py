@@ -285,7 +285,7 @@ STALLED_ATTEMPTS = 2
 def flow_phase() -> ColumnElement[str]:
     """The phase of a flow as a column: as reported by its worker, else whether it waits for a worker.
 
-    A flow that should process events and does not is stalled, whatever phase its worker reports.
+    A flow that should process events and does not is stalled, unless it is draining.
     """
     stuck = or_(flows.c.failed_attempts >= STALLED_ATTEMPTS, flows.c.stalled_since.is_not(None))
     leaving = and_(flows.c.worker.is_not(None), flows.c.phase == "draining")

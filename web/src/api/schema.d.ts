@@ -3253,7 +3253,7 @@ export interface components {
     schemas: {
         /**
          * Accepted
-         * @description Events that are kept.
+         * @description Events that were stored.
          */
         Accepted: {
             /** Stream */
@@ -3322,7 +3322,7 @@ export interface components {
         };
         /**
          * Attempt
-         * @description An attempt to run that failed.
+         * @description A failed attempt to run.
          */
         Attempt: {
             /**
@@ -3363,7 +3363,7 @@ export interface components {
         };
         /**
          * Attention
-         * @description Something that a person should look at.
+         * @description A finding that needs attention.
          */
         Attention: {
             /**
@@ -3450,7 +3450,7 @@ export interface components {
         };
         /**
          * AuditPage
-         * @description A part of the audit trail, newest first.
+         * @description A page of the audit trail, newest first.
          */
         AuditPage: {
             /** Entries */
@@ -3510,7 +3510,7 @@ export interface components {
         };
         /**
          * BufferView
-         * @description The buffer of the server before the log, and its limits.
+         * @description The server's buffer in front of the log, and its limits.
          */
         BufferView: {
             /** Events */
@@ -3572,7 +3572,7 @@ export interface components {
         };
         /**
          * CheckBody
-         * @description A connector as it would stand in a document.
+         * @description A connector, as in a document.
          */
         CheckBody: {
             /**
@@ -3591,7 +3591,7 @@ export interface components {
         };
         /**
          * Clients
-         * @description The clients of this server, with the limits that apply, and counters since its start.
+         * @description The clients of this server, with the limits in effect, and counters since its start.
          */
         Clients: {
             /** Connections */
@@ -3709,7 +3709,7 @@ export interface components {
         };
         /**
          * DependentPlan
-         * @description What an edit does to a flow that refers to the document.
+         * @description The effects of an edit on a flow that refers to the document.
          */
         DependentPlan: {
             /** Kind */
@@ -3740,7 +3740,7 @@ export interface components {
         };
         /**
          * DiffInfo
-         * @description How two revisions differ: field by field, and as text.
+         * @description The differences between two revisions: field by field, and as text.
          */
         DiffInfo: {
             /** Entries */
@@ -3810,7 +3810,7 @@ export interface components {
         };
         /**
          * DocumentPage
-         * @description A part of a list of documents.
+         * @description A page of a list of documents.
          */
         DocumentPage: {
             /** Items */
@@ -3824,7 +3824,7 @@ export interface components {
         };
         /**
          * Edge
-         * @description A way that events take, or a document that describes a part of another.
+         * @description A path of events, or a document that defines a part of another.
          */
         Edge: {
             /** Key */
@@ -3848,7 +3848,7 @@ export interface components {
         };
         /**
          * EditPlanView
-         * @description What an edit would do. Nothing was changed.
+         * @description The effects of an edit. Nothing was changed.
          */
         EditPlanView: {
             /** Valid */
@@ -3880,7 +3880,7 @@ export interface components {
         };
         /**
          * EndingView
-         * @description A sink that gets the events.
+         * @description A sink that receives the replayed events.
          */
         EndingView: {
             /** Id */
@@ -3897,7 +3897,7 @@ export interface components {
         };
         /**
          * ErrorBody
-         * @description What went wrong: the first problem, and all of them.
+         * @description An error: the first problem, and the list of all problems.
          */
         ErrorBody: {
             /**
@@ -3963,7 +3963,7 @@ export interface components {
         };
         /**
          * EventsView
-         * @description Events in a row.
+         * @description A page of events.
          */
         EventsView: {
             /** Events */
@@ -3993,7 +3993,7 @@ export interface components {
         };
         /**
          * FlowPulse
-         * @description A flow as it is now.
+         * @description The current state of a flow.
          */
         FlowPulse: {
             /**
@@ -4102,7 +4102,7 @@ export interface components {
         };
         /**
          * GapInfo
-         * @description Batches in a row that were committed without a sink.
+         * @description Consecutive batches that were committed without a sink.
          */
         GapInfo: {
             /**
@@ -4141,7 +4141,7 @@ export interface components {
         };
         /**
          * GapView
-         * @description Offsets whose events cannot be had any more, `next` not included.
+         * @description Offsets whose events are no longer available; `next` is exclusive.
          */
         GapView: {
             /** First */
@@ -4153,7 +4153,7 @@ export interface components {
         };
         /**
          * Health
-         * @description The process answers.
+         * @description The process is responding.
          */
         Health: {
             /**
@@ -4165,7 +4165,7 @@ export interface components {
         };
         /**
          * History
-         * @description Numbers by column: `at` has the moments, and each series a number for each of them.
+         * @description Metrics by column: `at` has the times, and each series a value for each time.
          */
         History: {
             /** Step Ms */
@@ -4185,7 +4185,7 @@ export interface components {
         };
         /**
          * ImportProgress
-         * @description How far an import is.
+         * @description The progress of an import.
          */
         ImportProgress: {
             /**
@@ -4201,7 +4201,7 @@ export interface components {
         };
         /**
          * ImportResult
-         * @description What a bundle changed, or would change.
+         * @description The changes that an import made, or would make.
          */
         ImportResult: {
             /** Changes */
@@ -4211,7 +4211,7 @@ export interface components {
         };
         /**
          * KindCount
-         * @description Letters of one step with one code.
+         * @description The number of letters of one step with one code.
          */
         KindCount: {
             /** Step */
@@ -4239,7 +4239,7 @@ export interface components {
         };
         /**
          * LatencyOps
-         * @description The latency goal of a flow, and whether it is kept.
+         * @description The latency goal of a flow, and whether it is met.
          */
         LatencyOps: {
             /** Target Ms */
@@ -4276,7 +4276,7 @@ export interface components {
         };
         /**
          * LetterReplay
-         * @description A replay of a letter that has come to an end.
+         * @description A finished replay of a letter.
          */
         LetterReplay: {
             /** Request */
@@ -4295,7 +4295,7 @@ export interface components {
         };
         /**
          * LetterView
-         * @description What a step or a sink could not process, and what has become of it.
+         * @description An event that a step or a sink could not process, with its state and replays.
          */
         LetterView: {
             /** Offset */
@@ -4376,7 +4376,7 @@ export interface components {
         };
         /**
          * LettersView
-         * @description Letters in a row, and how many there are in all.
+         * @description A page of letters, and the total numbers.
          */
         LettersView: {
             /** Letters */
@@ -4405,7 +4405,7 @@ export interface components {
         };
         /**
          * LogHit
-         * @description A line in the log of a flow, and the flow.
+         * @description A line in the log of a flow, with the flow.
          */
         LogHit: {
             /**
@@ -4451,7 +4451,7 @@ export interface components {
         };
         /**
          * LogHits
-         * @description Lines of all logs that match, newest first.
+         * @description Matching lines of all logs, newest first.
          */
         LogHits: {
             /** Lines */
@@ -4499,7 +4499,7 @@ export interface components {
         };
         /**
          * LogView
-         * @description The newest lines of a log, the oldest of them first.
+         * @description The newest lines of a log, oldest first.
          */
         LogView: {
             /** Lines */
@@ -4507,7 +4507,7 @@ export interface components {
         };
         /**
          * LoginBody
-         * @description A user logs in.
+         * @description The credentials of a log-in.
          */
         LoginBody: {
             /** Name */
@@ -4517,7 +4517,7 @@ export interface components {
         };
         /**
          * MetadataInfo
-         * @description Who a document is.
+         * @description The metadata of a document.
          */
         MetadataInfo: {
             /** Name */
@@ -4586,7 +4586,7 @@ export interface components {
         };
         /**
          * MoveView
-         * @description How far a move is.
+         * @description The progress of a move.
          */
         MoveView: {
             /** Stream */
@@ -4615,7 +4615,7 @@ export interface components {
         };
         /**
          * NewToken
-         * @description A token to be made.
+         * @description A token to be created.
          */
         NewToken: {
             /**
@@ -4642,7 +4642,7 @@ export interface components {
         };
         /**
          * NewTokenInfo
-         * @description A token that was just made.
+         * @description A newly created token.
          */
         NewTokenInfo: {
             /** Id */
@@ -4702,7 +4702,7 @@ export interface components {
         };
         /**
          * Node
-         * @description A document, or an end that is written inside one.
+         * @description A document, or a source, sink or stream that is part of one.
          */
         Node: {
             /**
@@ -4760,7 +4760,7 @@ export interface components {
         };
         /**
          * Ops
-         * @description What a flow has done so far, over all of its runs.
+         * @description The counters of a flow, over all of its runs.
          */
         Ops: {
             /**
@@ -4848,7 +4848,7 @@ export interface components {
         };
         /**
          * PasswordChange
-         * @description A new password for oneself.
+         * @description A new password for the current user.
          */
         PasswordChange: {
             /** Current */
@@ -4858,7 +4858,7 @@ export interface components {
         };
         /**
          * PipeInfo
-         * @description A pipeline: its live spec, and how it is.
+         * @description A pipeline: its current spec, and its state.
          */
         PipeInfo: {
             /** Name */
@@ -4939,7 +4939,7 @@ export interface components {
         };
         /**
          * PipelinePage
-         * @description A part of the list of pipelines.
+         * @description A page of a list of pipelines.
          */
         PipelinePage: {
             /** Items */
@@ -5024,7 +5024,7 @@ export interface components {
         };
         /**
          * Problem
-         * @description One thing that is wrong, in the shape every interface shows it.
+         * @description A problem, in the form that all interfaces show.
          */
         Problem: {
             /**
@@ -5050,7 +5050,7 @@ export interface components {
         };
         /**
          * Progress
-         * @description What a flow has done, and how it is.
+         * @description The counters and the state of a flow.
          */
         Progress: {
             /**
@@ -5174,7 +5174,7 @@ export interface components {
         };
         /**
          * Range
-         * @description Offsets in a stream, `next` not included.
+         * @description A range of offsets in a stream; `next` is exclusive.
          */
         Range: {
             /** Stream */
@@ -5262,7 +5262,7 @@ export interface components {
         };
         /**
          * ReaderView
-         * @description How far a reader is.
+         * @description The progress of a reader.
          */
         ReaderView: {
             /** Reader */
@@ -5289,7 +5289,7 @@ export interface components {
         };
         /**
          * ReadinessInfo
-         * @description Whether flows can run, and how each of them is, by kind and name.
+         * @description Whether flows can run, and the status of each flow, by kind and name.
          */
         ReadinessInfo: {
             /** Ready */
@@ -5339,7 +5339,7 @@ export interface components {
         };
         /**
          * Referrer
-         * @description A document that refers to another one, and where.
+         * @description A document that refers to another one, and the path of the reference.
          */
         Referrer: {
             /** Kind */
@@ -5353,7 +5353,7 @@ export interface components {
         };
         /**
          * RefusedErrorBody
-         * @description Events that a stream has not taken, and the streams that had kept them before.
+         * @description Events that a stream has rejected, and the streams that have already stored them.
          */
         RefusedErrorBody: {
             /**
@@ -5417,7 +5417,7 @@ export interface components {
         };
         /**
          * ReplayAnswer
-         * @description What is replayed, or would be.
+         * @description The plan of a replay, and the replay if it was started.
          */
         ReplayAnswer: {
             range: components["schemas"]["RangeView"];
@@ -5471,7 +5471,7 @@ export interface components {
         };
         /**
          * ReplayView
-         * @description A replay: a pipeline with an end.
+         * @description A replay: a pipeline with an end position.
          */
         ReplayView: {
             /** Name */
@@ -5546,7 +5546,7 @@ export interface components {
         };
         /**
          * RunError
-         * @description Why something does not run.
+         * @description The error of a flow.
          */
         RunError: {
             /**
@@ -5585,7 +5585,7 @@ export interface components {
         };
         /**
          * RunnableInfo
-         * @description A source, task or sink. Pipelines refer to one that doesn't run on its own.
+         * @description A source, task or sink. If it doesn't run on its own, pipelines refer to it.
          */
         RunnableInfo: {
             /** Name */
@@ -5674,7 +5674,7 @@ export interface components {
         };
         /**
          * RunnablePage
-         * @description A part of a list of sources, tasks or sinks.
+         * @description A page of a list of sources, tasks or sinks.
          */
         RunnablePage: {
             /** Items */
@@ -5727,7 +5727,7 @@ export interface components {
         };
         /**
          * SessionInfo
-         * @description Who the request comes from, and how one can log in.
+         * @description The user of the request, and how to log in.
          */
         SessionInfo: {
             /**
@@ -5768,7 +5768,7 @@ export interface components {
         };
         /**
          * SettingInfo
-         * @description A setting in force.
+         * @description A setting that is in effect.
          */
         SettingInfo: {
             /** Name */
@@ -5803,7 +5803,7 @@ export interface components {
         };
         /**
          * SettingsView
-         * @description The settings of the server, and the versions of what it runs on.
+         * @description The settings of the server, and the versions of its software.
          */
         SettingsView: {
             /**
@@ -5837,7 +5837,7 @@ export interface components {
         };
         /**
          * SinkFate
-         * @description How an event fared at a sink.
+         * @description The delivery status of an event at a sink.
          */
         SinkFate: {
             /** Id */
@@ -5854,7 +5854,7 @@ export interface components {
         };
         /**
          * SinkInfo
-         * @description A sink of a flow, and how it is.
+         * @description A sink of a flow, and its state.
          */
         SinkInfo: {
             /** Id */
@@ -5903,7 +5903,7 @@ export interface components {
         };
         /**
          * SinkOps
-         * @description What one sink has done.
+         * @description The counters and state of one sink.
          */
         SinkOps: {
             /** Guarantee */
@@ -5957,7 +5957,7 @@ export interface components {
         };
         /**
          * StatsView
-         * @description The numbers of a stream.
+         * @description The statistics of a stream.
          */
         StatsView: {
             /** Stream */
@@ -6150,7 +6150,7 @@ export interface components {
         };
         /**
          * StreamPulse
-         * @description A stream as it is now: a registered one, or one that a flow has of its own.
+         * @description The current state of a stream: a registered stream, or a flow's own.
          */
         StreamPulse: {
             /**
@@ -6197,7 +6197,7 @@ export interface components {
         };
         /**
          * TestBody
-         * @description A document, and what to try it on.
+         * @description A document, and the input of its test run.
          */
         TestBody: {
             /**
@@ -6335,7 +6335,7 @@ export interface components {
         };
         /**
          * TokenList
-         * @description Tokens: one's own; for an admin all.
+         * @description The tokens of the caller; for admins, all tokens.
          */
         TokenList: {
             /** Tokens */
@@ -6343,7 +6343,7 @@ export interface components {
         };
         /**
          * Topology
-         * @description The graph. Edges lead only to nodes that are there.
+         * @description The graph. Edges connect only existing nodes.
          */
         Topology: {
             /** Nodes */
@@ -6353,7 +6353,7 @@ export interface components {
         };
         /**
          * Totals
-         * @description All flows and streams together.
+         * @description The totals of all flows and streams.
          */
         Totals: {
             /**
@@ -6415,7 +6415,7 @@ export interface components {
         };
         /**
          * UserChange
-         * @description What is to change; what is left out stays.
+         * @description The fields to change; omitted fields are unchanged.
          */
         UserChange: {
             /** Role */
@@ -6463,7 +6463,7 @@ export interface components {
         };
         /**
          * Validation
-         * @description What is known of documents without running them.
+         * @description The results of validating documents without running them.
          */
         Validation: {
             /**
@@ -6496,7 +6496,7 @@ export interface components {
         };
         /**
          * WorkerPulse
-         * @description A worker as it is now.
+         * @description The current state of a worker.
          */
         WorkerPulse: {
             /** Id */
@@ -6550,7 +6550,7 @@ export interface components {
         };
         /**
          * WorkerStartView
-         * @description How far the start of a worker is that was started with this server.
+         * @description The start-up state of a worker that was started with this server.
          */
         WorkerStartView: {
             /**
