@@ -6,7 +6,7 @@ import hashlib
 import re
 
 LONGEST = 63
-"""Characters in a name of PostgreSQL."""
+"""Maximum length of a PostgreSQL name in characters."""
 
 
 def full_name(table: str) -> str:
@@ -15,7 +15,7 @@ def full_name(table: str) -> str:
 
 
 def is_pattern(table: str) -> bool:
-    """Whether a name stands for any number of tables."""
+    """Whether a name is a pattern that may match any number of tables."""
     return any(mark in table for mark in "*?[")
 
 
