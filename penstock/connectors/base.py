@@ -43,7 +43,7 @@ class Source(Component):
     """How often an event of the system enters the flow, crashes included; None: not declared."""
 
     jars: ClassVar[str | None] = None
-    """The set of `penstock.spark.jars` that it needs."""
+    """The set of `penstock.spark.jars` that the connector needs."""
 
     tested: ClassVar[str | None] = None
     """The system that the conformance suite of `penstock.testing` has run against, with its version."""
@@ -62,7 +62,7 @@ class Source(Component):
 
     @property
     def needed_jars(self) -> str | None:
-        """The set of `penstock.spark.jars` that it needs with its settings."""
+        """The set of `penstock.spark.jars` that the connector needs with its settings."""
         return self.jars
 
     @classmethod
@@ -140,7 +140,7 @@ class Sink(Component):
     """The effect of a batch that is delivered again, after a crash or a failure of another sink."""
 
     jars: ClassVar[str | None] = None
-    """The set of `penstock.spark.jars` that it needs."""
+    """The set of `penstock.spark.jars` that the connector needs."""
 
     tested: ClassVar[str | None] = None
     """The system that the conformance suite of `penstock.testing` has run against, with its version."""
@@ -159,7 +159,7 @@ class Sink(Component):
 
     @property
     def needed_jars(self) -> str | None:
-        """The set of `penstock.spark.jars` that it needs with its settings."""
+        """The set of `penstock.spark.jars` that the connector needs with its settings."""
         return self.jars
 
     def shape(self, df: DataFrame, site: Site) -> DataFrame:

@@ -38,7 +38,7 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 class Login(Spec):
-    """A user of the server."""
+    """The user name and password for the server."""
 
     username: str = Field(min_length=1, description="User name.")
     password: str = Field(description="Password; use `${NAME}` to read it from an environment variable.")

@@ -146,7 +146,7 @@ class _Receiver(Receiver):
                 self._connection.send(message if isinstance(message, str) else json.dumps(message))
         except PenstockError:
             raise
-        except Exception as error:  # the client raises its own, those of sockets and of TLS
+        except Exception as error:  # the client raises its own errors, and those of sockets and TLS
             raise _failure(self.source.url, error) from None
 
     def receive(self, wait_s: float) -> Received | None:
@@ -224,7 +224,7 @@ def _socket(url: str, policy: Policy, timeout_s: float) -> socket.socket | None:
     if proxy_for("https" if secure else "http", host) is not None:
         return None
     made = connected(policy, host, parts.port or (443 if secure else 80), timeout_s)
-    made.settimeout(None)  # the client has timeouts of its own
+    made.settimeout(None)  # the client has its own timeouts
     return made
 
 

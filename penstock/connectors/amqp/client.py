@@ -111,7 +111,7 @@ class AmqpConnection:
         return answers[0]
 
     def fail(self, error: BaseException) -> None:
-        """End the connection with a failure; the first one counts."""
+        """Record a failure of the connection; only the first failure counts."""
         with self.changed:
             self._error = self._error or error
             self.changed.notify_all()

@@ -50,7 +50,7 @@ def message_of(
 ) -> DataFrame:
     """The frame as messages, with `refusal`; `row` and `$event` are set only for rejected events.
 
-    `target` renders the template; pass one where the values of columns need escaping.
+    `target` renders the template; by default, the values of columns are inserted unchanged.
     """
     from pyspark.sql import functions as f
 

@@ -155,7 +155,7 @@ class NatsConnection:
             password=password,
             tls=tls,
             connect_timeout=CONNECT_S,
-            # The caller reconnects, and then knows what was lost with the connection.
+            # The caller reconnects, and then knows which messages were lost with the connection.
             allow_reconnect=False,
             max_reconnect_attempts=1,
             reconnect_time_wait=0,

@@ -20,7 +20,7 @@ def is_pattern(table: str) -> bool:
 
 
 def default_name(flow: str) -> str:
-    """The name of a flow's slot and publication: lower case letters, digits and `_`."""
+    """The name of a flow's slot and publication: lowercase letters, digits and `_`."""
     name = "penstock_" + re.sub(r"[^a-z0-9_]", "_", flow.lower())
     if len(name) <= LONGEST:
         return name

@@ -111,7 +111,7 @@ def _dated(found: re.Match[str], zone: tzinfo, now: datetime) -> datetime:
     month = MONTHS.index(found[1]) + 1
     day, hour, minute, second = (int(found[number]) for number in range(2, 6))
     latest = (now + timedelta(days=1)).astimezone(UTC)
-    for year in range(latest.year + 1, latest.year - 8, -1):  # a 29th of February may be long ago
+    for year in range(latest.year + 1, latest.year - 8, -1):  # the last February 29 may be years ago
         try:
             moment = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=zone).astimezone(UTC)
         except ValueError:
