@@ -44,7 +44,7 @@ class GeneratePlanner:
         return {"n": 0, "from_us": now, "to_us": now}
 
     def available_now(self) -> None:
-        """Nothing to fix: all `count` events can be read, and `latest` waits to keep the pace."""
+        """Nothing to do: all `count` events can be read, and `latest` waits to keep the pace."""
 
     def latest(self, start: Offset) -> Offset | None:
         n = start["n"]

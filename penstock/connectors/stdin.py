@@ -41,8 +41,9 @@ class StdinSource(MessageSource):
 
     The pipeline ends as `completed` at the end of the input. Only `penstock run` has a standard input, so a
     server rejects this source. Lines are stored in the pipeline's own stream before they are processed:
-    stored lines survive a kill and are processed by the next run. Standard input can't be read again, so the
-    next run continues with the input that is piped into it. `--fresh` deletes lines stored by earlier runs.
+    stored lines survive a kill and are processed by the next run. Standard input can't be read again, so
+    apart from stored lines, the next run reads only the input that is piped into it then. `--fresh` deletes
+    lines stored by earlier runs.
 
     `json` is one object per line, and `csv` has a header and follows RFC 4180; both need a `schema` and are
     decoded by the same rules as events sent to a stream. A line that doesn't match the schema goes to the

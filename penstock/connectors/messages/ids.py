@@ -10,7 +10,7 @@ from penstock.connectors.base import DeliveryId
 from penstock.connectors.messages.sink import Message
 
 SHOWN = 30
-"""Maximum characters of a name in an id: some systems would reject an id with a long name in full."""
+"""Maximum characters of each readable name in an id: some systems would reject an id with a long name."""
 
 
 class MessageIds:

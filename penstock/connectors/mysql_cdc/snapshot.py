@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.connectors.mysql_cdc.server import MySqlServer
 
 LOCK_S = 10
-"""Seconds to wait for a lock on a table; writers are blocked while it waits."""
+"""Seconds to wait for a lock on a table; writers are blocked meanwhile."""
 
 
 @dataclass(frozen=True)

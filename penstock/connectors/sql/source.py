@@ -26,7 +26,7 @@ class SqlSource(SqlEnd, ReceivedSource):
     """Reads the rows of a table, or of a query, in PostgreSQL, MySQL, MariaDB or SQLite.
 
     With `mode: incremental`, the source polls for rows whose `column`, an increasing number or time, is
-    greater than in the last row. Updates and deletes are captured only if the column increases with each
+    greater than in the last row. Changed or deleted rows are captured only if the column increases with the
     change; to capture every change, read the database's log instead. `mode: snapshot` reads all rows once, in
     the order of the key, and then the pipeline ends as `completed`.
 

@@ -1,4 +1,4 @@
-"""Sockets that receive syslog messages. Data is read only on request, so that TCP senders are blocked."""
+"""Sockets that receive syslog messages. Nothing is read unless requested, which blocks TCP senders."""
 
 from __future__ import annotations
 
